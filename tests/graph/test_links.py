@@ -1,4 +1,4 @@
-"""Explanations of links between two columns agree with the graph, whatever the question."""
+"""Explanations of links between two columns agree with the graph, for any two columns."""
 
 from __future__ import annotations
 

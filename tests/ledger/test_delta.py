@@ -206,7 +206,7 @@ def gaussian_delta(rho: float, epsilon: float) -> float:
 def test_why_delta_for_draws_is_fixed_beforehand() -> None:
     """Turning the remaining δ into δ₀ after an answer breaks a budget that holds for either choice alone.
 
-    A first Gaussian takes 9/10 of ρ. Where its answer gives little away, all of the δ that its conversion does not need
+    A first Gaussian takes 9/10 of ρ. If its answer reveals little, all of the δ that its conversion does not need
     is spent as δ₀ on a draw that publishes everything with that probability; otherwise the rest of ρ is spent. Each
     sequence keeps Σρ ≤ ρ(ε, δ − Σδ₀), and together they take almost 2δ. With a fixed share neither sum depends on the
     answer.

@@ -1,4 +1,4 @@
-"""One contract for all methods; a new method joins by one line in METHODS (and CASES where it has options)."""
+"""One contract for all methods; a new method is added by one line in METHODS (and one in CASES if it has options)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The pages, driven without a browser: empty states, all steps on a sample, errors, and what must never happen."""
+"""The pages, driven without a browser: empty states, all steps on a sample, errors, and things that must never
+happen.
+"""
 
 from __future__ import annotations
 

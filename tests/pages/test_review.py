@@ -30,7 +30,7 @@ TABLE = "patient,sex,age,score,ward\n" + "".join(
 
 
 class Reviewer:
-    """A person in front of one table, who sees what the page shows and nothing else."""
+    """A person who reviews one table and sees only what the page shows."""
 
     def __init__(self, cells: dict[str, list[str]]) -> None:
         rows = len(next(iter(cells.values())))

@@ -277,7 +277,7 @@ def test_broken_copies_cost_more_than_they_are_charged():
         return clipped_sums(codes(rows), net, parameters, clip).astype(float)
 
     def after_the_sum(rows, parameters):
-        """The *sum* is scaled down to as much as its rows could have had together."""
+        """The *sum* is scaled down to the largest norm that its clipped rows could have in total."""
         total = sum(gradient(row, net, parameters) for row in rows) * UNITS
         return total * min(1.0, clip * UNITS * len(rows) / np.linalg.norm(total))
 

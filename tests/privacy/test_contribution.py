@@ -267,7 +267,7 @@ PROJECT = Project("t", SCHEMA, Plan("mst", 3.0, 1e-6, neighbors="add-remove", pe
 
 
 def crowd(people_count=300, heavy=5000):
-    """Everybody has one row in cell (0, 0); one person has thousands in (1, 1)."""
+    """Everyone has one row in cell (0, 0); one person has thousands in (1, 1)."""
     codes = np.repeat([0, 1], [people_count, heavy])
     return Table(
         SCHEMA,

@@ -125,7 +125,7 @@ def test_what_cannot_be_bought():
 
 
 def test_fewer_rows_never_cost_more_delta():
-    """The proof for a part held out by row rests on this: for j of k rows, δ₀ and ρ are no larger."""
+    """The proof for a part that is held out by row needs this: for j of k rows, δ₀ and ρ are no larger."""
     for relation, k in itertools.product(("replace-one", "add-remove"), (2, 3, 5)):
         recipe = threshold_for(Unit(relation, k), 0.05, 1e-6)
         for j in range(1, k):

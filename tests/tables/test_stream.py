@@ -123,7 +123,9 @@ def test_days_in_each_order_are_read_as_the_schema_does(put):
     [("INTEGER", "secret"), ("INTEGER", 7.25), ("BOOLEAN", 2), ("BOOLEAN", "yes"), ("TEXT", b"x"), ("REAL", "secret")],
 )
 def test_a_cell_of_another_type_is_refused_before_anything_is_spent(put, tmp_path, kind, cell):
-    """SQLite keeps whatever is written: a person 7.25 would be read as 7, and bytes as the text that they spell."""
+    """SQLite stores any value in any column: a person 7.25 would be read as 7, and bytes as the text that they
+    spell.
+    """
     relation, con = put({"v": [1] * 40, "a": ["x"] * 40}, {"v": kind, "a": "TEXT"})
     con.execute("INSERT INTO t VALUES (?, 'x')", (cell,))
     schema = Schema((Column("v", "categorical", ("1",), missing=True, unknown="missing"), SMALL["a"]))

@@ -94,7 +94,7 @@ def test_a_name_that_is_no_column_is_offered_the_like() -> None:
     }
     assert "column:outcome" not in found[0].choices, "a column that is there by its own name is not offered"
     assert found[2].near == ("blood_pressure",)
-    assert next(iter(found[2].choices)) == "column:blood_pressure", "what looks alike stands first, and is asked"
+    assert next(iter(found[2].choices)) == "column:blood_pressure", "a similar name comes first, and is asked about"
     answers = {"node:zzz": DROP, "node:Sex": DROP, "node:BloodPresure": "column:blood_pressure"}
     done = resolve(graph, columns, answers)
     assert done.dag is not None
