@@ -5,11 +5,12 @@
 
 Each release is compared with one of the same method at ε = 100, which is nearly free of noise. A verdict holds if the
 loss is at most 0.03 AUC (outcome), or if the mean total variation of pairs is at most 0.05 higher (pairs). The rules of
-`espalier.core.planning.expectation` were chosen on ``TUNED``: its weights on the first seven tables, its form and
-margins on all. The rule for "noise" was changed after the other tables had been seen, so they are not a clean test of
-it. The decoder is measured on tables with a drawing: of the network, of their sample project, or in `decoder_tables`.
-Measured figures are kept in a file, so a second run only recomputes the ratings. ``--each`` adds a line per method.
-``--fresh`` measures ``FRESH`` instead: outcomes that no rule had seen when they were listed.
+`espalier.core.planning.expectation` were chosen on ``TUNED``: their weights on the first seven tables, their form and
+margins on all tables. The rule for "noise" was changed after the other tables had been seen, so those tables are not a
+clean test of the rule. The decoder is measured on tables with a drawing. It comes from the network, from the sample's
+project, or from `decoder_tables`. Measured figures are kept in a file, so a second run only recomputes the ratings.
+``--each`` adds a line per method. ``--fresh`` measures ``FRESH`` instead: outcomes that no rule had seen when they were
+listed.
 """
 
 from __future__ import annotations
@@ -150,8 +151,8 @@ FRESH = tuple(
     replace(_network(network, target, (2_000, 5_000, 10_000)[i % 3], 100 + i), name=f"{network} {target}")
     for i, (network, target) in enumerate((n, t) for n, targets in _OTHERS.items() for t in targets)
 )
-"""All columns of two values that are not an outcome above (for alarm, every second such column), whatever their
-shares.
+"""All columns of two values that are not an outcome above (for alarm, every second such column), regardless of the
+values' shares.
 """
 
 
@@ -204,7 +205,7 @@ def _with_causes(case: Case, table: Table) -> Project | None:
 
 @dataclass(frozen=True)
 class Way:
-    """One method with the purpose that it serves; ``rated`` are the verdicts that its releases check."""
+    """One method for one purpose; ``rated`` lists the verdicts that its releases check."""
 
     name: str
     project: Callable[[Case, Table], Project | None]

@@ -122,7 +122,9 @@ def _shrunk(values: FloatArray, noise: float, centre: FloatArray | float | None 
 
 
 def _shares(margin: FloatArray, n: FloatArray, noise: float) -> FloatArray:
-    """Return shares (K × I) of a margin, shrunk towards the shares over all strata, themselves shrunk towards even."""
+    """Return shares (K × I) of a margin, shrunk towards the shares over all strata, which are shrunk towards even
+    shares.
+    """
     whole = _shrunk(margin.sum(axis=0), len(margin) * noise)
     found = _shrunk(margin, noise, n[:, None] * (whole / whole.sum()))
     return np.asarray(found / found.sum(axis=1, keepdims=True), dtype=np.float64)

@@ -168,7 +168,7 @@ def shown(disclosure: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def _asked(told: Mapping[str, Any]) -> str:
-    """Return the sentence on the mixture that the plan requested."""
+    """Return the sentence about the mixture that the plan requested."""
     if told.get("alpha_given"):
         return f"The plan gives α = {told['alpha']:g}; η is {told['eta']:g} of the declared range."
     return f"The plan requests LID of at most {told['lid_asked']:.0%} at η = {told['eta']:g} of the declared range."

@@ -93,8 +93,8 @@ class ReviewDraft:
     _fits: dict[str, tuple[Column, TextColumn, bool]] = field(default_factory=dict)
 
     def rows(self, project: Project, names: Iterable[str], text: TextTable | None) -> list[Row]:
-        """Return all columns in the order of the table, or otherwise of the project. ``names`` are those of the
-        table.
+        """Return all columns in the order of the table, or else in that of the project. ``names`` are the table's
+        columns.
         """
         schema, person = project.schema, project.plan.person
         known = dict.fromkeys((*names, *self.order, *schema.names, *(c.name for c in schema.left_out)))
@@ -163,7 +163,7 @@ class ReviewDraft:
         return found
 
     def show(self, rows: Iterable[Row]) -> None:
-        """Record what the page shows for these rows, to its end."""
+        """Record everything that the page shows for these rows."""
         self.seen = {row.name: row.digest for row in rows if row.stage == "open"}
 
     def confirm(self, editor: ProjectEditor, names: Iterable[str]) -> None:
@@ -226,7 +226,9 @@ class ReviewDraft:
         self.leave_out(editor, name)
 
     def leave_out(self, editor: ProjectEditor, name: str) -> None:
-        """Take a column out of the schema; a person column is then forgotten. Raises :class:`EspalierError`."""
+        """Take a column out of the schema; if it was the person column, that role is cleared. Raises
+        :class:`EspalierError`.
+        """
         self._remove(editor, name)
         if editor.project.plan.person == name:
             editor.forget_person()

@@ -201,7 +201,9 @@ class Session:
     paid_from: str | None = None
     """The open table's name in the ledger; empty: not recorded; None: not chosen yet."""
     known_elsewhere: tuple[int, str] | None = None
-    """A table, and the name of its budget, if the ledger refused it because it is known under another name."""
+    """If the ledger refused a table because it knows that table under another name: the table, and the name of its
+    budget.
+    """
     released: ReleaseBundle | None = None
     earlier: list[ReleaseBundle] = field(default_factory=list)
     """Releases before the last one; their files can still be downloaded."""
@@ -252,7 +254,7 @@ class Session:
     _previewed: tuple[Project, int | None, Preview] | None = None
 
     def open(self, project: Project, text: TextTable | None = None, rows: int | None = None, sample: str = "") -> None:
-        """Open a project, with its table if there is one. `go_back` restores the one before.
+        """Open a project, with its table if there is one. `go_back` restores the previous project.
 
         A whole draft from before a reload is no longer offered: it would replace the project that was just opened.
         """
