@@ -4,8 +4,8 @@ Each release is made from rows drawn with replacement from a population that is 
 estimated: proportions, risk differences, odds ratios, and coefficients of a logistic regression on up to four features.
 The table shows, for each kind and badge, the coverage of three intervals: the naive interval (one synthetic table
 treated as real), the interval from copies with evenly drawn rows (rule B), and the interval from copies with rows drawn
-one by one (T ≥ ū). It also shows the width relative to that of the real table. Two further figures follow: the share of
-promised figures among those inside a clique whose true cells are at least 5 σ, and the CPU seconds of 20 copies.
+one by one (T ≥ ū). It also shows the width relative to the real table's interval. Two further figures follow: the share
+of promised figures among those inside a clique whose true cells are at least 5 σ, and the CPU seconds of 20 copies.
 
 ``--keep FOLDER`` writes each release's numbers to the folder at once, and continues where an earlier run ended.
 """

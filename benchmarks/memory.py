@@ -105,7 +105,7 @@ def main() -> int:
     """Print the table; return 1 if a figure exceeds its limit."""
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--only", default="")
-    options.add_argument("--folder", type=Path, help="where the tables are kept from run to run")
+    options.add_argument("--folder", type=Path, help="folder that keeps the tables between runs")
     opt = options.parse_args()
     missed = False
     print("| table | method | planned MiB (input, model, output) | measured MiB | planned / measured | limit |")

@@ -251,7 +251,7 @@ def even_rows(cases: Iterable[Case], epsilons: Iterable[float], splits: int) -> 
     for file in sorted(SAMPLES.glob("*.json")):
         project = Project.load(file)
         if METHODS[project.plan.method].capabilities.numbers:
-            print(f"| {file.stem} | its rows are numbers, spread evenly whatever the plan says |")
+            print(f"| {file.stem} | its rows are numbers, which every plan spreads evenly |")
             continue
         plan = project.plan
         table = Table.encode(read_table(file.with_suffix(".csv")), project.schema, plan.person)

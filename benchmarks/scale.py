@@ -467,7 +467,7 @@ def spark(folder: Path, rows: int) -> None:
 
 
 def elsewhere(cpu: Callable[[], float], work: Callable[[], Any]) -> tuple[Any, float]:
-    """Return the result, and the CPU seconds of this process and of the one that ``cpu`` watches."""
+    """Return the result, and the CPU seconds of this process and of the process that ``cpu`` watches."""
     start = cpu()
     out, here = clock(work)
     return out, here + cpu() - start

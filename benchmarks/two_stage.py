@@ -330,7 +330,7 @@ def stages(shared: Shared, runs: int) -> None:
 
 
 def _fitted(fits: dict[tuple[int, str], Response], seed: int, *given: Any) -> Response:
-    """Return stage two's regression, fitted once for each seed: it reads the real rows alone, whatever α is."""
+    """Return stage two's regression, fitted once for each seed: it reads only the real rows, for any α."""
     *_, outcome, _ = given
     if (seed, outcome) not in fits:
         fits[seed, outcome] = respond(*given)

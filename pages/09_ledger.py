@@ -202,7 +202,7 @@ def releases(state: Session, ledger: Ledger, p: Population) -> None:
     except EspalierError as error:
         st.error(plain(error))
         return
-    st.markdown(f"{about} The files are those of the release: their hash is the one in the entry.")
+    st.markdown(f"{about} These are the files of the release: their hash equals the hash in the entry.")
     for rows in tables:
         st.dataframe(rows, hide_index=True, placeholder="")
     stem = shell.filename(project.name)
@@ -296,7 +296,7 @@ else:
     st.subheader(
         "The ledger itself",
         anchor=False,
-        help=f"It is {name(ledger.name)}. It only ever grows; each event holds the hash of the one before.",
+        help=f"It is {name(ledger.name)}. It only ever grows; each event contains the hash of the previous event.",
     )
     checks(ledger)
     with st.expander("Open another table's budget"):

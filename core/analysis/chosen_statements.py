@@ -3,9 +3,9 @@
 Each pair of columns without an arrow is an alternative: the drawing with that arrow, in each direction that closes no
 cycle. An alternative changes the partial correlations of the statements, which follow from a linear model with the same
 strength on every drawn arrow. A partial correlation is 0 where the statement still holds, and shrinks along a path. The
-power of each test follows from its noise. Statements are then added one by one; each is the one that most increases the
-expected number of detected alternatives. The statements about contested pairs come first. Only the drawing and public
-numbers are used, so a plan and a release choose the same statements.
+power of each test follows from its noise. Statements are then added one by one; each step adds the statement that most
+increases the expected number of detected alternatives. The statements about contested pairs come first. Only the
+drawing and public numbers are used, so a plan and a release choose the same statements.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def chosen(
 def picked(
     candidates: Sequence[Separation], power: FloatArray, weights: FloatArray, most: int, first: Sequence[int] = ()
 ) -> tuple[Separation, ...]:
-    """Return the most sensitive statements: each step adds the one that most increases the weighted chance of
+    """Return the most sensitive statements: each step adds the statement that most increases the weighted chance of
     detection.
 
     ``power`` has a row per statement and a column per alternative. Statements at the positions ``first`` come first.

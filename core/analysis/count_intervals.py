@@ -237,7 +237,7 @@ def _ends(values: FloatArray, found: FloatArray, limits: FloatArray) -> tuple[Fl
 
 
 def _half(one: Counted, value: float) -> float:
-    """Return log odds, with half a row where a share is 0 or 1."""
+    """Return log odds; half a row is added if a share is 0 or 1."""
     edge = math.log(2 * max(float(one.counts.sum()), 1.0))
     return min(max(value, -edge), edge)
 

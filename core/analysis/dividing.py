@@ -86,7 +86,9 @@ class Curve:
         return math.isfinite(self.at(rho)) and self.at(rho) <= width
 
     def _step(self, width: float) -> tuple[float, float]:
-        """Return neighbouring grid points: the promise of the second is at most ``width``, that of the first is not."""
+        """Return neighbouring grid points: the promise of the second is at most ``width``, and the promise of the first
+        is larger.
+        """
         low, high = 0, STEPS
         while high - low > 1:
             middle = (low + high) // 2

@@ -50,7 +50,7 @@ class Needs:
     - ``together``: columns that must share a clique with the outcome and each other column, such as the treatment of a
       standardised effect.
     - ``missing``: columns whose missing cells are left out, with the code of such a cell. Missing cells belong to no
-      remainder. The remainder of the missing cell itself is the rows where the column is observed.
+      remainder. The remainder of the missing cell itself consists of the rows in which the column is observed.
     - ``support``: groups that must all occur in each stratum of the other columns (positivity).
     """
 

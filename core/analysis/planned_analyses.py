@@ -67,7 +67,7 @@ class Setting:
 
     def sums(self, one: PlannedCounts | PlannedSurvival) -> QuestionSums:
         """Return the counts that an analysis buys: per group (and interval of time), the rows with the event and those
-        without. A row is in at most one of them, so their sensitivity is that of one marginal."""
+        without. A row is in at most one of them, so together they have the sensitivity of one marginal."""
         cells = [cell for pair in one.cells(self.schema) for cell in pair]
         questions = tuple(Question(f"{one.name} {i}", (cell,)) for i, cell in enumerate(cells))
         return QuestionSums(questions, (), self.schema.sizes)
@@ -134,7 +134,7 @@ def standardised(counts: FloatArray) -> tuple[float, FloatArray]:
 
 
 def half_width(one: PlannedCounts, counts: FloatArray, sigma: float, k: int, caution: float = 0.0) -> float:
-    """Return the half-width of the 95 % interval; infinite where a count does not exceed its noise clearly.
+    """Return the half-width of the 95 % interval; infinite if a count does not clearly exceed its noise.
 
     ``caution`` is the number of standard deviations by which the variance may be larger, and a count smaller, than
     expected.

@@ -95,7 +95,7 @@ def respond(
     wanted: str = "auto",
     landmarks: int | None = None,
 ) -> Response:
-    """Fit the regression ``wanted``; ``auto``: the one with the least error in cross-validation.
+    """Fit the regression ``wanted``; ``auto`` selects the one with the smallest error in cross-validation.
 
     ``landmarks`` is as in :func:`espalier.core.blurring.kernel.fit`.
     """

@@ -101,7 +101,7 @@ def predict(
 ) -> Predictions:
     """Train once on synthetic and once on real rows, and predict ``target`` (the project's) of the tested rows.
 
-    The tested rows are those of ``holdout`` if given, else of ``real``; in the latter case the real model is
+    The tested rows come from ``holdout`` if given, else from ``real``; in the latter case the real model is
     cross-fitted, so it never predicts a row on which it was trained. Rows where the target is missing train and
     test nothing, whichever table they are in.
     """

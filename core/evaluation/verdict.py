@@ -40,7 +40,7 @@ class Verdict:
 def verdict(
     project: Project, facts: Mapping[str, Any], elsewhere: Mapping[str, Mapping[str, Any]] | None = None
 ) -> Verdict:
-    """The verdict on one release. ``facts`` are those of its own table or of held-out rows.
+    """The verdict on one release. ``facts`` come from its own table or from held-out rows.
 
     ``elsewhere`` are facts of the same release tested on other real tables, by the name of each table.
     """

@@ -63,7 +63,8 @@ class TwoSlices:
         return Separation(left, right, separation.given, why)
 
     def allows(self, separation: Separation, parent: str, child: str) -> bool:
-        """Return whether a ``widened`` separation allows an arc from ``parent`` to ``child``, whatever their visits.
+        """Return whether a ``widened`` separation allows an arc from ``parent`` to ``child``, for any visits of the
+        two.
 
         A red column leads to red columns only, and only red and given columns lead to it.
         """

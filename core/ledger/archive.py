@@ -49,7 +49,7 @@ def tables_of(names: Iterable[str]) -> list[str]:
 
 
 def check_names(names: Iterable[str], has_model: bool) -> None:
-    """Raise :class:`ProjectError` unless ``names`` are those of one whole release.
+    """Raise :class:`ProjectError` unless ``names`` are the files of one complete release.
 
     These are the files in :data:`REQUIRED`, the model where the release ``has_model``, and any optional files.
     """

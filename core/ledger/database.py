@@ -25,7 +25,9 @@ _SETTINGS = {
     "lock_timeout": f"'{PATIENCE}s'",
     "idle_in_transaction_session_timeout": f"'{2 * PATIENCE}s'",
 }
-"""PostgreSQL's settings of each transaction; the default is the user's, whatever a pooler's other clients set."""
+"""PostgreSQL's settings of each transaction; the default is the user's, regardless of what a pooler's other clients
+set.
+"""
 _COMPUTED = """
 SELECT 1 FROM sqlite_master AS made LEFT JOIN pragma_table_xinfo(made.name) AS part
 WHERE made.name LIKE 'espalier%' AND made.type IN ('table', 'view')

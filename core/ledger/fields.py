@@ -1,7 +1,7 @@
 """The allowed content of an event: the type and the range of each field, checked before anything is written.
 
 A database converts types silently: SQLite stores True as 1, PostgreSQL rounds 1.5 to 2. An event's hash would then
-differ from that of the stored value. So a value is accepted only if it has exactly its field's type. Whole
+differ from the hash of the stored value. So a value is accepted only if it has exactly its field's type. Whole
 numbers and floats of NumPy become Python's.
 """
 

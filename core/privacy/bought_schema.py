@@ -101,7 +101,7 @@ class Part:
 
 
 def budget_of(project: Project, budget: Budget) -> Budget:
-    """The whole budget of a plan; if categories are bought, ρ is that of (ε, δ − Σδ₀)."""
+    """The whole budget of a plan; if categories are bought, ρ follows from (ε, δ − Σδ₀)."""
     slips = _slips(project.schema, project.plan, budget.delta)
     return replace(budget, rho=rho_beside(budget.epsilon, budget.delta, slips)) if slips else budget
 

@@ -138,7 +138,7 @@ class ClassSums:
         """Raise :class:`ValueError` unless it may be asked of a table with columns of ``sizes``."""
         self.features.check(sizes)
         if sizes.get(self.target) != self.classes or self.target in (*self.features.phases, *self.features.coarse):
-            raise ValueError("the classes are those of another table, or among the features")
+            raise ValueError("the classes belong to another table, or are among the features")
 
     def sensitivity(self, unit: Unit) -> float:
         """Under add-remove k·UNIT, under replace-one k·√(4·UNIT² − 2·mark²); rounded up.
@@ -189,7 +189,7 @@ class ColumnSets:
     def check(self, sizes: Mapping[str, int]) -> None:
         """Raise :class:`ValueError` unless it may be asked of a table with columns of ``sizes``."""
         if any(len(bins) != sizes.get(name) for name, bins in self.coarse.items()):
-            raise ValueError("the coarse bins are those of another table")
+            raise ValueError("the coarse bins belong to another table")
         if sizes.get(self.target) != self.classes or not self.candidates:
             raise ValueError("a choice of columns needs candidates and the classes of the table's target")
         if not len(self.candidates) == len(self.expected) == len(self.penalties):

@@ -52,7 +52,7 @@ from espalier.core.tables.public_chance import Chance, fresh
 from espalier.core.tables.source import Source
 
 Impossible = Mapping[Clique, NDArray[np.bool_]]
-"""The cells that no row of the model may have, by clique: True where a cell is impossible."""
+"""The cells that no row of the model may have, by clique: True for an impossible cell."""
 
 TOGETHER = 1 << 22
 """Largest number of cells of exact counts in memory at a time (32 MB)."""

@@ -6,7 +6,7 @@ threshold with probability δ₀, so the whole is δ₀-approximate ρ-zCDP (Bun
 ``make_gaussian_threshold``.
 
 **Accounting.** Approximate zCDP composes: ρ and δ₀ add up (Lemma 8.2). A release that is ρ-zCDP with total Σδ₀ is (ε,
-δ)-DP if ρ alone gives (ε, δ − Σδ₀): with probability 1 − Σδ₀ the answers are those of a ρ-zCDP mechanism, and
+δ)-DP if ρ alone gives (ε, δ − Σδ₀): with probability 1 − Σδ₀ the answers equal those of a ρ-zCDP mechanism, and
 the rest is added to δ. So ρ is converted at δ − Σδ₀ (`rho_beside`, `epsilon_beside`).
 
 **Rows chosen at random, and a part held out at random.** The two coupling arguments of

@@ -146,7 +146,7 @@ class StepScore:
         target: str = "",
         weaker: int = 3,
     ) -> None:
-        """``expected(pair)`` is E in people; ``units`` are those of the counts; ``per_cell`` is in people."""
+        """``expected(pair)`` is E in people; ``units`` are the units of the counts; ``per_cell`` is in people."""
         self._expected, self._per_cell, self._target, self._weaker = expected, per_cell, target, weaker
         self.finer = max(1, FINEST // units)
         self.units = units * self.finer
@@ -169,6 +169,6 @@ class StepScore:
 
 
 def _check_unit(unit: Unit) -> None:
-    """Raise :class:`ValueError` unless each person has one row, which stands for the person with all visits."""
+    """Raise :class:`ValueError` unless each person has one row, which represents the person with all visits."""
     if unit.rows_per_person != 1:
         raise ValueError("the unit of linked tables is one person with all visits")

@@ -24,7 +24,7 @@ from espalier.core.tables.source import Source
 
 
 class SumRecipe(Protocol):
-    """The interface of a vector of sums to the curator. ``kind`` is that of its draw, ``what`` its description.
+    """The interface of a vector of sums to the curator. ``kind`` is the kind of its draw, ``what`` its description.
 
     ``cells`` is the length of the vector; its entries are whole numbers of units, ``units`` per row.
     """

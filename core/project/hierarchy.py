@@ -231,7 +231,7 @@ def descend(hierarchy: Hierarchy, ask: Ask, at_most: int = MOST_APART) -> Reache
     """Measure from the top down, with at most `Hierarchy.depth` calls of ``ask`` and fewer if nothing is left to
     divide. After each call, rare nodes of a group are combined, to make room for the frequent ones.
 
-    Memory and time are those of one histogram of the column, for any hierarchy. With an ``ask`` that answers from
+    For any hierarchy, memory and time equal those of one histogram of the column. With an ``ask`` that answers from
     public expectations, the result is the cut that a plan shows (`expected`).
     """
     cut, sigmas, sizes = hierarchy.top(), [], []

@@ -140,7 +140,7 @@ class Linked:
     # Schema -----------------------------------------------------------------------------------------------------------
 
     def check(self, schema: Schema) -> None:
-        """Raise :class:`ProjectError` where the schema does not fit the two tables."""
+        """Raise :class:`ProjectError` if the schema does not fit the two tables."""
         ours = {*self.person_columns(schema), *self.visit_columns(schema), self.number}
         if odd := [name for name in schema.names if name not in ours]:
             raise ProjectError(

@@ -1,4 +1,4 @@
-"""Options: keys of a plan that belong to one method, declared by a dataclass of its own.
+"""Options: keys of a plan that belong to one method, declared by a separate dataclass.
 
 A method declares each of its options with :func:`option`; pages draw the field from this declaration, and
 :func:`read_options` checks the plan's values. A plan is flat: its file does not mark which keys belong to a method.

@@ -353,7 +353,7 @@ class Release:
 
         If ``synthetic.csv`` does not contain all rows, or ``kind`` is Parquet, this also writes a file of
         `espalier.core.release.output.WHOLE` in batches. Ledgers do not record the hash of that file. A file of SPSS,
-        Stata or SAS transport holds the rows of ``synthetic.csv``. With such a file, or where the schema has labels,
+        Stata or SAS transport holds the rows of ``synthetic.csv``. With such a file, or if the schema has labels,
         the folder also holds a dictionary.
         """
         more: dict[str, Callable[[Path], None]] = {}

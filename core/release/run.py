@@ -96,7 +96,7 @@ class PrivateRows:
     def judge(self, project: Project, synthetic: Table, budget: Budget, spent: float) -> PrivateEvaluation | None:
         """Evaluate ``synthetic`` privately on the held-out rows, with the ρ that the release ``spent``.
 
-        The two groups of people are disjoint, so together they cost the larger ρ, that of the release.
+        The two groups of people are disjoint, so together they cost the larger ρ, which is the release's.
         """
         if self.held is None:
             return None

@@ -128,7 +128,7 @@ def marks_of(secret: bytes, table: Source, own: Source, held: Source | None) -> 
 
 
 def same_rows(secret: bytes, marks: tuple[str, ...], digest: bytes) -> None:
-    """Raise :class:`TableError` unless the table with this ``digest`` is the one with which the release began."""
+    """Raise :class:`TableError` unless the release began with the table that has this ``digest``."""
     same = fingerprint.matches(secret, digest, marks[0], whole=True)
     if same is None:
         raise TableError(

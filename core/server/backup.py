@@ -70,7 +70,7 @@ def back_up(where: str, folder: Path, shelf: Path | None = None, *, memories_onl
 
 
 def restore(folder: Path, where: str, shelf: Path | None = None, memories: Iterable[Path] = ()) -> str:
-    """Restore a backup where there is no ledger, and return a sentence; raises :class:`EspalierError`.
+    """Restore a backup to a place without a ledger, and return a sentence; raises :class:`EspalierError`.
 
     ``memories`` are further backups that contain only memories. No file is overwritten, except a memory by a later one.
     """

@@ -214,7 +214,7 @@ def _versions() -> tuple[tuple[str, str], ...]:
 def versions() -> dict[str, str]:
     """Return the versions of the program and its libraries, each with a digest.
 
-    The program's digest is that of its source files under ``core/``; a library's is that of its ``RECORD``, the list
+    The program's digest covers its source files under ``core/``; a library's digest covers its ``RECORD``, the list
     of its files with their hashes.
     """
     return dict(_versions())

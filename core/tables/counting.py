@@ -5,7 +5,7 @@ every marginal inside it follows exactly by summation. A cover is a greedy choic
 requested marginals: eight blocks hold Adult's 66 pairs. Pairs of small columns that are in no such block are counted on
 **bit planes**: one bit per row and category, AND, and a population count; the margins give the last category.
 
-Both give the same whole numbers as a count of each marginal by itself. Exact counts are private:
+Both give the same whole numbers as a separate count of each marginal. Exact counts are private:
 :mod:`espalier.core.tables.table` states which code may request them.
 """
 
@@ -175,7 +175,7 @@ class _PlanePairs:
 def cover(cliques: Sequence[Clique], sizes: Mapping[str, int]) -> list[Clique]:
     """Few blocks of at most `BLOCK_CELLS` cells that contain every one of ``cliques``, each in the order of ``sizes``.
 
-    A larger clique is a block by itself. The choice is greedy: cliques of three columns and more go into the first
+    A larger clique is a separate block. The choice is greedy: cliques of three columns and more go into the first
     block where they fit best; pairs are covered by blocks grown column by column, each step adding the column that
     covers most missing pairs; single columns are placed where they fit.
     """

@@ -10,8 +10,8 @@ their number and order, the file and the batch that contain the row, or statisti
 encoder computes ``code(text(cell))``, in one of four ways, chosen by the column's type and description:
 
 1. *Distinct values* (`_by_value`). Arrow lists the distinct values of a batch, and each value is encoded alone. The
-   code of a cell is that of its value, and two cells share a value only if the type's own equality holds, which gives
-   them one text. So the list, its order and the batch do not matter.
+   code of a cell is the code of its value, and two cells share a value only if the type's own equality holds, which
+   gives them one text. So the list, its order and the batch do not matter.
 2. *Numbers* (`_Numbers`). ``float(str(i))`` is the nearest float of a whole number i, as is NumPy's conversion;
    ``float(repr(x)) = x``. So a cell's bin is found from its number by comparison with each public edge. A category or
    mark t is compared as the one number whose canonical text is t, if there is one. A lookup table over the whole

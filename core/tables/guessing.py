@@ -68,7 +68,7 @@ def guess_schema(text: TextTable, marks: Sequence[str] = (), date_order: str = "
     identifiers are left out, which is also marked as a guess, unless every column looks like one.
 
     ``marks`` are texts that mean an empty cell, in each column that contains them. ``date_order`` ("dmy" or "mdy")
-    decides where the rows leave open whether the day or the month comes first; without it, such columns stay text.
+    decides if the rows leave open whether the day or the month comes first; without it, such columns stay text.
 
     >>> import espalier as es, pandas as pd
     >>> pd.DataFrame({"smoker": ["yes", "no"], "age": ["61", "35"]}).to_csv("clinic.csv", index=False)

@@ -29,7 +29,7 @@ GAP = (0.0, 1.0, 7.0, 30.0, 90.0, 180.0, 365.0)
 
 @dataclass(frozen=True, repr=False)
 class LinkedText(TextTable):
-    """Two linked tables as read. ``columns`` are those of both tables by their names in the project.
+    """Two linked tables as read. ``columns`` holds the columns of both tables by their names in the project.
 
     So each column has as many cells as its table has rows; ``rows`` is the number of rows of the people's table. The
     columns that link the two tables are not among them. ``visits_read`` is `None` if both tables are one file.

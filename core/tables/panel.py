@@ -12,7 +12,7 @@ A panel's data about a person depend on that person's rows alone. The rules:
 - The first ``keep`` visits are kept. The days between two visits are clipped to the declared range.
 - A person counts if both tables have a row of that person. People without visits, and visits of people without a row
   among the people, are left out.
-- Of several rows of one person among the people, the one with the smallest codes counts, column by column.
+- Of several rows of one person among the people, the row with the smallest codes counts, compared column by column.
 - If both tables are one file, the person columns have the values of the first kept visit.
 """
 
@@ -227,7 +227,7 @@ def _ordered(
 
 
 def _first_rows(linked: Linked, schema: Schema, text: TextTable, person: NDArray[Any]) -> NDArray[np.int64]:
-    """Return one row of each person, the one with the smallest codes, in the order of people."""
+    """Return one row of each person, that with the smallest codes, in the order of people."""
     codes = _encoded(linked, schema, text, linked.person_columns(schema))
     rows = np.lexsort([*reversed(list(codes.values())), person])
     return np.asarray(rows[np.flatnonzero(np.diff(person[rows].astype(np.int64), prepend=-1))])

@@ -22,7 +22,9 @@ READS = {
 }
 """Settings of each transaction."""
 OWN = ("role", "search_path", "default_transaction_read_only", "row_security")
-"""Settings that each transaction takes from the user's own defaults, whatever another client left in the session."""
+"""Settings that each transaction takes from the user's own defaults, regardless of what another client left in the
+session.
+"""
 CLOSED = "SET LOCAL search_path = pg_catalog, pg_temp"
 """Closes the search path, because others may create relations and functions with the names that a release uses."""
 

@@ -256,8 +256,8 @@ class Relation:
     ) -> Snapshot | PostgresSnapshot:
         """Read the rows once, as codes; with ``person``, at most ``most`` rows of each person.
 
-        Codes are stored in a file here, those of PostgreSQL in a temporary table there. ``key`` is the key of the row
-        limits (by default a fresh one).
+        Codes are stored in a file on this machine; PostgreSQL stores them in a temporary table on the server. ``key``
+        is the key of the row limits (by default a fresh one).
 
         Raises :class:`TableError`, which names the column and never a value, for an undeclared cell, an undeclared
         empty cell, or a row without a person identifier. Columns to be bought are read as

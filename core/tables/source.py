@@ -113,7 +113,7 @@ class Source(Protocol):
         ...
 
     def numbers(self, column: str) -> NDArray[np.float64]:
-        """Return the values of a numeric column, NaN where a cell is missing.
+        """Return the values of a numeric column, with NaN for missing cells.
 
         Raises :class:`TableError` if the source holds only codes.
         """

@@ -165,7 +165,7 @@ class Table:
         yield self.codes
 
     def numbers(self, column: str) -> NDArray[np.float64]:
-        """Return the values of a numeric column, one per row, NaN where a cell is missing.
+        """Return the values of a numeric column, one per row, with NaN for missing cells.
 
         Raises :class:`TableError` if the table holds only codes.
         """

@@ -103,7 +103,7 @@ def _gaps(facts: Facts) -> None:
         else ""
     )
     st.markdown(
-        "**How to read it.** Each bar is the gap between the group that fares best and the one that fares worst. "
+        "**How to read it.** Each bar is the gap between the group that fares best and the group that fares worst. "
         "*Equalized odds* compares true and false alarms, *selection rate* how often the model says yes. Whiskers "
         "are 95 % intervals. Small groups make the largest gap look larger." + beside
     )

@@ -218,7 +218,7 @@ def test_the_report_states_what_score_bins_leave_open(made):
     low, high = auc["bound"]
     assert 0 <= low <= auc["low"] <= auc["value"] <= auc["high"] <= high <= 1
     assert low < high
-    assert f"The AUC is between {low:.3f} and {high:.3f} wherever scores are inside their bins." in render(
+    assert f"The AUC is between {low:.3f} and {high:.3f} for any positions of the scores inside their bins." in render(
         made.to_json()
     )
 

@@ -20,8 +20,8 @@ class PrivateFigure:
 
     ``value`` lies in ``low`` … ``high``, the interval at 95 %; ``method`` describes how it was computed. ``about`` is
     what CMI is given where that is not the project's own admissible columns. ``bound`` contains the figure without the
-    assumption behind the interval, or where the rows allow no interval: AUC wherever scores are inside their bins, and
-    CMI by the entropy of its columns.
+    assumption behind the interval, or where the rows allow no interval: AUC for any positions of the scores inside
+    their bins, and CMI by the entropy of its columns.
     """
 
     name: str
@@ -50,7 +50,7 @@ def bounded(figure: Mapping[str, Any]) -> str:
     low, high = figure["bound"]
     if figure["figure"] == "cmi":
         return f"CMI is at most {high:.3f}, because it cannot exceed the entropy of its columns."
-    return f"The AUC is between {low:.3f} and {high:.3f} wherever scores are inside their bins."
+    return f"The AUC is between {low:.3f} and {high:.3f} for any positions of the scores inside their bins."
 
 
 @dataclass(frozen=True)

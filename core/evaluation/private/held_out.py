@@ -104,7 +104,7 @@ def rehearse(project: Project, budget: Budget, rows: int | None) -> tuple[tuple[
     """Return the purchases of an evaluation, and figures with intervals of the expected width. Reads no data.
 
     ``rows`` is the number of rows to be held out, if known; otherwise they are assumed to support every figure, and
-    none is shown. The figures are those of uniform answers: a classifier that guesses, an even target.
+    none is shown. The figures assume uniform answers: a classifier that guesses, an even target.
     """
     asked, plan = HeldOutCounts.of(project), project.plan
     unit = Unit(plan.neighbors, plan.rows_per_person)

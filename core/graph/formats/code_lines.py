@@ -131,7 +131,7 @@ def _without_texts(row: str) -> str:
 
 
 def _closing(text: str, at: int) -> int | None:
-    """Return the position after the brace that closes the one before ``at``; braces in quotes and comments are
+    """Return the position after the brace that closes the brace before ``at``; braces in quotes and comments are
     ignored.
     """
     depth, last, quotes = 1, text.rfind("*/"), True

@@ -348,7 +348,7 @@ def sniff(text: str) -> str:
 
 
 def read(text: str, line: int = 1) -> MixedGraph:
-    """A DOT graph; ids are the names, labels where the ids are mere numbers. Raises :class:`GraphError`."""
+    """A DOT graph; ids are the names, or labels if the ids are mere numbers. Raises :class:`GraphError`."""
     builder = Builder("dot")
     read_statements(text, builder, line)
     builder.use_labels()

@@ -61,7 +61,7 @@ def fit_features(
 
     Noisy gradient descent (Bassily, Smith & Thakurta 2014) with hard thresholding to k columns after each step (Cai,
     Wang & Zhang 2021), each column's one-hot weights a group. Each step's gradient is one Gaussian measurement
-    (`espalier.core.privacy.gradient`), so the fit is as private as its measurements, whatever its weights. Unlike
+    (`espalier.core.privacy.gradient`), so the fit is as private as its measurements, for any weights. Unlike
     objective perturbation, it makes no assumption about the data, convergence or an exact minimiser. Stability of a
     support under subsampling (Thakurta & Smith 2013) needs blocks of rows by the hundred, more than a few thousand rows
     give. A redundant column gains little in the second step; greedy selection cannot detect this.

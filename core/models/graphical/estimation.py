@@ -49,7 +49,7 @@ def estimate(
     ends the fit.
 
     The fit stops when the duality gap, a certified bound on the distance to the best objective, is at
-    most ``tolerance`` times the objective (or times 1, where the objective is smaller: differences in
+    most ``tolerance`` times the objective (or times 1 if the objective is smaller: differences in
     log-likelihood below one thousandth mean nothing). ``fit`` of the result records whether it got there within
     ``max_iterations``; if not, the best point met is returned.
 

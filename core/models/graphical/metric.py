@@ -93,10 +93,10 @@ def levels(regions: Regions, chain: list[Link]) -> list[Level]:
 class TreeMetric:
     """The inverse Hessian of a tree at one point, as a positive semidefinite operator on flat vectors.
 
-    ``marginals`` are those of the point. ``scale`` is a flat vector of positive counts, the denominators; on no region
-    does it exceed the sums over a host. On a clique with separator s the form is Σ (r_c − p(c|s) r_s)² / scale_c:
-    the part of the residual that the separator does not explain. The separator belongs to the clique that introduced
-    it, so a hub with hundreds of cliques moves once and not hundreds of times.
+    ``marginals`` are the marginals at the point. ``scale`` is a flat vector of positive counts, the denominators; on no
+    region does it exceed the sums over a host. On a clique with separator s the form is Σ (r_c − p(c|s) r_s)² /
+    scale_c: the part of the residual that the separator does not explain. The separator belongs to the clique that
+    introduced it, so a hub with hundreds of cliques moves once and not hundreds of times.
     """
 
     def __init__(

@@ -222,7 +222,7 @@ class GraphicalModel:
     def sample_batches(self, rows: int, rng: np.random.Generator, *, even: bool = False) -> Iterator[dict[str, Codes]]:
         """Yield the rows of `sample` in batches of at most `BATCH_ROWS`; memory holds one batch.
 
-        With ``even`` the quotas are those of the whole output (`espalier.core.models.graphical.batches`).
+        With ``even`` the quotas apply to the whole output (`espalier.core.models.graphical.batches`).
         """
         fitted = self._calibrated
         if even:

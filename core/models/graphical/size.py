@@ -1,4 +1,4 @@
-"""The size of a model, from the graph alone: nothing is allocated and no data is read."""
+"""The size of a model, from the graph alone: nothing is allocated and no data are read."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class Size:
 def predict_size(sizes: Mapping[str, int], cliques: Iterable[Clique], *, noisy: bool = True) -> Size:
     """The cost of measuring ``cliques`` and fitting a model to them.
 
-    ``noisy`` adds the time of drawing noise for every measured cell. Runs in milliseconds whatever the sizes.
+    ``noisy`` adds the time of drawing noise for every measured cell. Runs in milliseconds for tables of any size.
     """
     measured = [tuple(clique) for clique in cliques]
     tree = junction_tree(sizes, measured)
