@@ -1,4 +1,6 @@
-"""The ledger reserves (ρ, δ₀): δ₀ of draws adds up, never beyond what the budget keeps for it."""
+"""The ledger reserves (ρ, δ₀): the δ₀ of draws adds up, and never exceeds the part of the budget that is kept for
+it.
+"""
 
 from __future__ import annotations
 
@@ -223,7 +225,7 @@ def test_why_delta_for_draws_is_fixed_beforehand() -> None:
     goes_on -= np.exp(epsilon - loss) * norm.cdf((loss - epsilon) / rest - rest / 2)
     delta_0 = delta - gaussian_delta(first, epsilon)
     publishes = delta_0 + (1 - delta_0) * np.clip(1 - np.exp(epsilon - loss), 0, None)
-    assert float(goes_on @ weight) == pytest.approx(delta, rel=1e-3), "the rest of ρ alone keeps to δ"
+    assert float(goes_on @ weight) == pytest.approx(delta, rel=1e-3), "the rest of ρ alone stays within δ"
     assert float(publishes @ weight) == pytest.approx(delta, rel=1e-3), "δ₀ alone keeps to δ"
     assert float(np.maximum(goes_on, publishes) @ weight) > 1.5 * delta
 

@@ -1,4 +1,4 @@
-"""PRISM's effect regime: what is adjusted for, what is counted, and the resulting effect."""
+"""PRISM's effect regime: the adjustment, the counts, and the resulting effect."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The decoder's training steps: where they converge, and that noise does not carry weights away."""
+"""The decoder's training steps: they converge to the right point, and noise does not make weights diverge."""
 
 from __future__ import annotations
 

@@ -183,7 +183,7 @@ def test_no_row_of_the_model_breaks_a_constraint(seed):
     texts = decoded(SCHEMA, ALL, codes, rng)
     assert [n for _, n in violations(ALL, SCHEMA, texts)] == [0] * 5
     plain = {c.name: c.decode(codes[c.name], rng) for c in SCHEMA.columns}
-    assert violations(ALL, SCHEMA, plain)[3][1] > 100, "two numbers from one bin are not in order by themselves"
+    assert violations(ALL, SCHEMA, plain)[3][1] > 100, "two numbers from one bin are not automatically in order"
     for column in SCHEMA.columns:  # the settled values agree with the codes
         assert np.array_equal(column.encode(texts[column.name]), codes[column.name])
 

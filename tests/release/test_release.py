@@ -1,4 +1,4 @@
-"""Files of a release, refusals, and that a failure leaves nothing behind."""
+"""Files of a release and refusals; a failure leaves nothing behind."""
 
 from __future__ import annotations
 

@@ -332,7 +332,7 @@ def test_columns_that_changed_places_are_refused(put):
 def test_what_cannot_be_opened_says_what_to_do(tmp_path, monkeypatch):
     with pytest.raises(TableError, match="cannot open the sqlite relation 't'"):
         open_relation(f"sqlite://{tmp_path / 'none.db'}", "t")
-    assert list(tmp_path.iterdir()) == [], "a file that is not there is not made"
+    assert list(tmp_path.iterdir()) == [], "a missing file is not created"
     sqlite3.connect(tmp_path / "empty.db").close()
     with pytest.raises(TableError, match="cannot open the sqlite relation 't'"):
         open_relation(f"sqlite://{tmp_path / 'empty.db'}", "t")
