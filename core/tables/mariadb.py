@@ -88,7 +88,7 @@ def _read(name: str, text: str) -> Any:
 
 
 def _day(convert: Callable[[Any], Any], cell: Any) -> Any:
-    """A date, or `None` where ``convert`` returns the text, such as 0000-00-00."""
+    """A date, or `None` if ``convert`` returns the text, such as 0000-00-00."""
     return day if isinstance(day := convert(cell), dt.date) else None
 
 

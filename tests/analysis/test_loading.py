@@ -320,7 +320,7 @@ def test_commands_end_in_a_message(made, tmp_path, real, capsys, name):
     files = dict(crafted(made.files))[name]
     place = put(files, tmp_path / "o")
     asked = [["evaluate", str(place), "--data", str(real)]]
-    if name != "fewer rows":  # figures are made from counts and copies, not from the table
+    if name != "fewer rows":  # figures are computed from counts and copies, not from the table
         asked += [
             ["analyse", str(place), "--proportion", "y=yes"],
             ["copies", str(place), "--out", str(tmp_path / "c")],

@@ -1,4 +1,4 @@
-"""The two-stage method: α from the requested threshold, what it discloses, its regression and the paper's measures."""
+"""The two-stage method: α from the requested threshold, its disclosure, its regression and the paper's measures."""
 
 from __future__ import annotations
 

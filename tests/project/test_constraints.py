@@ -166,7 +166,7 @@ def test_a_constraint_that_contradicts_a_separation_is_refused_with_the_path():
     one = Constraints(two.impossible[:1])
     assert one.conflict([apart]) is None
     assert "sex – pregnant – married" in one.conflict([apart], [("pregnant", "married")])[1]
-    # a path that the plan has without any constraint is not a constraint's fault
+    # a path that exists without any constraint is not attributed to a constraint
     assert one.conflict([apart], [("sex", "married")]) is None
     # nothing leaks through a given column
     assert Constraints((Impossible({"sex": ("male",), "age": Range(high=16)}),)).conflict([apart]) is None
