@@ -168,7 +168,7 @@ class Stepping:
         self.count(curator, [(name + BEFORE, name) for name in self.layout.columns], share * self.rho, OWN_POOL)
 
     def count_echoes(self, curator: Curator) -> None:
-        """Count how often each column repeats the visit before the last."""
+        """Count how often each column repeats its value from the visit before the previous one."""
         if not self.has_echoes:
             return
         columns = self.layout.columns
@@ -252,7 +252,7 @@ class Stepping:
     def margin(self, name: str) -> Array:
         """Return the noisy counts of a column of this visit, from all tables with it, by their precision.
 
-        Where these are mostly noise, they are shrunk towards the first visit of people with further visits.
+        Counts that are mostly noise are shrunk towards the first visit of people with further visits.
         """
         found = [
             (t.values.sum(axis=0), t.sigma**2 * len(t.values)) for (_, child), t in self.tables.items() if child == name
@@ -299,7 +299,7 @@ class Stepping:
     # Fitting ----------------------------------------------------------------------------------------------------------
 
     def parents(self, name: str) -> dict[str, NoisyTable]:
-        """Return the parents of a column: those counted with it, and those to which it is tied."""
+        """Return the parents of a column: the columns counted with it, and the columns to which it is tied."""
         counted = {parent: table for (parent, child), table in self.tables.items() if child == name}
         before = self.order[: self.order.index(name)]
         return counted | {other: self.tie(other, name) for other in self.tied(name, before) if other not in counted}
@@ -422,7 +422,7 @@ class LinkedFit:
 
     @property
     def features(self) -> tuple[str, ...]:
-        """Empty: no column is measured with a target alone."""
+        """Empty: no column is measured only with a target."""
         return ()
 
     @property

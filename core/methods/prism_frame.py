@@ -48,7 +48,8 @@ class PrismOptions:
         "Adjust for (blank: the cheapest valid set)",
         columns="several",
         empty="the cheapest valid set of the drawing",
-        help="Must block every path from treatment to target that is not the effect; otherwise the plan is refused.",
+        help="Must block every path from treatment to target that is not part of the effect; otherwise the plan is "
+        "refused.",
         only={"regime": "effect"},
     )
     features: int | None = option(

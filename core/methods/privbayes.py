@@ -17,8 +17,9 @@ from espalier.core.progress import Report, silent
 from espalier.core.project.file import Project
 
 NETWORK, COUNTS = 0.3, 0.7
-"""Pools, as shares of the budget. The paper halves ε; the R score reaches thousands of rows where its noise is a
-hundred (Adult, ε = 1), so choices stay good with a smaller share, while every counted cell benefits from the rest."""
+"""Pools, as shares of the budget. The paper halves ε; the R score reaches thousands of rows while its noise is a
+hundred (Adult, ε = 1), so choices stay good with a smaller share, while every counted cell benefits from the rest.
+"""
 
 
 def privbayes(curator: Curator, project: Project, frame: Frame, report: Report = silent) -> Marginals:  # noqa: ARG001

@@ -19,7 +19,7 @@ from espalier.core.privacy.tails import bound_in_sigmas
 from espalier.core.project.plan import Plan
 
 BETA = 0.05
-"""The bounds hold together with probability 1 − β."""
+"""All bounds hold simultaneously with probability 1 − β."""
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ def error_bounds(
 
     These are bounds on the noisy counts, each projected onto the simplex, not on the model that is fitted to all counts
     together. The star around ``target`` (its pairs) is the tree of the tree's bound, and its columns are S: it bounds
-    what those pairs alone would give. Under add-remove ``rows`` is a noisy total, whose error is ignored.
+    the error of those pairs alone. Under add-remove ``rows`` is a noisy total, whose error is ignored.
     """
     best: dict[Clique, Counted] = {}
     for item in counted:

@@ -58,6 +58,6 @@ class HasAnswers(Protocol):
 
 
 def factor_of_all(answers: Answers) -> float:
-    """Return the multiple of σ that bounds all errors together."""
+    """Return the multiple of σ that bounds all errors simultaneously."""
     numbers = len(answers.questions) + sum(m.values.size for m in answers.histograms)
     return bound_in_sigmas(numbers, BETA, laplace=answers.noise == "laplace")

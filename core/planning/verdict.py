@@ -1,9 +1,9 @@
 """The verdict on a plan before anything is spent: the effect of its noise, from public facts and declared assumptions.
 
 Public facts give the noise, not the signal. So a verdict states "a loss of up to 0.04 AUC" and "associations below V =
-0.1 are hidden". Its ratings are those of the verdict on a release (`espalier.core.evaluation.verdict`). The rules were
-chosen on some tables and are checked on others (``python -m benchmarks.verdict``). One rule was changed after the
-results on the other tables had been seen, so these tables are not a clean test of that rule
+0.1 are hidden". Its ratings have the same names as in the verdict on a release (`espalier.core.evaluation.verdict`).
+The rules were chosen on some tables and are checked on others (``python -m benchmarks.verdict``). One rule was changed
+after the results on the other tables had been seen, so these tables are not a clean test of that rule
 (`espalier.core.planning.expectation.PERFECT`).
 """
 
@@ -178,8 +178,8 @@ class Verdict:
 def verdict_of(noise: Noise, purpose: Purpose, epsilon: float, delta: float, assumed: Assumed) -> Verdict:
     """Return the verdict on a plan with this ``noise`` at (``epsilon``, ``delta``).
 
-    At another ε, all noise of the plan is multiplied by the root of the ratio of ρ. (A method may divide its budget
-    differently there; a plan with that ε shows it.)
+    At another ε, all noise of the plan is multiplied by the root of the ratio of ρ. (At that ε, a method may divide its
+    budget differently; a plan with that ε shows the difference.)
     """
     if noise.target is None or not noise.with_target.any():
         purpose = "pairs"

@@ -3,7 +3,7 @@
 Everything is bought from the rows of the release, after the split and the row limits and before the method runs. The
 purchases, their order and their prices are public (:func:`prices`); the columns, the largest number of their bins or
 categories, and the range of numbers if known are declared. Every part is a
-:class:`Draw`; categories carry a δ₀ (:mod:`espalier.core.privacy.partitions`), bins none
+:class:`Draw`; categories cost a δ₀ (:mod:`espalier.core.privacy.partitions`), bins cost none
 (:mod:`espalier.core.privacy.quantiles`).
 
 A table in a database or a large file is read once, into codes (:mod:`espalier.core.project.public_grid`). A column to

@@ -64,7 +64,7 @@ class RowFeatures:
 
     @property
     def cells(self) -> int:
-        """Number of coarse cells; 0 without columns for them."""
+        """Number of coarse cells; 0 if no columns are given for them."""
         return BINS ** len(self.coarse) if self.coarse else 0
 
     def check(self, sizes: Mapping[str, int]) -> None:
@@ -176,7 +176,7 @@ class ColumnSets:
 
     ``coarse`` has the coarse bin of each code of each column. ``expected(set)`` are the counts over coarse cells ×
     classes that a public model expects, in rows; ``penalties`` are the rows explained by sampling alone. The score is
-    that of `espalier.core.privacy.scores.EdgeScore`: ‖c − E‖₁ minus the penalty, in units of 1/1024 row.
+    computed as in `espalier.core.privacy.scores.EdgeScore`: ‖c − E‖₁ minus the penalty, in units of 1/1024 row.
     """
 
     coarse: Mapping[str, NDArray[np.int64]]

@@ -66,10 +66,10 @@ def check_fits(project: Project, table: Source, what: str = "the table", *, figu
     """Raise :class:`TableError` unless ``table`` was made for ``project``. This checks everything on which the two must
     agree.
 
-    They must agree on the schema and on the person column: on its name, since a bound by one person column does not
-    bound another, and on whether there is one. The curator checks that at most k rows of a person are counted
-    (:func:`known_rows`). With ``figures``, the table is used only for figures that are never released, and may have
-    been read without its people.
+    They must agree on the schema and on the person column: on its name, because a bound by one person column does not
+    bound another, and on whether there is a person column. The curator checks that at most k rows of a person are
+    counted (:func:`known_rows`). With ``figures``, the table is used only for figures that are never released, and may
+    have been read without its people.
     """
     if not table.encodes(project.schema):
         differs = next((c.name for c in project.schema.columns if c not in table.schema.columns), None)
@@ -140,7 +140,7 @@ def bounded(table: S, most: int, total: int | None = None) -> S:
 
     Unit, with R: one person's rows, however many, become any others, or none, and at most k rows of a table of R
     change in place. Proof: of the kept rows and the filler rows the first R are taken, in the order of fresh lots, all
-    filler rows last. Let L be that order for everybody else and the filler rows: the same in both tables. With a of
+    filler rows last. Let L be that order for everyone else and the filler rows: the same in both tables. With a of
     the person's rows among the first R (a ≤ k, since no more were kept) the table is those a and the first R − a of L;
     in the other table it is b ≤ k and the first R − b of L. If a ≥ b, the two differ in that a rows became b others and
     the next a − b of L: a ≤ k rows changed in place, and the other way round for b. So they are neighbours under
@@ -148,7 +148,7 @@ def bounded(table: S, most: int, total: int | None = None) -> S:
 
     A table without person codes is refused with :class:`TableError`: its rows are bounded by promise, or were already
     filled or cut to a total. A snapshot was cut to k rows of a person when it was made
-    (:mod:`espalier.core.tables.row_limits` has the proof), so that only the total is left.
+    (:mod:`espalier.core.tables.row_limits` has the proof), so that only the total remains to be applied.
     """
     limited = table.limited(most)
     return limited if total is None else limited.to_total(total)

@@ -119,7 +119,7 @@ class Curator(ABC):
         return recipe.total_sensitivity(self.unit)
 
     def measure(self, rhos: Mapping[Clique, float], pool: str = "") -> list[Measurement]:
-        """Noisy counts of each clique, for the ρ given: σ = Δ/√(2ρ), Δ from the unit of privacy (`cell_sensitivity`).
+        """Noisy counts of each clique, for the given ρ: σ = Δ/√(2ρ), Δ from the unit of privacy (`cell_sensitivity`).
 
         Raises :class:`BudgetError` and :class:`SizeError` before anything is read.
         """

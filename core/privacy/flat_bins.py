@@ -3,8 +3,8 @@
 Rows are drawn uniformly inside a bin, so a bin errs if its values are not uniform. For any other cut of the column, the
 error is at most the largest distance between the cumulative count inside the bin and the straight line between its two
 ends. A bin that lumps many rows together also hides how they differ in other columns. The chosen bins minimise the sum
-of both. So a value shared by many rows gets a separate bin, a long tail gets bins although it has few rows, and flat
-stretches are cut into bins with similar numbers of rows.
+of both costs. So a value shared by many rows gets a separate bin, a long tail gets bins although it has few rows, and
+flat stretches are cut into bins with similar numbers of rows.
 
 Everything is computed from noisy counts of the cells between the cuts, so it is post-processing.
 """

@@ -1,4 +1,4 @@
-"""Counts beyond a tree: further cliques inside the frame, chosen privately against the error of the model so far."""
+"""Counts beyond a tree: further cliques inside the frame, chosen privately by the error of the model so far."""
 
 from __future__ import annotations
 
