@@ -59,7 +59,7 @@ class NoisySums:
 
 @dataclass(frozen=True)
 class TiltedModel:
-    """A weighted list of rows. ``base`` is the model that they were drawn from, before they were weighted.
+    """A weighted list of rows. ``base`` is the model from which they were drawn, before they were weighted.
 
     ``pool`` are the rows as codes; ``weights`` sum to one. They reproduce the noisy ``sums``, which are kept for
     copies.

@@ -265,8 +265,9 @@ def shrunk(
 ) -> tuple[NDArray[np.float64], float]:
     """Return the mean of w given matrix·w + error = right, w normal around 0; and the effective number of weights.
 
-    ``known`` are the noise of an entry, the variance that sampling adds per unit of ``matrix``, and the target's
-    standard deviation. The variance of w is the likeliest one, log-normal around the target's.
+    ``known`` holds the noise of an entry, the variance that sampling adds per unit of ``matrix``, and the target's
+    standard deviation. The variance of w is its most likely value under a log-normal prior around the target's
+    variance.
     """
     noise, sampling, spread = known
     values, vectors = np.linalg.eigh(matrix)
@@ -293,8 +294,9 @@ def _left(
 ) -> Response:
     """The response: the fit, with the noisy histogram of its residual over public bins.
 
-    Noise makes that histogram too wide. The target's variance is known from its own counts, and the fit's variance over
-    synthetic inputs from the fit. The residual is narrowed until the two variances add up to the target's.
+    Noise makes that histogram too wide. The target's variance is known from its own counts, and the variance of the fit
+    over synthetic inputs is known from the fit. The residual is narrowed until the two variances add up to the
+    target's.
     """
     layout = inputs.layout
     reach, axis = LEFT_REACH * _spread(inputs.shapes[layout.target]), layout.axes[layout.target]

@@ -30,11 +30,11 @@ class Size:
     """The cost of a set of measured cliques.
 
     ``cells`` and ``largest_cells`` count the cells of the junction tree and of its ``largest`` clique;
-    ``measured_cells`` those that get noise. ``bytes`` is the peak memory of the fit, ``seconds`` estimates the time of
-    noise and fit together, and ``noise`` the time of the noise alone. ``culprit`` are the measured cliques that caused
-    the largest clique: the clique itself if it was measured, else those that share two columns or more with it.
-    ``treewidth`` is the number of columns in the widest clique of the junction tree, minus one; 0 for a model without a
-    tree.
+    ``measured_cells`` is the number of cells that get noise. ``bytes`` is the peak memory of the fit, ``seconds``
+    estimates the time of noise and fit together, and ``noise`` the time of the noise alone. ``culprit`` are the
+    measured cliques that caused the largest clique: the clique itself if it was measured, else those that share two
+    columns or more with it. ``treewidth`` is the number of columns in the widest clique of the junction tree, minus
+    one; 0 for a model without a tree.
     """
 
     cells: int

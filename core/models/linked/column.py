@@ -7,9 +7,9 @@ the previous visit, c the column at the visit before that. The parameters maximi
 
 over evidence rows r with weights w_r, for noisy counts T. It is the dual of min Σ_e ‖M_e − T_e‖²/(2σ_e²) + λ·KL, so it
 is concave, and it needs no table over all parents, however many there are. β, s and κ are hardly penalised: the fit
-shrinks towards "stay or draw afresh", not towards independence of the previous visit. Tables whose cells are mostly
-noise weigh less: σ_e² is multiplied by 1 + σ over the mean cell. The counts that determine s shrink towards one chance
-to stay.
+shrinks towards "stay or draw again", not towards independence of the previous visit. Tables whose cells are mostly
+noise weigh less: σ_e² is multiplied by 1 + σ over the mean cell. The counts that determine s shrink towards one
+probability of staying.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Cells = Callable[[str], NDArray[Any]]
 """Returns the code of a name at each step."""
 
 PENALTY = 1e-4
-"""Penalty of β, s and κ, per unit of weight: its only purpose is to keep them finite where a value never occurs."""
+"""Penalty of β, s and κ, per unit of weight: its only purpose is to keep them finite if a value never occurs."""
 ROWS_BY = 2.0
 """A row of a noisy table is scaled by at most this factor, or its inverse, to the number of evidence rows."""
 MEMORY = 12
@@ -194,7 +194,7 @@ class _Problem:
         self.small = np.concatenate([np.sqrt(np.maximum(self.margin, 1e-3))] * 2 + [[0.5]])
 
     def _stays(self, counted: Array, sigma: float) -> Array:
-        """Return the shares that stay at each value, shrunk towards a common chance to stay rather than draw afresh."""
+        """Return the shares that stay at each value, shrunk towards a common probability of staying."""
         by_chance = self.margin**2
         chance = float((counted.sum() - by_chance.sum()) / max(1 - by_chance.sum(), 1e-9))
         chance = min(max(chance, 0.0), 1.0)

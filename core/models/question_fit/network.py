@@ -124,7 +124,7 @@ class Network:
         return [part.span for part in self.parts]
 
     def _tables(self, weights: FloatArray) -> tuple[list[FloatArray], float]:
-        """The score as one table per node, and the part of it that every row has."""
+        """The score as one table per node, and the constant part that all rows share."""
         tables = [
             np.zeros(node.shape) if base is None else base.copy()
             for node, base in zip(self.tree.nodes, self._base, strict=True)
