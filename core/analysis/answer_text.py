@@ -37,15 +37,15 @@ BADGES = {
 
 
 def adjusted_for(project: Project, figure: StandardisedEffect) -> str:
-    """Return sentences on an effect: why its adjustment set is valid under the drawing, its form and its caveats."""
+    """Return sentences about an effect: why its adjustment set is valid under the drawing, its form and its caveats."""
     question = Effect(project.dag, figure.treatment, figure.outcome)
     said = verdict(question, figure.adjust).sentence
     forms = {
         "saturated": "Each stratum is compared as it is.",
         "logistic": "There are too many strata for the number of rows, so a regression with main effects replaces "
-        "them. Where the effect differs between strata, this is a different estimand.",
+        "them. If the effect differs between strata, this is a different estimand.",
     }
-    alone = "The crude figures are then the effect, so there are no adjusted ones."
+    alone = "The crude figures are then the effect, so there are no adjusted figures."
     parts = [said, forms[figure.form] if figure.adjust else alone, "", question.caveat]
     if figure.event is None:
         parts[2] = f"{figure.outcome} was counted in bins; the figures use the midpoints of the bins."
@@ -123,7 +123,7 @@ def text_with_label(column: Column, text: str) -> str:
 
 
 def sentence(answer: Answer) -> str:
-    """Return one sentence or two: the number with its interval, or the reason why it has none.
+    """Return one or two sentences: the number with its interval, or the reason why it has none.
 
     >>> import espalier as es, pandas as pd
     >>> frame = pd.DataFrame({"smoker": ["yes", "no"] * 500, "sick": ["yes", "no", "no", "no"] * 250})
@@ -155,7 +155,7 @@ def covering(answer: Answer) -> str:
 
 
 def why_wide(answer: Answer) -> str:
-    """Return a sentence on the causes of the interval's width; empty without an interval."""
+    """Return a sentence about the causes of the interval's width; empty without an interval."""
     if answer.width is None:
         return ""
     width = answer.width

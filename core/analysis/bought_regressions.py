@@ -258,10 +258,10 @@ class Link:
         return cls(family, float(middles[0]), float(middles[-1] - middles[0]))
 
     def fit(self, beta: FloatArray, told: Measured) -> tuple[Fit, float]:
-        """Return a fit as the recipes use it, and the weight of a row that counts fully in its curvature.
+        """Return a fit in the form that the recipes use, and the weight of a row that counts fully in its curvature.
 
-        Rows with a larger weight are given this one. The curvature is then slightly too small, and intervals slightly
-        too wide; but most rows of a rare outcome have small weights, which noise would hide otherwise.
+        Rows with a larger weight are given this weight. The curvature is then slightly too small, and intervals are
+        slightly too wide; but most rows of a rare outcome have small weights, which noise would otherwise hide.
         """
         mean, deviation = _predictor(beta, told)
         sides = np.array([mean - BEYOND * deviation, mean, mean + BEYOND * deviation])

@@ -2,7 +2,7 @@
 
 Each pair of columns without an arrow is an alternative: the drawing with that arrow, in each direction that closes no
 cycle. An alternative changes the partial correlations of the statements, which follow from a linear model with the same
-strength on every drawn arrow. A partial correlation is 0 where the statement still holds, and shrinks along a path. The
+strength on every drawn arrow. A partial correlation is 0 if the statement still holds, and shrinks along a path. The
 power of each test follows from its noise. Statements are then added one by one; each step adds the statement that most
 increases the expected number of detected alternatives. The statements about contested pairs come first. Only the
 drawing and public numbers are used, so a plan and a release choose the same statements.
@@ -138,7 +138,7 @@ def covariances(
     arrows: Sequence[tuple[str, str]],
     strength: Mapping[tuple[str, str], float] | None = None,
 ) -> FloatArray:
-    """Return the covariance of the linear model under each alternative; ``strength`` replaces the assumed ones."""
+    """Return the covariance of the linear model under each alternative; ``strength`` replaces the assumed strengths."""
     place, size, given = {name: i for i, name in enumerate(names)}, len(names), strength or {}
     drawn = np.zeros((size, size))
     for cause, effect in dag.edges:

@@ -136,7 +136,7 @@ class Counted:
         return np.asarray((off.T @ self.counts) ** 2 / np.maximum(noise + self.rows_per_person * sampled, 1e-12))
 
     def grid(self, limit: float) -> tuple[FloatArray, FloatArray]:
-        """Return means that a test with this limit may accept, and the statistic at each, less the smallest."""
+        """Return means that a test with this limit may accept, and the statistic at each, minus the smallest."""
         low, high = float(self.scores.min()), float(self.scores.max())
         means = np.linspace(low, high, POINTS)
         if self.binary:

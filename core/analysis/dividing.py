@@ -43,7 +43,7 @@ class Curve:
 
     @cached_property
     def target(self) -> float:
-        """The desired half-width, or one close to what the rows allow."""
+        """The desired half-width, or a half-width close to the smallest that the rows allow."""
         return max(self.wanted or 0.0, SLACK * self.at(MOST_RHO))
 
     @property

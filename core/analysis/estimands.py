@@ -1,7 +1,8 @@
 """Figures that a release can estimate: the counts that each depends on, and its estimate in one table of rows.
 
-Each figure is a small recipe. ``columns`` are the columns it reads. ``parts`` are its numbers, each with the counts
-that it :class:`Needs`. ``estimate`` returns these numbers and their variances within one table. Ratios are logarithms.
+Each figure is a small recipe. ``columns`` are the columns that it reads. ``parts`` are its numbers, each with the
+counts that it :class:`Needs`. ``estimate`` returns these numbers and their variances within one table. Ratios are
+logarithms.
 
 A figure is about rows where all its columns are observed, as in R's ``lm`` and ``glm``. ``missing`` maps each column
 whose missing cells are left out to the code of such a cell. A figure about missing cells omits their column from it.
@@ -179,7 +180,7 @@ class Mean:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The column and those of the conditions."""
+        """The column, and the columns of the conditions."""
         return (self.column, *_columns(self.among))
 
     def parts(self) -> tuple[Part, ...]:

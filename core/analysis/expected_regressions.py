@@ -37,9 +37,10 @@ WITHIN = 0.9
 MOST_SPREAD = 1.25
 """Nothing is promised if 1 of 10 releases would have more than this multiple of the median half-width."""
 MARGIN = {"linear": 1.15, "logistic": 1.3, "poisson": 1.3}
-"""Margin for what shares and correlations do not describe. Like `POWER`, it was chosen on six regressions. It was then
-raised after an evaluation on regressions of three other populations. `benchmarks.planned_widths` reports it on further
-regressions of these three populations, which had not been run before."""
+"""Margin for the features of a table that shares and correlations do not describe. Like `POWER`, it was chosen on six
+regressions. It was then raised after an evaluation on regressions of three other populations.
+`benchmarks.planned_widths` reports it on further regressions of these three populations, which had not been run before.
+"""
 POWER = 0.1
 """The margin grows with this power of the width relative to the width without noise, because noise magnifies errors in
 the assumptions.

@@ -82,8 +82,8 @@ def proportion(schema: Schema, event: str, among: Among = None) -> Proportion:
 def mean(schema: Schema, column: str, among: Among = None) -> Mean:
     """Return the mean of a numeric column in the rows ``among`` (``column=value``).
 
-    The estimate takes every number at the middle of its bin; the interval is valid wherever the numbers are inside
-    their bins.
+    The estimate takes every number at the middle of its bin; the interval is valid for any positions of the numbers
+    inside their bins.
 
     >>> import espalier as es
     >>> es.mean(es.Schema((es.Column("age", "numeric", edges=(0.0, 50.0, 100.0)),)), "age").columns
@@ -297,7 +297,7 @@ def _level(schema: Schema, text: str) -> Level:
 
 
 def _pair(schema: Schema, text: str) -> tuple[Level, Level]:
-    """Return the named value and the value it is compared with."""
+    """Return the named value, and the value with which it is compared."""
     name, _, value = text.partition("=")
     column = _column(schema, name)
     codes = _codes(column)

@@ -111,7 +111,7 @@ class Gate:
         merged: Merged | None = None,
         labels: Mapping[str, Sequence[str]] | None = None,
     ) -> None:
-        """``measurements`` are those that ``model`` was fitted to; of their values, only the shapes are used.
+        """``measurements`` are the counts to which ``model`` was fitted; only the shapes of their values are used.
 
         ``merged`` are the groups of categories that they count, ``labels`` the names of the categories.
         """

@@ -39,8 +39,8 @@ SURE = 0.98
 """Nothing is promised unless all counts exceed their noise with this probability."""
 EVEN = 0.8
 """An effect's promise relies on this share of the assumed rows in each stratum, because the groups are not equally
-large in real strata. It was chosen on three effects by `benchmarks.planned_widths`. The benchmark reports it on three
-other effects, which had been seen before.
+large in real strata. It was chosen on three effects by `benchmarks.planned_widths`. The benchmark reports results on
+three other effects, which had been seen before.
 """
 QUANTILE = 1.959963984540054
 """Quantile of the standard normal distribution for 95 % intervals."""
@@ -190,7 +190,7 @@ class Analysed(Protocol):
         ...
 
     def facts(self) -> dict[str, Any]:
-        """Return the entry in ``release.json``; ``low`` and ``high`` are null where noise allows no interval."""
+        """Return the entry in ``release.json``; ``low`` and ``high`` are null if noise allows no interval."""
         ...
 
     def plan(self) -> dict[str, Any]:
@@ -211,7 +211,7 @@ class CountedAnalysis:
     regressed: None = None
 
     def facts(self) -> dict[str, Any]:
-        """Return the entry in ``release.json``; ``low`` and ``high`` are null where noise allows no interval."""
+        """Return the entry in ``release.json``; ``low`` and ``high`` are null if noise allows no interval."""
         one, counts = self.analysis, self.counts
         half = half_width(one, counts, self.sigma, self.setting.unit.rows_per_person)
         value = low = high = None

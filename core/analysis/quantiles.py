@@ -6,7 +6,7 @@ tested through Σ (s − q) x over the noisy counts x, with s = 1 below the edge
 
 From below, an interval starts at the last edge before the first edge that the test does not reject; from above, it ends
 likewise. It misses on a side only if the test rejects an edge of the quantile's own bin, so each side has half the
-error. Its ends are edges, so it is valid wherever the numbers are inside their bins.
+error. Its ends are edges, so it is valid for any positions of the numbers inside their bins.
 """
 
 from __future__ import annotations

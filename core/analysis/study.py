@@ -66,12 +66,12 @@ class Finished(Protocol):
 
     @property
     def fitted(self) -> Fitted:
-        """Noisy answers that the model was fitted to."""
+        """Noisy answers to which the model was fitted."""
         ...
 
     @property
     def model(self) -> Model:
-        """Model that the rows were drawn from."""
+        """Model from which the rows were drawn."""
         ...
 
     @property
@@ -112,7 +112,7 @@ class Study:
     analyses: tuple[Mapping[str, Any], ...] = ()
     """Planned analyses, as in ``release.json``."""
     whole: Study | None = None
-    """The whole study, if this one is a part of it for one question; the gate reads all its counts."""
+    """The whole study, if this study is a part of it for one question; the gate reads all its counts."""
 
     @classmethod
     def of(cls, release: Finished) -> Study:
@@ -290,7 +290,7 @@ class Study:
 
 
 def _over_counts(project: Project, counted: NoisyCounts) -> GraphicalModel:
-    """Return the uniform model over all columns that copies of these counts start from."""
+    """Return the uniform model over all columns, the start of copies of these counts."""
     total = counted.rows or max(float(np.mean([m.values.sum() for m in counted.measurements])), 1.0)
     return GraphicalModel(project.schema.sizes, (), {}, float(total), FitSummary(0, 0.0, 0.0, True, "not fitted"))
 

@@ -137,7 +137,7 @@ def _finite(x: Any) -> bool:
 
 
 def about(one: Mapping[str, Any]) -> str:
-    """Return sentences on a survival table: its columns, and how it counts rows that leave."""
+    """Return sentences about a survival table: its columns, and how it counts rows that leave."""
     group = f", by {one['group'].partition('=')[0]}" if one.get("group") else ""
     inside = (
         "Rows without the event count as at risk in their whole last interval."

@@ -26,7 +26,7 @@ from espalier.core.project.schema import Schema
 
 LEVEL = 0.95
 WIDEST = 0.5
-"""Largest width of an interval that is shown. In a wider one, noise outweighs the counts."""
+"""Largest width of an interval that is shown. In a wider interval, noise outweighs the counts."""
 
 
 @dataclass(frozen=True)

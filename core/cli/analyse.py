@@ -88,7 +88,7 @@ def add(commands: Any) -> None:
     )
     analyse.add_argument("--predictors", metavar="A,B", help="columns, commas between them")
     analyse.add_argument(
-        "--number", type=whole, default=20, metavar="N", help="copies, where the release has none (default: 20)"
+        "--number", type=whole, default=20, metavar="N", help="copies, if the release has none (default: 20)"
     )
     analyse.add_argument("--json", action="store_true", help="the figures as JSON")
     analyse.set_defaults(run=_analyse)
