@@ -42,7 +42,10 @@ def add(commands: Any) -> None:
     asked = analyse.add_mutually_exclusive_group(required=True)
     asked.add_argument("--proportion", action="append", metavar="COLUMN=VALUE", help="COLUMN= for its missing cells")
     asked.add_argument(
-        "--mean", action="append", metavar="COLUMN", help="of a numeric column, wherever numbers are inside their bins"
+        "--mean",
+        action="append",
+        metavar="COLUMN",
+        help="of a numeric column, for any positions of numbers inside their bins",
     )
     asked.add_argument(
         "--quantile",

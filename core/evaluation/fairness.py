@@ -88,11 +88,10 @@ class Fairness:
 
     ``cmi_*`` are in nats; ``cmi_model`` is exact, the others are plug-in estimates, which under a true separation are
     about ``cmi_*_chance`` by chance alone, and above ``cmi_*_floor`` in 5 % of tables; ``cmi_*_debiased`` is the
-    estimate minus chance, and may be below 0. Differences are between the groups that fare
-    best and worst, 0 to 1, of the model trained on synthetic rows; ``*_real`` of the model trained on real rows;
-    ``*_interval`` are 95 % bootstrap intervals over the tested rows. Groups without both target values among the tested
-    rows have no odds and are ``left_out`` of the equalized odds. A figure that is not available is None, with the cause
-    in ``reasons``.
+    estimate minus chance, and may be below 0. Differences (0 to 1) are between the groups that fare best and worst
+    under the model trained on synthetic rows; ``*_real`` of the model trained on real rows; ``*_interval`` are 95 %
+    bootstrap intervals over the tested rows. Groups without both target values among the tested rows have no odds and
+    are ``left_out`` of the equalized odds. A figure that is not available is None, with the cause in ``reasons``.
     """
 
     separation: Separation

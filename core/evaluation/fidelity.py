@@ -88,7 +88,7 @@ class Fidelity:
 
     @property
     def worse_than_independence(self) -> tuple[PairFidelity, ...]:
-        """Pairs whose synthetic link is worse than none, the worst first."""
+        """Pairs whose synthetic link is worse than no link, the worst first."""
         worse = [p for p in self.pairs if p.worse_than_independence]
         return tuple(sorted(worse, key=lambda p: p.tv_independent - p.tv))
 

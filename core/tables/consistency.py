@@ -30,7 +30,7 @@ MOST_CANDIDATES = 50
 def settle(constraints: Constraints, schema: Schema, codes: Codes, texts: Texts) -> dict[str, list[str]]:
     """Return ``texts`` with corrections inside bins; they were decoded from ``codes`` that keep the constraints.
 
-    Ordered columns: where several of them are in one bin, their numbers are sorted among themselves. For a chain of
+    Ordered columns: if several of them are in one bin, their numbers are sorted among themselves. For a chain of
     columns whose numbers have the same distribution in the bin, the result has the distribution given the order.
     Determined numbers are taken from the table.
     """

@@ -98,7 +98,7 @@ class Counting:
             held, self._pairs = assign(wanted, blocks), []
         self._blocks = [(block, [q for q in held if held[q] == i]) for i, block in enumerate(blocks)]
         self._totals: dict[int, Counts] = {}
-        """Counts of the first blocks over all batches; those of the others are marginalised batch by batch."""
+        """Counts of the first blocks over all batches; counts of the other blocks are marginalised batch by batch."""
         room = KEPT_CELLS
         for i, block in enumerate(blocks):
             room -= math.prod(sizes[name] for name in block)

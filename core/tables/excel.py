@@ -137,8 +137,8 @@ def _check_cells(sheet: IO[bytes], shown: str) -> None:
 def _check_ascending(sheet: IO[bytes], shown: str) -> None:
     """Refuse a sheet with rows out of order.
 
-    openpyxl skips a row whose number is not above the last. Rows without a number continue from the row before, so one
-    wrong number would hide many rows.
+    openpyxl skips a row whose number is not above the last. Rows without a number continue from the previous row, so
+    one wrong number would hide many rows.
     """
     last = 0
     for event, element in ElementTree.iterparse(sheet, events=("start", "end")):

@@ -58,7 +58,7 @@ _MARKS = {
     "not known",
 }
 _SIGNS = {"?", "na", "n/a", "n.a.", "#n/a", "nan", "null", "-", "--", "."}
-"""Marks that mean an empty cell wherever they occur; a word such as ``none`` may be a value."""
+"""Marks that always mean an empty cell; a word such as ``none`` may be a value."""
 _NEGATIVE = {-1.0, -7.0, -8.0, -9.0, -99.0, -999.0, -9999.0}
 _NINES = {99.0, 999.0, 9999.0, 99999.0}
 
@@ -260,8 +260,8 @@ def sure_marks(text: TextTable) -> tuple[str, ...]:
 def possible_marks(column: TextColumn) -> tuple[str, ...]:
     """Return values that often mean a missing cell, such as ``?``, ``NA`` or ``-9``. Private.
 
-    A negative number of nines (or -8, -7, -1) is one if no other number is negative; a positive number of nines is one
-    if it is more than twice the next smaller number.
+    A negative number of nines (or -8, -7, -1) is such a value if no other number is negative; a positive number of
+    nines is one if it is more than twice the next smaller number.
     """
     found = [v for v in column.values if v.strip().casefold() in _MARKS]
     numeric, numbers = _numbers([v for v in column.values if v != MISSING and v not in found])

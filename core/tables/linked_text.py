@@ -142,7 +142,7 @@ def _unlinked(schema: Schema, linking: set[str]) -> list[Column]:
 
 
 def _parted(schema: Schema, person: Sequence[str], linking: set[str]) -> tuple[list[Column], list[Column]]:
-    """Return the columns of people and those of visits, both in one file."""
+    """Return the columns of people and the columns of visits, both in one file."""
     if odd := [name for name in person if name not in schema or name in linking]:
         raise ProjectError(f"{odd[0]!r} is not a column of the person", column=odd[0])
     rest = _unlinked(schema, linking)

@@ -58,8 +58,8 @@ class Panel(Table):
         return [self._weighted(pair) for pair in pairs]
 
     def step_echoes(self, columns: Sequence[str]) -> NDArray[np.int64]:
-        """Return, for each column, the weighted number of steps that repeat the value of the visit before the last, in
-        units.
+        """Return, for each column, the weighted number of steps that repeat the value of the visit before the previous
+        one, in units.
         """
         cells = [(self._cells(name), self._cells(f"{name}@earlier")) for name in columns]
         repeated = [self._by_weight((this == earlier).astype(np.int64), 2)[1] for this, earlier in cells]

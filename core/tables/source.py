@@ -129,7 +129,9 @@ class Source(Protocol):
         ...
 
     def step_echoes(self, columns: Sequence[str]) -> NDArray[np.int64]:
-        """Return, for each column, the weighted number of steps that repeat the visit before the last, in units."""
+        """Return, for each column, the weighted number of steps that repeat the visit before the previous one, in
+        units.
+        """
         ...
 
     # Counts from which a schema is bought -----------------------------------------------------------------------------
