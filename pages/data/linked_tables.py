@@ -117,7 +117,7 @@ def _questions(state: Session, read: Sequence[TextTable]) -> None:
         MOST_KEPT,
         KEEP,
         key=f"linked-keep-{key}",
-        help="The first ones, in the order above. The noise does not grow with this number.",
+        help="The first visits are kept, in the order above. The noise does not grow with this number.",
     )
     person_columns: Sequence[str] = ()
     if len(read) == 1:

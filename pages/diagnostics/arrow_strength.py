@@ -56,7 +56,7 @@ def show(strength: Mapping[Arrow, float], drawn: bool) -> None:
     st.markdown(
         "**How to read it.** For each arrow: how much the effect's distribution changes, in total variation, from one "
         "category of the cause to another, with other causes held fixed. At 0 the arrow has no effect in the synthetic "
-        f"table, because it has none in the real one or because noise hides it.{shown}"
+        f"table, because it has none in the real table or because noise hides it.{shown}"
     )
 
 

@@ -192,7 +192,7 @@ def test_parts_and_the_end_are_written_together_or_not_at_all(tmp_path, monkeypa
     assert ledger.head()[0] == 2
     assert reservation.spend(0.003, {"a": b"x"}, parts) == ""
     assert ledger.head()[0] == 5
-    assert reservation.spend(0.003, {"a": b"x"}, parts) == "", "said twice, written once"
+    assert reservation.spend(0.003, {"a": b"x"}, parts) == "", "recorded twice, written once"
     assert ledger.head()[0] == 5
 
 
@@ -571,7 +571,7 @@ def test_an_entry_ends_once(where):
     ledger = opened(where)
     reservation = reserve(ledger)
     assert reservation.end(False, "") == ""
-    assert reservation.end(False, "") == "", "said twice, written once"
+    assert reservation.end(False, "") == "", "recorded twice, written once"
     assert "already ended" in reservation.end(True, "late")
     assert [e.status for e in ledger.population_of("people").entries] == ["returned"]
     assert ledger.head()[0] == 3
@@ -831,7 +831,7 @@ def test_another_machine_learns_what_it_sees(where, tmp_path, monkeypatch):
 
 
 def test_events_that_are_added_while_somebody_reads_are_no_tampering(where, monkeypatch):
-    """Such events are remembered after the reader has read and before it consults the memory."""
+    """The memory gets such events after the reader has read the ledger and before it consults the memory."""
     ledger, other = opened(where), Ledger(where)
     read, calls = ledger_store.Store._read, itertools.count()
 

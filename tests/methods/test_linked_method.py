@@ -216,7 +216,9 @@ def test_a_project_file_of_linked_tables_reads_back():
 
 
 def test_a_column_fits_its_counts():
-    """With almost no noise and the true parents, the conditionals are reached; L-BFGS finds a known minimum."""
+    """With almost no noise and the true parents, the fit reaches the true conditionals; L-BFGS finds a known
+    minimum.
+    """
     rng = np.random.default_rng(0)
     before, other = rng.integers(3, size=4000), rng.integers(2, size=4000)
     this = np.where(rng.random(4000) < 0.6, before, other)

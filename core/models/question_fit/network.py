@@ -1,8 +1,8 @@
 """Weights on statistics of rows, and sweeps of the junction tree: the best row, log Z, expectations.
 
 A weight w_j on every statistic q_j makes a score Σ_j w_j q_j(x) of each row x. One max-plus sweep finds the best row
-(the paper's separation oracle), one sum-product sweep log Σ_x exp of the score and the expectations of all statistics
-under p ∝ exp of it (the paper's Theorem 19 for two semirings).
+(the paper's separation oracle). One sum-product sweep finds log Σ_x exp of the score, and the expectations of all
+statistics under p ∝ exp of the score (the paper's Theorem 19 for two semirings).
 """
 
 from __future__ import annotations
