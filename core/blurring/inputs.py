@@ -1,4 +1,4 @@
-"""Stage one: Latin hypercube inputs, matched to the real ones and mixed with them.
+"""Stage one: Latin hypercube inputs, matched to the real inputs and mixed with them.
 
 NOT private. Algorithm 1 of Liu et al., steps 1–3, with the corrections described in the docstrings below. Values are
 scaled to the declared range: 0 is the lower bound, 1 the upper.
@@ -85,7 +85,7 @@ def _correlation(columns: NDArray[np.float64]) -> NDArray[np.float64]:
 def _inverse(values: NDArray[np.float64], shares: NDArray[np.float64]) -> NDArray[np.float64]:
     """The quantiles at ``shares`` of a kernel density estimate (Gaussian, Silverman's width) within its range.
 
-    The estimate's distribution function is a mean of normal ones, so no quadrature is needed.
+    The estimate's distribution function is a mean of normal distribution functions, so no quadrature is needed.
     """
     spread = min(float(values.std()), float(np.subtract(*np.percentile(values, [75, 25]))) / 1.349 or math.inf)
     width = 0.9 * spread * len(values) ** -0.2
@@ -146,9 +146,9 @@ def disclosed(near: NDArray[np.float64], alpha: float) -> float:
 def alpha_for(near: NDArray[np.float64], lid: float) -> float:
     """The largest α of a mixture whose LID is at most ``lid`` (0 to 1), from the matched distances ``near``.
 
-    x − (αx + (1−α)s) = (1−α)(x − s), so row i is disclosed if m_i ≤ 1/(1−α). At most k = ⌊lid·n⌋ rows are, as long
-    as m₍k+1₎ > 1/(1−α): here α is below 1 − 1/m₍k+1₎ by a millionth of the distance. The paper's equation (10) is a
-    bound for rows drawn independently; after matching, LID is several times larger, so the bound is not used. Raises
+    x − (αx + (1−α)s) = (1−α)(x − s), so row i is disclosed if m_i ≤ 1/(1−α). At most k = ⌊lid·n⌋ rows are disclosed as
+    long as m₍k+1₎ > 1/(1−α): here α is below 1 − 1/m₍k+1₎ by a millionth of the distance. The paper's equation (10) is
+    a bound for rows drawn independently; after matching, LID is several times larger, so the bound is not used. Raises
     :class:`ProjectError` if even α = 0 discloses more: its data hold ``best``, the share that was reached, and
     ``offer``, a share that another Latin hypercube will almost surely reach (None if only 1 would).
     """

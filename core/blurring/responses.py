@@ -40,7 +40,7 @@ class Fitted(Protocol):
 
 @dataclass(frozen=True)
 class Response:
-    """The regression ``name``, fitted, with ``left``, residuals of rows that it was not fitted to.
+    """The fitted regression ``name``; ``left`` holds the residuals of rows to which it was not fitted.
 
     ``errors`` are the cross-validated mean squared errors of the candidates, as shares of the outcome's variance; empty
     if the plan names one.

@@ -1,6 +1,6 @@
 """The two-stage method of Liu et al. (LHS-H-KRR). It is NOT private: each row that it makes is a blurred real person.
 
-It matches Latin hypercube inputs to the real ones, mixes both, and computes kernel-ridge responses. It takes no ε,
+It matches Latin hypercube inputs to the real inputs, mixes both, and computes kernel-ridge responses. It takes no ε,
 enters no ledger, and is refused by every entry point that promises privacy.
 """
 
@@ -87,7 +87,7 @@ class TwoStageOptions:
         "Columns to anonymize (blank: all numeric inputs)",
         columns="several",
         empty="all numeric inputs",
-        help="All other inputs stay as in the real row.",
+        help="All other inputs keep their values from the real row.",
     )
     residual_noise: bool = option(
         False,

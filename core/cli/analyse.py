@@ -74,7 +74,7 @@ def add(commands: Any) -> None:
         help="linked tables: the share of AFTER at the next visit after BEFORE",
     )
     analyse.add_argument(
-        "--adjust", metavar="A,B", help="what --effect is adjusted for (default: the cheapest valid set)"
+        "--adjust", metavar="A,B", help="columns for which --effect is adjusted (default: the cheapest valid set)"
     )
     analyse.add_argument(
         "--among",
@@ -86,7 +86,7 @@ def add(commands: Any) -> None:
     analyse.add_argument(
         "--joint",
         choices=["bonferroni", "max-t"],
-        help="intervals of all figures that hold together; repeat --proportion, … for several figures. max-t is "
+        help="simultaneous intervals of all figures; repeat --proportion, … for several figures. max-t is "
         "shorter and needs --number 100 or more",
     )
     analyse.add_argument("--predictors", metavar="A,B", help="columns, commas between them")
@@ -240,7 +240,7 @@ def _survival(opt: argparse.Namespace) -> None:
 
 
 def _print_bought(opt: argparse.Namespace, found: dict[str, Any], lines: list[str]) -> None:
-    """Print figures that the release bought, as JSON or as ``lines``, after what the checker says of the release."""
+    """Print figures that the release bought, as JSON or as ``lines``, after the checker's result for the release."""
     from espalier.core.statement.check import checked_folder
 
     print(checked_folder(opt.folder)[1], file=sys.stderr)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from espalier.core.ledger.population import Entry, Population
 
 SHORTEST = 4
-"""Fewest digits of an entry's id that must be given, if they identify it."""
+"""Smallest number of digits of an entry's id that must be given, if they identify it."""
 
 WHERE = "a SQLite file or a PostgreSQL URL (default: ESPALIER_LEDGER, else a file of this user's)"
 

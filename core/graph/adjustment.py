@@ -101,7 +101,9 @@ class Effect:
         return frozenset({*self.latent, *self.dag.unmeasured})
 
     def hidden_causes(self) -> tuple[str, ...]:
-        """Return a sentence for every hidden common cause that could bias the effect. Each report of it shows them."""
+        """Return a sentence for every hidden common cause that could bias the effect. Each report of the effect shows
+        these sentences.
+        """
         out = list(self.dag.unmeasured)
         out += [
             f"{name}, which is not in the table, is a cause of {_listed(children)}"

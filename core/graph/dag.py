@@ -195,7 +195,7 @@ class Dag:
         return self.annotations.get(of, Annotation())
 
     def annotated(self, of: tuple[str, ...], said: Annotation) -> Dag:
-        """Return the drawing with a new annotation of a column or an arrow; an empty one removes the annotation."""
+        """Return the drawing with a new annotation of a column or an arrow; an empty annotation removes the old one."""
         kept = {key: value for key, value in self.annotations.items() if key != of}
         return replace(self, annotations={**kept, of: said} if said else kept)
 

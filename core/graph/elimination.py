@@ -19,7 +19,7 @@ from math import exp, log, prod
 from espalier.core.graph.separations import Clique
 
 Bucket = tuple[str, Clique]
-"""A column and the neighbours it had when it was eliminated."""
+"""A column and its neighbours when it was eliminated."""
 
 
 def eliminate(sizes: Mapping[str, int], cliques: Iterable[Clique]) -> list[Bucket]:

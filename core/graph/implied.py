@@ -1,4 +1,4 @@
-"""What a drawing implies for a target and its roles, and what changes if arrows are removed."""
+"""The implications of a drawing for a target and its roles, and the changes if arrows are removed."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ class Difference:
     """One difference to resolve, about the arrow or column ``of``.
 
     ``kind`` arrow: only one of the two has the arrow; reversed: both have one, in opposite directions; annotation: both
-    have one, with different contents. ``mine`` and ``theirs`` are what each has: an arrow, an annotation, or `None`.
+    have one, with different contents. ``mine`` and ``theirs`` are the two versions: an arrow, an annotation, or `None`.
     """
 
     kind: Literal["arrow", "reversed", "annotation"]

@@ -98,7 +98,7 @@ def behind(boxes: Mapping[str, Rectangle], paths: Mapping[Line, Sequence[Point]]
 def _ends(
     boxes: Mapping[str, Rectangle], lines: Sequence[Line], bends: Mapping[Line, Sequence[Point]]
 ) -> dict[Line, tuple[tuple[Point, Point], ...]]:
-    """Return where each line leaves its two boxes, and the direction away from each.
+    """Return the points where each line leaves its two boxes, and its direction there.
 
     The lines of one side are spread along it, in the order of the points to which they lead.
     """

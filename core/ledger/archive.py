@@ -51,7 +51,7 @@ def tables_of(names: Iterable[str]) -> list[str]:
 def check_names(names: Iterable[str], has_model: bool) -> None:
     """Raise :class:`ProjectError` unless ``names`` are the files of one complete release.
 
-    These are the files in :data:`REQUIRED`, the model where the release ``has_model``, and any optional files.
+    These are the files in :data:`REQUIRED`, the model if the release ``has_model``, and any optional files.
     """
     names = list(names)
     tables = tables_of(names)
@@ -65,8 +65,8 @@ def check_names(names: Iterable[str], has_model: bool) -> None:
 
 
 def has_model(release_json: bytes) -> bool:
-    """Return whether the release of this ``release.json`` includes its model. A model that must not be written is null
-    there.
+    """Return whether the release of this ``release.json`` includes its model. There, null stands for a model that must
+    not be written.
 
     Raises :class:`ProjectError` for another file.
     """
@@ -77,7 +77,7 @@ def has_model(release_json: bytes) -> bool:
 
 
 def digest_of(files: Mapping[str, bytes]) -> str:
-    """The hash of what was released: SHA-256 of what ``sha256sum`` prints for its files, sorted by name.
+    """The hash of what was released: SHA-256 of the output of ``sha256sum`` for its files, sorted by name.
 
     In a release's folder, ``find * -type f ! -name 'statement.*' | LC_ALL=C sort | xargs sha256sum | sha256sum``
     prints the same.

@@ -161,7 +161,7 @@ class Ledger:
     def diagnosed(
         self, digests: Sequence[bytes], tables: Sequence[str] = (), who: str = "", what: str = ""
     ) -> list[str]:
-        """Record that figures that are not private are about to be computed; return the populations concerned.
+        """Record that someone is about to compute figures that are not private; return the populations concerned.
 
         They are computed on tables with these ``digests``. This concerns the populations of ``tables``, and those from
         which one of the digests was released, according to its fingerprint. Names that are not open are ignored.

@@ -21,7 +21,8 @@ _COLUMNS = {*Event.__dataclass_fields__, "hash"}
 
 
 def check_export(path: Path, ledger: Ledger | None = None) -> str:
-    """Check an exported JSON file against itself, and against the beginning of ``ledger``; return what was checked.
+    """Check an exported JSON file against itself, and against the beginning of ``ledger``; return a report of the
+    checks.
 
     Raises :class:`ProjectError` for a file that is not an export, :class:`LedgerError` for one that was changed.
     """

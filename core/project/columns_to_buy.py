@@ -139,7 +139,9 @@ class NumbersToBuy(ToBuy):
         return self._placeholder.judge(texts)
 
     def numbers(self, texts: Sequence[str]) -> NDArray[np.float64]:
-        """Return the number of each text, NaN for other texts. One too large for a float becomes the largest float."""
+        """Return the number of each text, NaN for other texts. A number too large for a float becomes the largest
+        float.
+        """
         read = self._placeholder.number_of
         known = np.array([math.nan if x is None else x for x in map(read, texts)], dtype=np.float64)
         largest = float(np.finfo(np.float64).max)

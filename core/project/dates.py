@@ -1,7 +1,7 @@
 """Dates in bins of weeks, months, quarters or years over a declared range; and invented identifiers.
 
 A date is a whole number, the day counted from 1 January of the year 1 (:meth:`datetime.date.toordinal`), so a column of
-dates is a numeric one of whole numbers whose bins end where calendar periods do. Both ends of the range are public.
+dates is a numeric column of whole numbers whose bins end with calendar periods. Both ends of the range are public.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _ISO = re.compile(r"\s*(\d{4}-\d{2}-\d{2})([T ]\d{2}:\d{2}\S*)?\s*", re.ASCII)
 class DateBins:
     """The bins of a date column: each calendar ``by`` from ``first`` to ``last``, both of them in the range.
 
-    The outermost bins are cut off where the range ends. Weeks begin on Monday. Raises :class:`SchemaError` for an
+    The outermost bins are cut off at the ends of the range. Weeks begin on Monday. Raises :class:`SchemaError` for an
     impossible range, or one with more than `MOST_PERIODS` bins.
     """
 
@@ -111,7 +111,7 @@ def _label(day: date, by: Period) -> str:
 
 
 def day_number(text: str, order: str = "") -> int | None:
-    """Return the day of an ISO date, or of one in this ``order``; `None` if ``text`` is not a date.
+    """Return the day of an ISO date, or of a date in this ``order``; `None` if ``text`` is not a date.
 
     A time of day is ignored.
     """

@@ -25,14 +25,14 @@ from espalier.core.errors import SchemaError
 from espalier.core.project.cells import MISSING
 
 DIVIDE = 2.0
-"""A group is divided where its noisy count is at least this multiple of its parts' joint noise: σ·√parts. Below that,
+"""A group is divided if its noisy count is at least this multiple of its parts' joint noise: σ·√parts. Below that,
 even a part that held all its rows would not exceed the noise."""
 
 RARE = 2.0
 """Categories of one group below this many σ are merged again after they have been counted."""
 
 MOST_APART = 1000
-"""Largest number of groups after expansion: the model's categories of a column, however many codes it has."""
+"""Largest number of groups after expansion: the model's categories of a column with any number of codes."""
 
 DEEPEST = 8
 

@@ -2,7 +2,7 @@
 
 One schema describes both tables. The name of a column begins with the name of its table, such as ``visits.insulin``;
 the drawing, the roles and the plan use the same names. A *row* of a linked project is a person with the first visit and
-the number of visits, `Linked.number`. A *step* is a visit after the first, with what came before it:
+the number of visits, `Linked.number`. A *step* is a visit after the first, together with earlier data:
 
 | name | meaning at a step |
 | --- | --- |
@@ -122,7 +122,7 @@ class Linked:
         return tuple(name for name in schema.names if name.startswith(f"{self.visits}."))
 
     def step_columns(self, schema: Schema) -> tuple[str, ...]:
-        """Return the columns of a visit after the first: days since the last visit for its date."""
+        """Return the columns of a visit after the first: the days since the last visit replace its date."""
         rest = tuple(name for name in self.visit_columns(schema) if name != self.dated)
         return (self.gap_name, *rest) if self.gap else rest
 

@@ -80,10 +80,10 @@ class Plan:
     ``person`` is the person column, which is in the table but not in the schema: at most ``rows_per_person`` rows of
     each person are kept. Without it, that number is a promise. ``fair`` `None` means the method's default; ``strict``
     also keeps inadmissible columns away from the outcome. ``target`` is the column to predict; ``targets`` are further
-    ones with their weights, and the target's own weight is 1 unless given. ``allocation`` may also map marginals ("age
-    × income") to shares of their pools; the others follow ``auto``. ``rows`` `None` means n, or the noisy total under
-    add-remove; with a person column under replace-one it is required, and is the declared total to which the private
-    table is filled up or cut. ``max_cells`` is the largest table of the model that the plan allows.
+    columns with their weights, and the target's own weight is 1 unless given. ``allocation`` may also map marginals
+    ("age × income") to shares of their pools; the others follow ``auto``. ``rows`` `None` means n, or the noisy total
+    under add-remove; with a person column under replace-one it is required, and is the declared total to which the
+    private table is filled up or cut. ``max_cells`` is the largest table of the model that the plan allows.
 
     ``schema_share`` is the share of the budget that buys the bins and categories that are not declared.
     ``private_evaluation`` is the share of the people (rows) held out for private evaluation, 0 for none.

@@ -133,7 +133,9 @@ def unquoted(piece: str) -> str:
 
 
 def quoted(name: str) -> str:
-    """A name in quotes; backslashes are doubled only where one alone would be misread, as dagitty never does."""
+    """A name in quotes; backslashes are doubled only if a single one would be misread, because dagitty never doubles
+    them.
+    """
     return '"' + re.sub(r'\\{2,}|\\(?="|\Z)', lambda m: m[0] * 2, name).replace('"', '\\"') + '"'
 
 
@@ -221,7 +223,7 @@ class _Reader:
                 raise broken(token.line, f"{shown(token.text)} is out of place")
 
     def plain(self, group: _Group, token: Token) -> None:
-        """An edge without attributes of its own."""
+        """An edge without its own attributes."""
         left, right = token.ends
         group.nodes[left] = group.nodes[right] = None
         mark = self.mark(token.text, group.edge_defaults) if group.edge_defaults else token.text

@@ -12,8 +12,9 @@ from espalier.core.errors import GraphError
 from espalier.core.graph.annotations import Annotation
 
 Mark = Literal["->", "<->", "--", "o->", "o-o", "o--"]
-"""The mark at each end of an edge, as in MAGs and PAGs: an arrowhead, a tail (-), or a circle (o) where the mark is
-unknown."""
+"""The mark at each end of an edge, as in MAGs and PAGs: an arrowhead, a tail (-), or a circle (o) if the mark is
+unknown.
+"""
 
 NOTHING = Annotation()
 Position = tuple[float, float]
@@ -89,7 +90,7 @@ class MixedGraph:
 
 
 def shown(name: str) -> str:
-    """A name in quotes as a message shows it, on one line and not too long."""
+    """A name in quotes in the form for messages, on one line and not too long."""
     return repr(name if len(name) <= 60 else name[:57] + "…")
 
 

@@ -81,8 +81,8 @@ def resolve(
     """Ask all questions that ``graph`` leaves open, and make the DAG if all of them are answered.
 
     ``columns`` are the table's (None: every node may stay); ``answers`` map keys of questions to choices. Questions
-    about cycles are asked only once the direction of every edge is known. Raises :class:`GraphError` where
-    marginalising would add more than :data:`LIMIT` arrows.
+    about cycles are asked only once the direction of every edge is known. Raises :class:`GraphError` if marginalising
+    would add more than :data:`LIMIT` arrows.
     """
     asking = _Asking(answers or {})
     known = None if columns is None else tuple(columns)
@@ -119,9 +119,9 @@ def resolve(
 
 
 def taken_over(have: Dag, new: Dag, keep: bool) -> Dag:
-    """Return ``have`` with the arrows of ``new`` instead of its own, or (``keep``) added to them.
+    """Return ``have`` with its arrows replaced by those of ``new``, or (``keep``) with the arrows of ``new`` added.
 
-    Notes in ``have`` stay, even those of removed arrows. Where both have notes, they are joined. Everything else is
+    Notes in ``have`` stay, even those of removed arrows. If both have notes, the notes are joined. Everything else is
     taken from ``have``. Raises :class:`GraphError` for a cycle, naming it.
     """
     annotations = dict(have.annotations)
