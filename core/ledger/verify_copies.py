@@ -60,7 +60,7 @@ def check_export(path: Path, ledger: Ledger | None = None) -> str:
 
 
 def check_release(folder: Path, ledger: Ledger) -> str:
-    """Check that the files of ``folder`` belong to an entry of ``ledger``; return a report on the entry.
+    """Check that the files of ``folder`` belong to an entry of ``ledger``; return a report about the entry.
 
     Raises :class:`ProjectError` for a folder without a release, :class:`LedgerError` if it and the ledger differ.
     """

@@ -124,7 +124,7 @@ def _sentence(asked: Mapping[str, Any], spent: Mapping[str, Any]) -> str:
 
 
 def _adjacent(facts: Mapping[str, Any]) -> str:
-    """Return the sentence on adjacent tables."""
+    """Return the sentence about adjacent tables."""
     spent = facts["spent"]
     if linked := facts.get("tables"):
         return LINKED_ADJACENT[spent["neighbors"]].replace("{keep}", str(linked["keep"]))

@@ -304,7 +304,7 @@ def _observed(counts: FloatArray, sigma: float, n: float, spread: float) -> tupl
 
 
 def _left_out(figure: str, asked: HeldOutCounts, counted: Mapping[Clique, Sequence[Measurement]]) -> str:
-    """Return a sentence on the rows behind a figure, if cells may be missing, and the share without a target."""
+    """Return a sentence about the rows behind a figure, if cells may be missing, and the share without a target."""
     names = asked.conditional if figure == "cmi" else () if figure == "one_way_tv" else (asked.target,)
     missing = [name for name in names if name is not None and asked.schema[name].missing]
     if not missing:
