@@ -238,7 +238,7 @@ def advice(facts: Mapping[str, Any]) -> str:
         "Do not publish a figure from it as a finding. Confirm it on the real table, or give the interval that "
         "<em>Analyse</em> shows for it.",
         "Do not treat a rare combination as a finding: it may be noise.",
-        "Do not compute error bars as if its rows were real: they would be too narrow. The annex explains the correct way.",
+        "Do not compute error bars as if its rows were real: they are too narrow. The annex explains the correct way.",
     ]
     if facts["separations"]:
         dont.append(

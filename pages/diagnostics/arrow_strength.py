@@ -81,7 +81,7 @@ def survived(found: list[ArrowLinks]) -> None:
             (charts.REAL, charts.SYNTHETIC),
         ),
         "arrows-survived",
-        "How strong each arrow's link is in real and in synthetic rows, the strongest real one first",
+        "Strength of each arrow's link in real and in synthetic rows, the strongest real link first",
     )
     kept, real = sum(one.synthetic for one in found), sum(one.real for one in found)
     share = f"Overall, synthetic links are **{100 * kept / real:.0f} %** of the real ones. " if real else ""

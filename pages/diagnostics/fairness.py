@@ -188,7 +188,7 @@ def _groups(facts: Facts, schema: Schema) -> None:
 
 
 def _calibration(labels: list[str], groups: list[Any]) -> tuple[dict[str, list[Any]], str]:
-    """Return a line for each of the largest groups, with the marks that have enough rows, and a sentence on
+    """Return a line for each of the largest groups, with the marks that have enough rows, and a sentence about
     omissions.
     """
     drawn = list(zip(labels, groups, strict=True))[:MOST_LINES]

@@ -134,7 +134,7 @@ def _regression(state: Session, columns: list[Column], at: str) -> dict[str, Any
 
 
 def _adjustment(state: Session, treatment: str, outcome: str, at: str) -> list[str]:
-    """The columns that an effect is adjusted for: at first those of the drawing's cheapest valid set."""
+    """The columns for which an effect is adjusted: at first those of the drawing's cheapest valid set."""
     project = state.project
     drawn = {name for edge in project.dag.edges for name in edge}
     valid = (

@@ -80,7 +80,7 @@ def start(state: Session, share: float, seen: Preview, paid: Paid | None = None)
         into.spent.append(replace(bill, complete=False))
 
     def work(report: Report) -> Release:
-        """Return the release. The session keeps the holdout and the rows that the release was made from."""
+        """Return the release. The session keeps the holdout and the rows from which the release was made."""
         real, holdout, ordered = table, None, project
         if table is not None and share:
             ordered, size = _without(project, table, share)
