@@ -37,7 +37,7 @@ BEFORE, EARLIER, POSITION = "@before", "@earlier", "position"
 VISIT = "visit"
 """The column of a released visit that holds its position, from 1."""
 MOST_KEPT = 20
-"""The largest number of visits that a release keeps. Weights count in units of 1/lcm(1, …, k − 1)."""
+"""The largest number of visits that a release keeps. Weights are counted in units of 1/lcm(1, …, k − 1)."""
 
 RESERVED = ("synthetic", "synthetic-whole", "dictionary", "questions", "not-private")
 """Names of other files of a release."""
@@ -220,7 +220,7 @@ class Linked:
 
     @cached_property
     def units(self) -> int:
-        """Units to a person: lcm(1, …, k − 1), so that each weight 1/m is a whole number of units."""
+        """Number of units per person: lcm(1, …, k − 1), so that each weight 1/m is a whole number of units."""
         return math.lcm(*range(1, self.keep))
 
     # File -------------------------------------------------------------------------------------------------------------

@@ -45,8 +45,9 @@ class TextColumn:
     or one person may have two texts (the numbers 1E+17 and 100000000000000000). Text with one other type is unambiguous
     if no text spells a value of another type.
 
-    A type that drops digits is ambiguous too: dates of 64 bits, times of nanoseconds, and floats that two whole
-    numbers may become (2⁵³ and 2⁵³ + 1)."""
+    A type that drops digits is ambiguous too: dates of 64 bits, times of nanoseconds, and floats to which two whole
+    numbers may be rounded (2⁵³ and 2⁵³ + 1).
+    """
 
     @classmethod
     def of(cls, cells: Iterable[Any]) -> TextColumn:

@@ -18,7 +18,7 @@ TERMS = {
     "Frame": "All direct links that the drawing and the roles forbid in the table.",
     "Fence": "The rule that outcome and protected columns may be linked only through admissible ones.",
     "Admissible column": "A column that may legitimately explain the outcome, even if it differs between groups.",
-    "Gate": "The only columns through which two separated groups may be linked; those of a fence are the admissible ones.",
+    "Gate": "The only columns through which two groups may be linked; for a fence, the admissible columns.",
     "Unmeasured cause": "An unmeasured cause of two columns, drawn as ↔ between them.",
     "Markov blanket": "A column's causes, its effects, and the other causes of those effects: its neighbourhood.",
     "CMI": "Conditional mutual information: how much some columns reveal about others once a third group is known, in "

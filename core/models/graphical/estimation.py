@@ -59,10 +59,10 @@ def estimate(
 
     ``smoothing`` > 0 adds λ N KL(p ‖ q) to the objective, λ = smoothing / (median noise scale), q the distribution with
     independent columns and the pooled one-way counts. The best fit to noisy counts follows the noise. If most cells are
-    noise, the one-way counts are closer to the truth. On Adult, ε = 0.2, the same pairs counted (``python -m
-    benchmarks.peers``'s tables), the mean two-way TV is 0.031 toward uniform cells with 0.3, 0.030 toward independent
-    ones with 0.3 and 0.028 with 1; on 25 columns of 16,000 rows at ε = 1 0.0292, 0.0277 and 0.0265, and the fit takes
-    fewer steps. ``fit.objective`` is the plain objective, ``fit.gap`` the gap of the smoothed problem.
+    noise, the one-way counts are closer to the truth. If the same pairs of Adult are counted at ε = 0.2 (tables of
+    ``python -m benchmarks.peers``), the mean two-way TV is 0.031 toward uniform cells with 0.3, 0.030 toward
+    independent ones with 0.3 and 0.028 with 1; on 25 columns of 16,000 rows at ε = 1 0.0292, 0.0277 and 0.0265, and the
+    fit takes fewer steps. ``fit.objective`` is the plain objective, ``fit.gap`` the gap of the smoothed problem.
 
     The method is in `espalier.core.models.graphical.solver`. It was chosen by measurement
     (``python -m benchmarks.inference algorithms``):

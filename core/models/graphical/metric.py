@@ -6,9 +6,9 @@ Wainwright & Jordan 2008, section 4.1). Here the measured cliques are attached o
 one by their largest intersection. If they form a junction tree, this is the exact inverse; if they close loops, it is a
 positive definite approximation, which conjugate gradients correct.
 
-The regularisation of a proximal step adds λ/w_b to the counts of a region ``b``, which is far less on a
-precisely measured marginal than on the cells of a clique that holds it. So each region is a separate level: the part of
-a clique's form that belongs to ``b`` is replaced by a form with the smaller denominator of ``b``.
+The regularisation of a proximal step adds λ/w_b to the counts of a region ``b``. This amount is far smaller for a
+precisely measured marginal than for the cells of a clique that contains it. So each region is a separate level: the
+part of a clique's form that belongs to ``b`` is replaced by a form with the smaller denominator of ``b``.
 """
 
 from __future__ import annotations
