@@ -8,8 +8,8 @@
     python -m benchmarks.adult classifiers     seconds of five classifiers for every column of a release, as judged
     python -m benchmarks.adult write FOLDER    the project files themselves
 
-The table is `../shared/data/adult.csv.gz`. Categories are those of the data set's public documentation, bin edges
-are round numbers; nothing is taken from the rows.
+The table is `../shared/data/adult.csv.gz`. Categories come from the data set's public documentation, and bin edges are
+round numbers; nothing is taken from the rows.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ def write(folder: Path) -> list[Path]:
 
 
 def cold(data: Path) -> None:
-    """CPU seconds (user + system, children included) of each method's command line, and of mbi 2.0."""
+    """CPU seconds (user + system, including child processes) of each method's command line, and of mbi 2.0."""
     with tempfile.TemporaryDirectory() as work:
         paths = write(Path(work))
         peer = [

@@ -8,7 +8,7 @@
 
 None of the paper's data sets is available: EEDI requires registration, and the pain simulator's weights are not
 published. A noisy-OR network of the simulator's shape replaces them, with 222 binary columns and 770 arrows
-(`decoder_tables`), so figures can be compared qualitatively, not digit by digit.
+(`decoder_tables`), so figures can be compared qualitatively, not number by number.
 
 - **utility**: the paper's table 1, accuracy lost in percentage points (real rows minus synthetic ones) by classifier,
   20 targets, with 1,000 rows at ε = 2.36 and 5,000 at ε = 5.62. Without arrows and noise it is a plain VAE.
@@ -55,7 +55,7 @@ Targets = tuple[NDArray[np.intp], NDArray[np.bool_]]
 
 LATENT = 4
 PLAIN = Training(steps=100, clip=60.0)
-"""Training without noise, where there is no budget to divide: longer, and hardly clipped."""
+"""Training without noise, which has no budget to divide: more steps, and hardly any clipping."""
 
 
 def not_private(codes: Codes, sizes: Mapping[str, int], drawn: Arrows, rng: np.random.Generator) -> Codes:
@@ -74,7 +74,9 @@ def not_private(codes: Codes, sizes: Mapping[str, int], drawn: Arrows, rng: np.r
 
 HIDDEN, CODE, STEP = 64, 8, 0.01
 PASSES, OVERFITTED = 150, 600
-"""The second is large enough that a network of about 8,000 weights overfits 500 rows, so the game can find a leak."""
+"""The second value is large enough that a network of about 8,000 weights overfits 500 rows, so the game can find a
+leak.
+"""
 
 
 def plain_vae(codes: Codes, sizes: Mapping[str, int], passes: int, rng: np.random.Generator) -> Codes:
@@ -229,8 +231,8 @@ def both_splits(
     """Accuracy, probability of attack and of absence on a random third of the releases, and on unseen models.
 
     ``x`` are features of releases, grouped by model with the same number for each; ``inside`` is by model. The
-    probability of attack is the probability of predicting *in* if the target was in, that of absence of predicting
-    *out* if it was not.
+    probability of attack is the probability of predicting *in* if the target was in, and the probability of absence is
+    the probability of predicting *out* if it was not.
     """
     model = np.repeat(np.arange(len(inside)), len(x) // len(inside))
     y = inside[model]
@@ -250,7 +252,7 @@ def _figures(right: NDArray[np.bool_], inside: NDArray[np.bool_]) -> tuple[float
 def _right(
     x: NDArray[Any], y: NDArray[np.bool_], tested: NDArray[np.bool_], classifier: Classifier
 ) -> NDArray[np.bool_]:
-    """Return which tested releases are judged right, by a classifier trained on at most `TRAINED` of the others."""
+    """Return which tested releases are judged correctly by a classifier trained on at most `TRAINED` of the others."""
     rest = np.flatnonzero(~tested)
     some = rest[:: max(1, len(rest) // TRAINED)]
     return np.asarray(predicted(classifier, x[some], y[some], x[tested]) == y[tested])

@@ -8,9 +8,9 @@ statements are chosen by the plan, bought with OpenDP noise, and judged. ``held`
 contested pairs; any contradiction is a false alarm.
 
 ``without marks``: alternatives are all arrows that are absent from the drawing of a network or of a random graph, each
-added alone. Strengths are drawn at random, not those that the choice assumes. The chance that five statements notice an
-arrow follows from the linear model; ``best`` are five statements chosen step by step with these strengths known.
-``before`` are the five statements over the fewest cells.
+added alone. Strengths are drawn at random; they are not the strengths that the choice assumes. The chance that five
+statements notice an arrow follows from the linear model; ``best`` are five statements chosen step by step when these
+strengths are known. ``before`` are the five statements over the fewest cells.
 """
 
 from __future__ import annotations
@@ -67,8 +67,8 @@ def noticed(network: str, releases: int, erase: bool) -> tuple[int, int, int]:
 
 
 def unmarked(dag: Dag, sizes: dict[str, int], rng: np.random.Generator) -> tuple[float, float, float]:
-    """Expected share of absent arrows that are detected: by the chosen statements, the best ones, and the earlier
-    ones.
+    """Expected share of absent arrows that are detected by the chosen statements, by the best, and by the earlier
+    choice.
     """
     sigma = gaussian_scale(Unit().count_sensitivity, 0.1 * rho_of(1.0, DELTA) / FIVE)
 

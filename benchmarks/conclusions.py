@@ -8,8 +8,8 @@ Each release is made from rows drawn with replacement from a fully known populat
 missing more often in one group than in the other. Four figures compare the groups: a difference, an odds ratio, a
 regression, and an effect adjusted by the drawing. For each figure the benchmark prints the truth in the population's
 rows where all its columns are observed, the mean answer, and the mean answer of the same copies if a missing outcome
-counts as "no event". It prints how many intervals contain the truth, and the median width relative to the real rows'
-own interval. Coverage over all figures has a standard error clustered by release. ``warned`` is the number of releases
+counts as "no event". It prints how many intervals contain the truth, and the median width relative to the interval from
+the real rows. Coverage over all figures has a standard error clustered by release. ``warned`` is the number of releases
 in which a difference between the missing shares was found.
 
 The reference is a generalised linear model of statsmodels on the real rows, without rows that have missing cells. R is
@@ -76,7 +76,7 @@ class Population:
         return Table(self.schema, {name: codes[picked] for name, codes in self.rows.items()}, self.n)
 
     def figures(self) -> dict[str, Figure]:
-        """The four figures; for a number, the mean instead of a share, and no odds ratio."""
+        """The four figures; if the outcome is a number, means instead of shares, and no odds ratio."""
         schema, group, outcome = self.schema, self.group, self.outcome
         effect = figure_from_text.effect(schema, group, outcome, self.given, self.n)
         regression = figure_from_text.regression(schema, outcome, [group])

@@ -74,7 +74,7 @@ REPORTED: dict[str, tuple[Make, str, int]] = {
     "insurance": (lambda method, epsilon: _of(regressions.of_insurance, "smoker", method, epsilon), "smoker", 8000),
     "child": (lambda method, epsilon: _network("child", "Sick", method, epsilon), "Sick", 10_000),
 }
-"""Each table with the outcome that half of the questions are about, and the number of rows of a release."""
+"""Each table, the outcome of half of the questions, and the number of rows of a release."""
 SETTINGS = [
     *((name, method, 1.0) for name in CHOSEN | REPORTED for method in ("prism", "workload", "mst")),
     *((name, "prism", epsilon) for name in REPORTED for epsilon in (0.5, 3.0)),
@@ -82,7 +82,9 @@ SETTINGS = [
 
 
 def questions(population: Population, outcome: str) -> list[tuple[str, Figure]]:
-    """Questions about columns drawn at random, the same for every release; every second one is about the outcome."""
+    """Questions about columns drawn at random, the same for every release; every second question is about the
+    outcome.
+    """
     schema, rng = population.project.schema, np.random.default_rng(31)
     pairs = [p for p in itertools.permutations(schema.sizes, 2) if min(schema.sizes[n] for n in p) > 1]
     about = [p for p in pairs if p[0] == outcome]
@@ -141,8 +143,9 @@ def examine(population: Population, outcome: str, n: int, rng: np.random.Generat
 
 
 def _together(study: Study, family: list[tuple[Figure, float]]) -> Record:
-    """Return whether all intervals of a family hold together, the family's size, and widths relative to single
-    intervals."""
+    """Return whether all intervals of a family hold simultaneously, the family's size, and widths relative to single
+    intervals.
+    """
     figures = [figure for figure, _ in family]
     ratios, held = [], True
     for (figure, truth), (joint,) in zip(family, study.together(figures), strict=True):

@@ -12,18 +12,19 @@
   one-way total variation, CPU seconds of a release. Public bins, replace-one, δ = 1e-9, an 80/20 split per seed; the
   drawings are in `decoder_tables`. `--families additive` gives the figures without tables.
 - **wide**: 222 binary columns, n = 5,000, a noisy-OR network. The table is simulated from the decoder's own drawing. So
-  half, double and random drawings are compared too, and so are a shared latent with a single arrow (a DP-VAE),
-  mst, privbayes and prism (with the ten targets given). `--neighbors add-remove` halves the sensitivity.
+the benchmark also compares half, double and random drawings, a shared latent with a single arrow (a DP-VAE), mst,
+privbayes, and prism with the ten targets given. `--neighbors add-remove` halves the sensitivity.
 - **families**: interacting causes, with ``families`` set to "auto" and to "additive". Marks: XOR 0.87 at ε = 3;
   family TV 0.010 at ε = 10 and 8,000 rows or more on child, alarm and tables like sachs; slope 0.75 of arrows of 222
-  columns with 3,000 rows at ε = 5.62. The last lines are a family too large for a table, in which two causes interact,
-  with and without the interaction drawn.
+  columns with 3,000 rows at ε = 5.62. The last lines show a family that is too large for a table and in which two
+  causes interact, with and without the interaction drawn.
 - **small**: generated small tables (500 to 3,000 rows, a target with two to six causes, categories or bins of numbers,
-  with and without interactions), with additive causes and by the largest noise of a table.
+with and without interactions), with additive causes, and for several values of the largest noise of a table.
 - **clipping**: a target with five causes next to six columns that are counted, with 1,000 rows.
 - **noise**: the largest noise of a table (`MOST_NOISE`) on the tables used to choose it: XOR with 2 to 5 levels,
   networks with a weak target, noisy-OR networks, and Adult on splits that **adult** does not use.
-- **scm**: PRISM's spurious shift: the target's outgoing arrows cut, the full drawing, and with a shared latent.
+- **scm**: PRISM's spurious shift: with the target's outgoing arrows cut, with the full drawing, and with a shared
+latent.
 
 Every figure comes from a release through the curator.
 """
@@ -80,8 +81,9 @@ Arrows = Sequence[tuple[str, str]]
 def released(
     real: Codes, sizes: Mapping[str, int], drawn: Arrows, said: tuple[Interaction, ...] = (), **plan: Any
 ) -> Codes:
-    """Rows of a release of ``real``: by the decoder on ``drawn`` with the interactions ``said``, unless ``plan`` names
-    another method."""
+    """Rows of a release of ``real`` by the decoder on ``drawn`` with the interactions ``said``, unless ``plan`` names
+    another method.
+    """
     return _release(real, sizes, drawn, said, **plan).codes
 
 
@@ -358,7 +360,7 @@ SMALL_NOISES = (0.2, 0.4)
 
 
 def small_tables(seeds: int, epsilons: Sequence[float]) -> None:
-    """Figures of generated small tables with additive causes, and the differences from them by `MOST_NOISE`."""
+    """Figures of generated small tables with additive causes, and how they change with each value of `MOST_NOISE`."""
     for epsilon, both in itertools.product(epsilons, (False, True)):
         kinds = [kind for kind in SMALL_KINDS if kind.endswith("interacting") == both]
         cases = list(itertools.product(range(seeds), kinds, SMALL_ROWS))
@@ -398,7 +400,9 @@ def _on_further_rows(codes: Codes, sizes: Mapping[str, int], drawn: Arrows, **pl
 
 
 def clipping(seeds: int, epsilons: Sequence[float]) -> None:
-    """The target's error next to six counted columns: additive causes, and the clipping norm of all columns or less."""
+    """The target's error next to six counted columns: with additive causes, and with the clipping norm of all columns
+    or a smaller one.
+    """
     for epsilon in epsilons:
         tables = [chain(seed, 7_000) for seed in range(seeds)]
         ways: dict[str, dict[str, Any]] = {
@@ -417,7 +421,7 @@ NOISES = (0.1, 0.2, 0.4)
 
 
 def noise(seeds: int) -> None:
-    """Figures of the tables used to choose `MOST_NOISE`, by its value; 0 is the plan with additive causes."""
+    """Figures of the tables used to choose `MOST_NOISE`, for each value; 0 is the plan with additive causes."""
     for most in (0.0, *NOISES):
         with mock.patch.object(decoder_families, "MOST_NOISE", most):
             plan: dict[str, Any] = {} if most else {"families": "additive"}

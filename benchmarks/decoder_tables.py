@@ -172,7 +172,7 @@ def diabetes(path: Path) -> tuple[Codes, dict[str, int]]:
 
 
 def chapter(code: str) -> str:
-    """The group of an ICD-9 code after Strack et al. (2014), table 2."""
+    """The group of an ICD-9 code according to Strack et al. (2014), table 2."""
     if not code[:1].isdigit():
         return "unknown" if code in ("?", "") else "other"
     number = float(code)
@@ -256,7 +256,9 @@ def sachs(seed: int, rows: int) -> tuple[Codes, dict[str, int], list[tuple[str, 
 def drawings(
     drawn: Sequence[tuple[str, str]], names: Sequence[str], rng: np.random.Generator
 ) -> dict[str, list[tuple[str, str]]]:
-    """Return the true drawing, half of it, the drawing with as many random arrows added, and random arrows alone."""
+    """Return the true drawing, half of it, the drawing with the same number of random arrows added, and random arrows
+    alone.
+    """
     order, right = list(names), set(drawn)
     every = [(a, b) for i, a in enumerate(order) for b in order[i + 1 :] if (a, b) not in right]
     wrong = [every[i] for i in rng.choice(len(every), len(drawn), replace=False)]

@@ -1,6 +1,6 @@
-"""Columns of public dictionaries that need no edit, for each blind set, and the reasons of the others.
+"""Columns of public dictionaries that need no edit, for each blind set, and why the others need one.
 
-Run: ``python -m benchmarks.dictionaries [SET]``. Files that a package installs are left out where it is not installed.
+Run: ``python -m benchmarks.dictionaries [SET]``. Files that a package installs are left out if it is not installed.
 """
 
 from __future__ import annotations

@@ -60,7 +60,7 @@ def draw(expected: NDArray[np.float64], n: int, sigma: float, rng: np.random.Gen
 
 
 def type_one(runs: int, rng: np.random.Generator) -> None:
-    """Per statement over 36 settings, and for families of five.
+    """Type I error of each statement over 36 settings, and of families of five.
 
     If there are too few rows, a plan buys no test unless its list names the statement; such settings are marked, and
     left out of the last lines.
@@ -83,7 +83,7 @@ def type_one(runs: int, rng: np.random.Generator) -> None:
             some = [rate for rate, keep in zip(found, kept, strict=True) if keep]
             print(
                 f"{what}: mean {np.mean(some):.1f} %, {min(some):.1f}–{max(some):.1f} % over {len(some)} settings "
-                f"({title}) of {of} each; one that is 5 % in truth varies by ± {_error(5, of):.1f} (a standard error)"
+                f"({title}), {of} tests each; a true rate of 5 % has a standard error of {_error(5, of):.1f} %"
             )
 
 
@@ -120,7 +120,7 @@ def stated(runs: int, rng: np.random.Generator) -> None:
         null = null_of(shape, n, sigma, skewed)
         ratio, public = noticed(null, 0.01), noticed(Null.uniform(shape, n, sigma), 0.01)
         if ratio is None or ratio > 20:
-            print(f"  {'×'.join(map(str, shape)):8} n = {n:6} {'skewed' if skewed else 'even':6} cannot tell")
+            print(f"  {'×'.join(map(str, shape)):8} n = {n:6} {'skewed' if skewed else 'even':6} no verdict")
             continue
         expected = associated(null, math.log(ratio))
         tables = [draw(expected, n, sigma, rng) for _ in range(runs)]
@@ -139,7 +139,7 @@ PARTS = {
     "power": ("power at 5 %", 1, noticing),
     "stated": ("odds ratio stated as noticeable (level 1 %, as for the first of five after Holm)", 1, stated),
 }
-"""The parts: what each shows, how many times it repeats the runs, and its function."""
+"""The parts: what each part shows, the factor on the number of runs, and its function."""
 
 
 def main() -> None:

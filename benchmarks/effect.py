@@ -1,9 +1,9 @@
 """Effects of a treatment from private releases: `python -m benchmarks.effect [SETTING …] [--releases 60] [--quick]`.
 
-For each setting the RMSE of the adjusted risk difference against that of the real rows, by what was counted: whole
-methods (mst, prism predictive, prism with the parents drawn), and the three plans that an effect regime could follow
-at shares one-way .05, task .75, background .20: the joint (T, Y, Z), the triples (z, T, Y), the pairs. The background
-is the pairs within Z. Whole methods run for every third release.
+For each setting, this prints the RMSE of the adjusted risk difference against that of the real rows, by what was
+counted: whole methods (mst, prism predictive, prism with the parents drawn), and the three plans that an effect regime
+could follow with shares one-way .05, task .75, background .20: the joint (T, Y, Z), the triples (z, T, Y), the pairs.
+The background is the pairs within Z. Whole methods run for every third release.
 
 For the triples it also prints the mean of 20 copies; for a release by prism's effect regime it prints the report's
 figure, which is such a mean. It prints their RMSE, the share of intervals that contain the population's effect (rule
@@ -57,7 +57,7 @@ METHODS: tuple[tuple[str, dict[str, str]], ...] = (
 
 @dataclass(frozen=True)
 class Setting:
-    """A population, the number of rows drawn from it with replacement, and the effect of t on y in question."""
+    """A population, the number of rows drawn from it with replacement, and the effect of t on y that is estimated."""
 
     rows: Mapping[str, NDArray[np.int64]]
     n: int
@@ -165,7 +165,7 @@ def planned(setting: Setting, table: Table, what: str) -> tuple[tuple[Measuremen
 
 
 def examine(setting: Setting, truth: float, number: int) -> Record:
-    """One release by each plan: estimates by plan, ends of intervals, and the real rows' own effect."""
+    """One release by each plan: estimates by plan, ends of intervals, and the effect in the real rows."""
     rng = np.random.default_rng([8, number])
     table = setting.draw(rng)
     found: dict[str, float] = {"real rows": setting.effect(table.codes)[1]}

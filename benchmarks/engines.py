@@ -36,7 +36,7 @@ from tests.support import mariadb, postgres
 
 FOLDER, NAME, STEP = DATA.parent, "t", 100_000
 SIZES = 60
-"""Columns with more values are left out, because the guess of an identifier differs between tables."""
+"""Columns with more values are left out, because guesses of identifiers differ between tables."""
 
 
 def insurance() -> Any:

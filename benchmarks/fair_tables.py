@@ -1,6 +1,6 @@
 """The two available public tables of PrivCI's experiments, with the paper's columns and roles, and public bins.
 
-Categories are those of the data sets' documentation, bin edges round numbers; nothing is taken from the rows.
+Categories come from the data sets' documentation, and bin edges are round numbers; nothing is taken from the rows.
 """
 
 from __future__ import annotations

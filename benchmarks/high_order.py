@@ -6,11 +6,12 @@
 
 - **characters**: accuracy of a random forest on 1,152 rows of Artificial Characters that were set aside (seed 0).
   Bins at public round numbers; mark 0.48 at ε = 1, 0.56 at ε = 4, 20 CPU s.
-- **rules**: XOR of 2 and 3 of ten columns: the share of synthetic rows that obey the rule. It is 0.95 in real rows; the
-  mark is 0.92.
+- **rules**: XOR of 2 and 3 of ten columns: the share of synthetic rows that obey the rule. The share is 0.95 in real
+rows; the mark is 0.92.
   Latent classes and tree targets: accuracy of a forest, with and without the stage.
 - **pairwise**: a chain, Adult, COMPAS, diabetes and insurance, where pairs carry the structure: AUC and two-way TV with
-  "auto" and with the base alone, and how often the gate opened; mark TV ≤ 1.05 × base, shut in 9 of 10 runs.
+  "auto" and with the base alone, and how often the gate opened. The mark is TV ≤ 1.05 × base, and a closed gate in 9 of
+  10 runs.
 - **gate**: the probe's figures on generated tables (`GENERATED`), on which its limits were set.
 
 Every figure is computed on a release through the curator, under add-remove with δ = 1e-5 unless stated otherwise.
@@ -109,7 +110,7 @@ def tree(seed: int, rows: int = ROWS) -> Table:
 
 
 def chain(seed: int, rows: int = ROWS, columns: int = 10) -> Table:
-    """A Markov chain of eight levels; y depends on its last column alone."""
+    """A Markov chain of eight levels; y depends on its last column only."""
     rng = np.random.default_rng(seed)
     held: dict[str, NDArray[Any]] = {"x0": rng.integers(0, 8, rows)}
     for i in range(1, columns):

@@ -1,6 +1,6 @@
 """Races and scaling of the inference engine: ``python -m benchmarks.inference COMMAND``, or ``all`` of them.
 
-Every command prints what it measured and, where there is another side, the ratio. CPU seconds are user + system.
+Every command prints what it measured and, if it compares two sides, the ratio. CPU seconds are user + system.
 ``peer`` needs mbi; ``--data`` takes a CSV of integer codes with a header (the private-pgm Adult file) instead
 of the generated table of Adult's shape.
 """
@@ -104,7 +104,7 @@ def spanning_tree(table: Codes, sizes: Sizes) -> list[Clique]:
 
 
 def workloads(table: Codes, sizes: Sizes) -> dict[str, list[Clique]]:
-    """The shapes that are raced: a star, a tree, both, and the star with six triples."""
+    """The shapes that are compared: a star, a tree, both, and the star with six triples."""
     names, target = list(sizes), list(sizes)[-1]
     star: list[Clique] = [(name, target) for name in names[:-1]]
     tree = spanning_tree(table, sizes)
@@ -163,7 +163,8 @@ def fit_mbi(sizes: Sizes, measured: list[Measured], total: float, **settings: An
 
 
 def side(which: str, path: Path) -> None:
-    """Run in a fresh process: fit and sample cold, then fit another structure, then the first one with other noise.
+    """Run in a fresh process: fit and sample cold, then fit another structure, then the first structure with other
+    noise.
 
     Reading the measured marginals is part of the time, because JAX computes on demand.
     """
@@ -274,7 +275,9 @@ def scaling() -> None:
 
 
 def grid() -> None:
-    """Binary grids k × 12: treewidth k; seconds of one step of the fit must double per unit, not more."""
+    """Binary grids k × 12 with treewidth k: the seconds of one step of the fit must at most double per unit of
+    treewidth.
+    """
     from espalier.core.models.graphical import predict_size
 
     rng, before = np.random.default_rng(3), None
@@ -337,7 +340,7 @@ def algorithms(data: str | None) -> None:
     from espalier.core.privacy.draws import Measurement
 
     class Watched(solver.Solver):
-        """Note when the objective is within ``stop``."""
+        """Record when the objective is within ``stop``."""
 
         reached = 0
         stop = 0.0
@@ -452,7 +455,7 @@ def smoothing(data: str | None) -> None:
 def equal(data: str | None) -> None:
     """Compare mbi with its defaults, mbi iterated to our objective, and ours: the same objective has the same error.
 
-    The measured marginals of the minimum are unique, so of two fits at the minimum neither can err less. By default mbi
+    The measured marginals of the minimum are unique, so two fits at the minimum have the same error. By default mbi
     gains from stopping early, which smooths; releases smooth on purpose (the last column).
     """
     rng = np.random.default_rng(0)

@@ -1,11 +1,11 @@
 """How often intervals cover the population: `python -m benchmarks.intervals [SETTING …] [--releases 30] [--quick]`.
 
-Each release is made from rows drawn with replacement from a population that is known in full. It is asked for figures
-of four kinds: proportions, risk differences, odds ratios, coefficients of a logistic regression on up to four features.
-The table shows, for each kind and badge: coverage of the naive interval (one synthetic table treated as real), of the
-copies' with evenly drawn rows (rule B) and with rows drawn one by one (T ≥ ū), and the width against that of the real
-table. Then the share of promised figures among those inside a clique whose true cells are at least 5 σ, and CPU seconds
-of 20 copies.
+Each release is made from rows drawn with replacement from a population that is known in full. Figures of four kinds are
+estimated: proportions, risk differences, odds ratios, and coefficients of a logistic regression on up to four features.
+The table shows, for each kind and badge, the coverage of three intervals: the naive interval (one synthetic table
+treated as real), the interval from copies with evenly drawn rows (rule B), and the interval from copies with rows drawn
+one by one (T ≥ ū). It also shows the width relative to the real table's interval. Two further figures follow: the share
+of promised figures among those inside a clique whose true cells are at least 5 σ, and the CPU seconds of 20 copies.
 
 ``--keep FOLDER`` writes each release's numbers to the folder at once, and continues where an earlier run ended.
 """
@@ -62,7 +62,7 @@ class Tallies:
 
 @dataclass(frozen=True)
 class Population:
-    """All rows, as codes, and the project that releases are made with."""
+    """All rows, as codes, and the project for the releases."""
 
     project: Project
     rows: Rows
@@ -137,7 +137,7 @@ def diabetes_population(epsilon: float) -> Population:
 
 
 def asia_population(epsilon: float) -> Population:
-    """400,000 rows of the network asia: tuberculosis 1 %, a cause that is an "or" of two."""
+    """400,000 rows of the network asia: tuberculosis in 1 % of rows, and a cause that is the "or" of two others."""
     rows = drawn("asia", 400_000, 190)
     return Population(Project("asia", rows.schema, Plan("prism", epsilon, target="dysp")), rows.codes)
 

@@ -103,7 +103,9 @@ def panel_from(project: Project, rows: Mapping[str, NDArray[Any]], visits: Mappi
 
 
 def released(project: Project, panel: Panel, people: int = 0) -> tuple[Panel, float]:
-    """Return a synthetic panel of this many people, or as many as in the real one, and the CPU seconds that it took."""
+    """Return a synthetic panel of this number of people (by default, as in the real panel), and the CPU seconds that it
+    took.
+    """
     start = time.process_time()
     unit = Unit(project.plan.neighbors, 1)
     curator = PrivateCurator(panel, unit, Budget.of(project.plan, None), project.plan.max_cells)
@@ -210,8 +212,9 @@ def at_visits() -> None:
 
 
 def scale() -> None:
-    """A million visits of 200,000 people from two CSV files: reading, counting, fitting and drawing, and the peak of
-    memory."""
+    """A million visits of 200,000 people from two CSV files: the time of reading, counting, fitting and drawing, and
+    the peak memory.
+    """
     law = Law(sizes=(5, 4, 3, 6, 4), keep=8, seed=4)
     project = law.project(1.0)
     with tempfile.TemporaryDirectory() as folder:
@@ -233,7 +236,7 @@ def scale() -> None:
 
 
 def parquet() -> None:
-    """Ten million visits of two million people from two Parquet files, and 100,000 people drawn."""
+    """Release ten million visits of two million people from two Parquet files, and draw 100,000 people."""
     law = Law(sizes=(5, 4, 3, 6, 4), keep=8, seed=4)
     project = law.project(1.0)
     with tempfile.TemporaryDirectory() as folder:
@@ -265,7 +268,7 @@ def _people(law: Law) -> tuple[dict[str, NDArray[Any]], dict[str, NDArray[Any]],
 
 
 def _write_parquet(law: Law, people: Path, visits: Path) -> None:
-    """Write the people ten times, with different identifiers; visits in random order."""
+    """Write the people ten times, with different identifiers and with visits in random order."""
     import pyarrow as pa
     from pyarrow import parquet as files
 

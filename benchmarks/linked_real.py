@@ -43,7 +43,9 @@ ABSENT = "absent"
 
 
 def project_of(read: TextTable, link: Linked, person: Sequence[str], visit: Sequence[str], target: str) -> Project:
-    """Return a project with the categories in the file, which is fine for a benchmark but not for a release."""
+    """Return a project with the categories that occur in the file, which is acceptable for a benchmark but not for a
+    release.
+    """
     of = {f"{link.people}.{n}": n for n in person} | {f"{link.visits}.{n}": n for n in visit}
     columns = [Column(name, "categorical", tuple(sorted(read.columns[n].values))) for name, n in of.items()]
     plan = Plan("linked", 1.0, DELTA, neighbors="add-remove", person=link.key, target=f"{link.visits}.{target}")

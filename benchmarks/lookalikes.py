@@ -17,10 +17,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 SCALE = 1.2
-"""Standard deviation of the logarithm: the mean is twice the median, the largest of 1,000 forty times it."""
+"""Standard deviation of the logarithm: the mean is twice the median, and the largest of 1,000 values is forty times the
+median.
+"""
 
 COMMON, GROUP = 0.5, 0.3
-"""Shares of the variance of normal scores: the common factor's and the group's. The rest is the column's own."""
+"""Shares of the variance of normal scores due to the common factor and to the group factor. The rest belongs to the
+column.
+"""
 
 LEFT = 0.25
 """Standard deviation of the logarithm of the part of the target that the inputs do not explain."""
@@ -28,7 +32,7 @@ LEFT = 0.25
 
 @dataclass(frozen=True)
 class Kind:
-    """A table of the paper with ``rows`` rows; the provider has ``provider`` of them and the public ``public``."""
+    """A table of the paper with ``rows`` rows, of which the provider has ``provider`` and the public has ``public``."""
 
     inputs: tuple[str, ...]
     target: str

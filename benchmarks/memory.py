@@ -80,7 +80,7 @@ def write_csv(source: str, path: str) -> None:
 
 
 def table(folder: Path, rows: int, kind: str, form: str) -> Path:
-    """Return the file of a table; write it if it is not there yet."""
+    """Return the file of a table; write it if it does not exist yet."""
     path = folder / f"{kind}-{rows}.parquet"
     if not path.exists():
         if kind == "adult":
@@ -102,10 +102,10 @@ def project_of(kind: str, method: str) -> Project:
 
 
 def main() -> int:
-    """Print the table; return 1 if a figure misses its limit."""
+    """Print the table; return 1 if a figure exceeds its limit."""
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--only", default="")
-    options.add_argument("--folder", type=Path, help="where the tables are kept from run to run")
+    options.add_argument("--folder", type=Path, help="folder that keeps the tables between runs")
     opt = options.parse_args()
     missed = False
     print("| table | method | planned MiB (input, model, output) | measured MiB | planned / measured | limit |")

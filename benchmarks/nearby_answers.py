@@ -29,7 +29,7 @@ from espalier.core.tables.table import Table
 ROWS = 20_000
 METHODS = ("workload", "prism", "mst")
 MOST = 12
-"""Pairs that are asked about in one release."""
+"""Number of pairs in the questions for one release."""
 
 
 def figures(study: Study, rng: np.random.Generator) -> list[Figure]:

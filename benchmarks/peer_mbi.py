@@ -4,8 +4,8 @@
 
     python -m benchmarks.peer_mbi PROJECT.json TABLE OUT.csv
 
-Same columns, same public bins, half of the budget on one-way counts and half on the pairs with the target. The noise
-is NumPy's: mbi ships no mechanism. Reading and binning are pandas'.
+It uses the same columns and public bins, half of the budget on one-way counts, and half on the pairs with the target.
+The noise is NumPy's, because mbi ships no mechanism. Pandas reads and bins the table.
 """
 
 from __future__ import annotations

@@ -3,22 +3,23 @@
 `python -m benchmarks.peers [general trees predict report rows wide]`:
 
 - **general**: Adult under add-remove, ε = 0.2, 1 and 3, three splits: workload, mst (width 6), prism, the star and MST
-  of mbi 2.0; and SWIFT's figures as measured elsewhere.
+of mbi 2.0, and SWIFT's figures as measured elsewhere.
 - **trees**: workload against mst (width 6) under add-remove on every table, ε = 0.2 and 1: two-way TV and AUC of both,
   and the mean difference in pairs on the same splits.
-- **predict**: prism against the star on every table that rules were chosen on, ε = 0.2, 0.5, 1, 2, replace-one: the
-  mean difference in AUC over runs on the same splits, `LEAST` of them, then more until its standard error is at
-  most ``--until``. Where prism has made the star's own measurements, each for the same ρ, the star is fitted to them
+- **predict**: prism against the star on every table on which rules were chosen, ε = 0.2, 0.5, 1, 2, replace-one: the
+mean difference in AUC over runs on the same splits. There are at least `LEAST` runs, and more until the standard error
+is at most ``--until``. Where prism has made the star's own measurements, each for the same ρ, the star is fitted to
+them
   too: the two then differ by their fits alone. The table states the number of such runs.
-- **report**: the same on the tables that no rule was chosen on.
-- **rows**: even rows against independent ones of the same model, one-way L1, ε = 1, every table, and the sample tables
-  with their own plans; and the error due to noise alone.
+- **report**: the same on the tables on which no rule was chosen.
+- **rows**: even rows against independent rows of the same model: one-way L1 at ε = 1 on every table and on the sample
+tables with their own plans, and the error due to noise alone.
 - **wide**: CPU seconds of workload on 200 columns × 50,000 rows.
 
 Every figure is TSTR AUC (logistic regression), the mean two-way TV and the mean one-way L1, mean ± standard error over
-the splits, with the CPU seconds of measuring, fitting and drawing. Where prism is compared with the star, TV is the
-mean of the first ``--splits`` runs. mbi's rows pay for imports and compilation once, in this process; ours are drawn
-evenly, as a release draws them. ``--only`` restricts the tables by parts of names.
+the splits, with the CPU seconds of measuring, fitting and drawing. If prism is compared with the star, TV is the mean
+of the first ``--splits`` runs. mbi's rows pay for imports and compilation once, in this process; ours are drawn evenly,
+as a release draws them. ``--only`` restricts the tables by parts of names.
 """
 
 from __future__ import annotations
@@ -60,7 +61,8 @@ LEAST = 8
 QUOTED = (
     "adult, quantile bins, add-remove, ε = 1, one split: dpsynth SWIFT (source of August 2026, all pairs, clique cap "
     "10⁵) AUC 0.888, two-way TV 0.0099, one-way L1 0.0033, 165 CPU s; AIM (the same source, 4 MB) ended out of memory. "
-    "Quoted from this project's own measurement of them: they cannot be installed from a package registry."
+    "These figures are quoted from this project's own measurement: neither package can be installed from a package "
+    "registry."
 )
 
 
@@ -231,10 +233,11 @@ def _is_star(fitted: Any, case: Case, train: Table) -> bool:
 def even_rows(cases: Iterable[Case], epsilons: Iterable[float], splits: int) -> None:
     """Print one line per table and ε, then one per sample table with its own plan.
 
-    Mean one-way L1 of independent and of even rows, to the model and to the real rows. The distance to the model is
-    what drawing adds; the distance to the real rows also contains the noise of the counts. Two figures measure this
-    noise: that of the model, without any drawing, and that of noisy counts of single columns that got the whole budget.
-    If these are more than half of that of independent rows, no way of drawing and no share of the budget halves it.
+    Mean one-way L1 of independent and of even rows, to the model and to the real rows. The distance to the model is the
+    error that drawing adds; the distance to the real rows also contains the noise of the counts. Two distances measure
+    this noise: that of the model, without any drawing, and that of noisy counts of single columns that got the whole
+    budget. If they are more than half of the distance of independent rows, no way of drawing and no share of the budget
+    halves that distance.
     """
     print(f"\nadd-remove, {splits} splits, prism; sample tables with their own plans\n")
     print(
@@ -248,7 +251,7 @@ def even_rows(cases: Iterable[Case], epsilons: Iterable[float], splits: int) -> 
     for file in sorted(SAMPLES.glob("*.json")):
         project = Project.load(file)
         if METHODS[project.plan.method].capabilities.numbers:
-            print(f"| {file.stem} | its rows are numbers, spread evenly whatever the plan says |")
+            print(f"| {file.stem} | its rows are numbers, which every plan spreads evenly |")
             continue
         plan = project.plan
         table = Table.encode(read_table(file.with_suffix(".csv")), project.schema, plan.person)

@@ -5,8 +5,9 @@ ratios between public categories. The declared assumptions are the population's 
 hold. Two coefficients of regressions and one adjusted effect join them, with the population's shares and correlations
 as assumptions. ``within`` is the share of reached half-widths that do not exceed the promised one. A figure without an
 interval counts as not within. ``promised ÷ reached`` is the median. The margins of regressions are chosen on the
-populations `TUNED` (``margin`` is the one that 90 % of their figures need), were raised after the others had been seen
-once, and are reported on regressions of the others that had not been run before. The effects there had been run.
+populations `TUNED` (``margin`` is the margin that 90 % of their figures need). They were raised after the other
+populations had been seen once, and are reported on regressions of those populations that had not been run before. The
+effects there had been run before.
 """
 
 from __future__ import annotations
@@ -150,7 +151,7 @@ class Made:
 
     @property
     def held(self) -> bool | None:
-        """Whether the interval holds the truth; `None` if either is unknown."""
+        """Whether the interval contains the truth; `None` if either is unknown."""
         if self.truth is None or self.facts["low"] is None:
             return None
         return bool(self.facts["low"] <= self.truth <= self.facts["high"])

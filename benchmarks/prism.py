@@ -4,10 +4,10 @@
     --out FOLDER       a CSV of every run and one Plotly figure per benchmark (default: out/prism)
 
 - **scm** (tables 1 and 2, figures 1 and 2): A, B ∈ {0, 1, 2} cause Y; ten children copy Y with errors; ten noise
-  columns. Spurious shift: the children break at test time. Marginal shift: A and B move to higher values, the children
-  keep working; as the paper prints it everything with the children reaches 1.000, so a variant with three children that
-  err in 35 % of rows distinguishes methods. The paper writes η ~ N(0, 0.5) without stating whether 0.5 is the variance:
-  here it is (`--eta-sd` for the other reading).
+  columns. Spurious shift: the children break at test time. Marginal shift: A and B move to higher values, and the
+  children keep working. As the paper defines it, every feature set with the children reaches an AUC of 1.000, so a
+  variant in which three children err in 35 % of rows distinguishes methods. The paper writes η ~ N(0, 0.5) without
+  stating whether 0.5 is the variance; here it is the variance (`--eta-sd` for the other reading).
 - **adult** (tables 3 and 4, figure 3): as the paper prepares it (8 quantile bins, in which capital-gain and
   capital-loss collapse to one value), and with public hand-made bins; 80/20 stratified, one-hot logistic regression.
 - **allocation** (table 5, C.5): n = 400, oracle weights, the paper's naive-Bayes backend.
@@ -284,7 +284,7 @@ def allocation_rows(seeds: int) -> Iterator[Row]:
     sizes = {"Y": 2, **dict.fromkeys(names, 2)}
     p1 = np.array([0.9] * 4 + [0.55] * 16)
     oracle = (2 * p1 - 1) ** 2
-    weights = [float(oracle.mean()), *oracle.tolist()]  # of P(Y), for which the paper names none, the mean
+    weights = [float(oracle.mean()), *oracle.tolist()]  # the mean of P(Y), for which the paper names none
     cliques = [("Y",), *(("Y", n) for n in names)]
     for seed in range(seeds):
         rng = np.random.default_rng(seed)
@@ -411,7 +411,7 @@ def _paired(part: pd.DataFrame) -> None:
     ours = next((m for m in ("prism predictive", "prism") if m in at_one), None)
     if ours is None or len(at_one) < 3:
         return
-    print(f"\n{ours} less each method, paired (one-sided Wilcoxon p)\n")
+    print(f"\n{ours} minus each method, paired (one-sided Wilcoxon p)\n")
     for method in at_one.columns:
         if method != ours and "basic" not in str(method):
             less = (at_one[ours] - at_one[method]).dropna()

@@ -7,9 +7,9 @@ and releases it for real, with a tenth of the rows held out. The true values of 
 on the whole population: accuracy and AUC of the classifier that was trained on the synthetic rows, the mean one-way
 error of the synthetic table, and the dependence between outcome and protected column given the admissible one. A figure
 of the dependence that covers only some strata, or merged ones, is not comparable, and is not counted. ``bound`` is the
-AUC's for any order of scores inside bins, and the CMI's where the rows support no interval. Noise is fresh each time,
-so the printed shares vary by about two standard errors from call to call. The exit status is 1 if a share is so low
-that a coverage of 95 % would produce it once in a thousand calls.
+bound on AUC for any order of scores inside bins, and the bound on CMI if the rows support no interval. Noise is fresh
+each time, so the printed shares vary by about two standard errors from call to call. The exit status is 1 if a share is
+so low that a coverage of 95 % would produce it once in a thousand calls.
 """
 
 from __future__ import annotations

@@ -2,10 +2,11 @@
 
     python -m benchmarks.privci [PROJECT.json TABLE.csv …] [--out FOLDER] [--folds 5] [--epsilons 0.1 0.5 …]
 
-Adult and COMPAS as the paper sets them up (columns, roles; public bins), and every further project with its table. Each
-run is a release from four fifths of the rows, judged on them and on the fifth that was held out. Runs are appended to
-FOLDER/runs.csv and never repeated, so the program can be interrupted and started again. At the end it prints Table II
-next to the paper's figures and the properties that must hold, and writes the figures as HTML.
+The tables are Adult and COMPAS as the paper sets them up (columns and roles, with public bins), and every further
+project with its table. Each run is a release from four fifths of the rows, judged on them and on the fifth that was
+held out. Runs are appended to FOLDER/runs.csv and never repeated, so the program can be interrupted and started again.
+At the end it prints Table II next to the paper's figures and the properties that must hold, and writes the figures as
+HTML.
 
 Figures of one run: q (Σ ‖c − c_x c_y/n‖₁ over the best tree of measured pairs, rows of the training part), KL and TV
 (mean over pairs), AUC (logistic regression on held-out rows), CMI of the synthetic rows with its 95 % sampling floor,
@@ -282,7 +283,7 @@ def draw(rows: Sequence[Row], names: Sequence[str], epsilons: Sequence[float], o
 
 
 def given(names: Sequence[str]) -> list[tuple[str, Project, Path]]:
-    """The projects and tables of the command line, as pairs."""
+    """The projects and tables on the command line, as pairs."""
     if len(names) % 2:
         sys.exit("name a table after each project: PROJECT.json TABLE.csv …")
     found = []
@@ -307,7 +308,7 @@ def main() -> None:
     parser.add_argument("--epsilons", type=float, nargs="+", default=list(EPSILONS))
     opt = parser.parse_args()
     if opt.folds < 2:
-        sys.exit("give at least two folds: one is kept back to judge on, the others are released from")
+        sys.exit("give at least two folds: one is held out for evaluation, the others are released")
     data = [d for d in (("adult", adult(), ADULT), ("compas", compas(), COMPAS)) if d[2].exists()]
     if len(data) < 2:
         print(f"{ADULT.parent} lacks a table of the paper, which is not part of the repository", file=sys.stderr)

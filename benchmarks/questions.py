@@ -52,7 +52,9 @@ def triangles(edges: Sequence[tuple[int, int]]) -> list[tuple[int, int, int]]:
 def rows_along(
     edges: Sequence[tuple[int, int]], categories: int, n: int, rng: np.random.Generator, spread: float = 0.7
 ) -> Rows:
-    """Return rows in which each column depends on those it was joined to; a high ``spread`` weakens the dependence."""
+    """Return rows in which each column depends on the columns to which it was joined; a high ``spread`` weakens the
+    dependence.
+    """
     parents: dict[int, list[int]] = {0: []}
     for a, v in edges:
         parents.setdefault(v, []).append(a)
@@ -301,7 +303,7 @@ def general(peer: bool) -> None:
 
 
 MBI_STEPS = (1_000, 2_000, 10_000)
-"""mbi's default number of iterations, and larger ones."""
+"""mbi's default number of iterations, and larger numbers."""
 
 
 class Ours(NamedTuple):

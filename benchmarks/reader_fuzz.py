@@ -11,7 +11,7 @@ adds or changes one row. Four properties must hold:
 One turn in three draws people instead: each person keeps as many rows as the row limit allows, and a changed row
 affects only the kept rows of the people before and after the change.
 
-PostgreSQL takes part where it is installed. A break is printed with the seed of its turn, and the exit status is 1.
+PostgreSQL takes part if it is installed. A violation is printed with the seed of its turn, and the exit status is 1.
 """
 
 from __future__ import annotations
@@ -153,7 +153,7 @@ def _is_text(text: str) -> bool:
 
 @dataclass
 class Turn:
-    """One random schema in one layout, and the codes that its tables are read into."""
+    """One random schema in one layout, and the codes of its tables."""
 
     family: Family
     layout: Layout
@@ -290,7 +290,7 @@ def one_turn(seed: str, found: list[Family], folder: Path, only: str) -> Turn | 
 
 
 def _as_person(cell: Any, kind: Kind) -> str:
-    """Return the key that distinguishes two people: the value, and its type if each cell has its own."""
+    """Return the key that distinguishes two people: the value, and its type if each cell has its own type."""
     if isinstance(cell, str) and isinstance(kind.declared, str):
         if kind.declared.startswith("char("):
             return cell.rstrip(" ")

@@ -2,8 +2,9 @@
 
 Each draw takes rows with replacement from a population that is known in full, buys the sums with OpenDP noise, and
 compares each coefficient with the population's own fit. ε = 1, δ = 1e-9, replace-one. The width is that of the
-interval, divided by the width of the real rows' own interval at that size. An unbounded interval counts as infinitely
-wide and as not covering. ``bias`` is the largest of all coefficients' mean errors, as a share of half the interval.
+interval, divided by the width of the interval from the same number of real rows. An unbounded interval counts as
+infinitely wide and as not covering. ``bias`` is the largest of all coefficients' mean errors, as a share of half the
+interval.
 
 Shares of the budget, weights and the residual limit were chosen on other regressions of adult, compas, diabetes and
 insurance, and on two generated tables. The six tables here were first run with the settings fixed.
@@ -40,7 +41,7 @@ Codes = Mapping[str, NDArray[np.int64]]
 
 @dataclass(frozen=True)
 class Population:
-    """All rows as codes, the number of rows of a draw, and the regressions asked of them."""
+    """All rows as codes, the number of rows of a draw, and the regressions on them."""
 
     schema: Schema
     codes: Codes
@@ -176,7 +177,7 @@ POPULATIONS: dict[str, Callable[[], Population]] = {
 
 
 def usual(population: Population, asked: BoughtRegression, codes: Codes) -> tuple[FloatArray, FloatArray]:
-    """Design matrix with treatment coding and the outcome, from codes."""
+    """Design matrix with treatment coding, and the outcome, from codes."""
     schema, parts = population.schema, [np.ones((len(codes[asked.on[0]]), 1))]
     for name in asked.on:
         column = schema[name]
@@ -209,7 +210,7 @@ def fitted(x: FloatArray, y: FloatArray, family: str, robust: bool) -> tuple[Flo
 
 
 def reference(x: FloatArray, y: FloatArray, asked: BoughtRegression, beta: FloatArray) -> str:
-    """The largest difference to statsmodels, or why there is none."""
+    """The largest difference from statsmodels, or why there is none."""
     try:
         import statsmodels.api as sm
     except ImportError:

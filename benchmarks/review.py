@@ -4,7 +4,7 @@
     python -m benchmarks.review walks
     python -m benchmarks.review waits [--clicks 20]
 
-A click is a press, an activating key, or one field that is typed or given a file. The walks use
+A click is a press, an activating key, or a field into which text is typed or a file is dropped. The walks use
 ``../shared/data/diabetes_readmission_20k.csv.gz`` and its code book ``diabetes_ids_mapping.csv``; the waits use
 invented tables of 30,000 rows with 50 and 200 columns. Each confirmation is checked for the digest of what was shown.
 """
@@ -121,7 +121,7 @@ def open_and_guess(walker: Walker, base: str, table: Path) -> None:
 
 
 def whole(page: Any, base: str, table: Path, book: Path, *, correct: bool) -> None:
-    """The table of 48 columns and two identifiers, with its code book."""
+    """Walk through the table of 48 columns and two identifiers, with its code book."""
     walker = Walker(page)
     open_and_guess(walker, base, table)
     walker.give("A data dictionary", book)
@@ -156,7 +156,7 @@ def whole(page: Any, base: str, table: Path, book: Path, *, correct: bool) -> No
 
 
 def twelve(page: Any, base: str, table: Path) -> None:
-    """The first twelve columns."""
+    """Walk through the first twelve columns."""
     walker = Walker(page)
     open_and_guess(walker, base, table)
     walker.column("patient_nbr", "Identifies the person")

@@ -13,8 +13,8 @@
     python -m benchmarks.scale spark            78 counts against Spark's encode scan (needs requirements-spark.txt)
     python -m benchmarks.scale numeric --rows 100000000     the last of these layouts alone: ten files in a folder
 
-The table is Adult's rows drawn again and again; more than 10⁷ are the same file several times, in a folder. CPU seconds
-are those of all threads, including those of a server or of Spark; each part runs in a separate process, so that its
+The table consists of Adult's rows, drawn repeatedly; above 10⁷ rows, it is a folder with the same file several times.
+CPU seconds include all threads, and those of a server or of Spark. Each part runs in a separate process, so that its
 memory is measured alone.
 """
 
@@ -77,8 +77,9 @@ def agreed(same: bool, what: str) -> str:
 
 
 def generate(path: Path, rows: int, *, people: bool = False, files: int = 1) -> None:
-    """Adult's rows resampled, in one Parquet file or several; with ``people``, about five rows each and one who has a
-    tenth."""
+    """Adult's rows resampled, in one Parquet file or several; with ``people``, about five rows per person, and one
+    person with a tenth of all rows.
+    """
     import pyarrow as pa
     from pyarrow import parquet
 
@@ -124,7 +125,7 @@ def cliques() -> list[tuple[str, ...]]:
 
 
 def duckdb_scan(path: Path, schema: Schema) -> float:
-    """CPU seconds that DuckDB needs to encode the rows of a Parquet file or folder, and to keep nothing."""
+    """CPU seconds that DuckDB needs to encode the rows of a Parquet file or folder without keeping anything."""
     import ibis
 
     from espalier.core.tables.duckdb_apart import MEMORY
@@ -293,7 +294,7 @@ def app(folder: Path, rows: int) -> None:
     from tests.reliability.load import CHROMIUMS, memory, server
 
     if importlib.util.find_spec("playwright") is None or not any(map(shutil.which, CHROMIUMS)):
-        print("the app was not driven: there is no Chromium with playwright here")
+        print("the app was not measured: there is no Chromium with playwright here")
         return
     path, project = folder / "adult.parquet", folder / "adult.json"
     generate_apart(path, rows)
@@ -311,7 +312,7 @@ def app(folder: Path, rows: int) -> None:
 
 
 def text_mb(rows: int) -> str:
-    """Return the least memory of a table with ``rows`` rows in memory: four bytes for each cell."""
+    """Return the minimum memory of a table with ``rows`` rows in memory: four bytes for each cell."""
     return f"at least {rows * len(ORDER) * 4 / 2**20:,.0f} MB"
 
 
@@ -466,7 +467,7 @@ def spark(folder: Path, rows: int) -> None:
 
 
 def elsewhere(cpu: Callable[[], float], work: Callable[[], Any]) -> tuple[Any, float]:
-    """Return the result, and the CPU seconds of this process and of the one that ``cpu`` watches."""
+    """Return the result, and the CPU seconds of this process and of the process that ``cpu`` watches."""
     start = cpu()
     out, here = clock(work)
     return out, here + cpu() - start

@@ -167,7 +167,8 @@ def bought(repeats: int, only: str = "") -> None:
     )
     print(
         f"{'':<10} {'method':<8} {'schema':<11} {'AUC':>16} {'one-way TV':>11} {'two-way TV':>11}   bins of the numbers"
-        "\n(a line below a schema: its mean difference from declared, paired by split, ± the standard error of that)"
+        "\n(the line below a schema is its mean difference from declared, paired by split, ± the standard error of "
+        "that difference)"
     )
     for (name, make, path), method in itertools.product(both, ("prism", "mst")):
         if only not in f"{name} {method}":
@@ -334,7 +335,7 @@ def zeros(repeats: int) -> None:
 
 
 def wide() -> None:
-    """A code of 5,000 values in 500 blocks and 50 chapters, and three other columns, 100,000 rows."""
+    """100,000 rows with a code of 5,000 values in 500 blocks and 50 chapters, and three other columns."""
     rng = np.random.default_rng(0)
     labels = tuple(f"{i:04d}" for i in range(5000))
     given = {text: f"block {text[:3]}" for text in labels} | {

@@ -1,10 +1,10 @@
 """Waiting times in a browser: ``python -m benchmarks.screens [--only home data structure plan pages] [--clicks 20]``.
 
 *Data*, *Structure* and *Plan* are measured with 50 and 200 columns, the later pages with 48, all with 30,000 rows. A
-wait begins with the click (or key). It ends at the last frame at which the page changes or the app is busy, before the
-page stays the same for 0.6 seconds. A script in the page reads this at each frame. The table lists the number of waits,
-their median, 95th percentile and maximum in seconds, and the largest acceptable percentile (the mark). Each job is
-measured once, from the click to its result.
+wait begins with the click (or key). It ends at the last frame in which the page changes or the app is busy, before the
+page stays unchanged for 0.6 seconds. A script in the page reads this at each frame. The table lists the number of
+waits, their median, 95th percentile and maximum in seconds, and the largest acceptable percentile (the mark). Each job
+is measured once, from the click to its result.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The private choice of a tree on a wide table: `python -m benchmarks.selection [--columns 200] [--rows 50000]`.
 
-A random table whose columns follow one another; all pair counts included, at ε = 1. Prints seconds of wall clock and of
-CPU, and the peak memory of the process, once for 10 and once for 50 categories per column, each in a separate process.
+The table is random, and each column depends on the previous one; ε = 1, and the time includes all pair counts. Prints
+wall-clock and CPU seconds and the peak memory, for 10 and for 50 categories per column, each in a separate process.
 """
 
 from __future__ import annotations

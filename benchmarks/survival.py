@@ -2,11 +2,12 @@
 
 Each release buys two survival tables, of all rows and by group, with the whole budget. ``exact`` has a known law in
 discrete time, with one time in each interval. ``continuous`` has a known law in continuous time: Weibull times, and
-censoring inside the intervals. ``flchain`` (7,874 people and deaths in 14 years, from R's package survival) is drawn
-from with replacement; its truth is the Kaplan–Meier estimate of statsmodels on all its rows with exact times. Coverage
-is of survival, hazards and the difference at the planned time; its standard error is clustered by release. Widths are
-relative to statsmodels' own intervals (Greenwood) on the rows of each release, with exact times. ``promised`` are the
-planned figures: share of the reached half-widths within the promise, and promised ÷ reached at the median.
+censoring inside the intervals. Rows of ``flchain`` (7,874 people and their deaths in 14 years, from R's package
+survival) are drawn with replacement; its truth is the Kaplan–Meier estimate of statsmodels on all its rows with exact
+times. Coverage is of survival, hazards and the difference at the planned time; its standard error is clustered by
+release. Widths are relative to statsmodels' own intervals (Greenwood) on the rows of each release, with exact times.
+``promised`` describes the planned figures: the share of reached half-widths within the promise, and the median of
+promised ÷ reached.
 """
 
 from __future__ import annotations
@@ -164,7 +165,9 @@ def planned(law: Law, epsilon: float) -> Project:
 
 @dataclass(frozen=True)
 class Released:
-    """Of one release: which intervals hold the truth, relative widths, and both planned figures; ``asked`` numbers."""
+    """The result of one release: which intervals contain the truth, relative widths, and both planned figures;
+    ``asked`` is the number of figures.
+    """
 
     held: dict[str, list[bool]]
     widths: list[float]

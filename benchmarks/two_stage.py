@@ -74,7 +74,7 @@ class Rows:
 
 @dataclass(frozen=True)
 class Case:
-    """A table with its public schema; ``rows`` of it are the curator's, the others test."""
+    """A table with its public schema; ``rows`` of its rows are the curator's, and the others are for testing."""
 
     name: str
     schema: Schema
@@ -84,7 +84,7 @@ class Case:
     delta: float
 
     def split(self, seed: int) -> tuple[Rows, Rows]:
-        """The curator's rows and the test's."""
+        """The curator's rows and the test rows."""
         order = np.random.default_rng(seed).permutation(len(self.table.held[self.target]))
         return self.table.take(order[: self.rows]), self.table.take(order[self.rows :])
 
@@ -135,7 +135,7 @@ def nonlinear(rows: int = 20_000) -> Case:
 
 
 def chosen() -> list[Case]:
-    """The tables that the copula's settings were chosen on: small ones, then large ones; 4,000 rows more test."""
+    """The tables on which the copula's settings were chosen, small tables first; 4,000 further rows are for testing."""
     wanted = [(SMALL, 1_000), (LARGE, 20_000)]
     made = [
         (f"{name} {rows:,}", table(rows + 4_000), rows) for tables, rows in wanted for name, table in tables.items()
@@ -241,7 +241,7 @@ class Shared:
         )
 
     def rows(self, made: Made) -> Rows:
-        """Rows made, as a table again."""
+        """The rows that were made, as a table again."""
         held = {n: made.anonymized[:, i] for i, n in enumerate(self.moved)} | {self.case.target: made.outcome}
         codes, at = {}, 0
         for c in self.kept:
@@ -304,7 +304,7 @@ STAGES = (
     *(("hypercube", outcome) for outcome in (*RESPONSES, "auto")),
     *((source, "auto") for source in ("uniform", "weibull", "cauchy")),
 )
-"""Source of the inputs and regression: the paper's comparisons of stage two, then those of stage one."""
+"""The source of the inputs and the regression: the paper's comparisons of stage two, then those of stage one."""
 
 
 def stages(shared: Shared, runs: int) -> None:
@@ -330,7 +330,7 @@ def stages(shared: Shared, runs: int) -> None:
 
 
 def _fitted(fits: dict[tuple[int, str], Response], seed: int, *given: Any) -> Response:
-    """Return stage two's regression, fitted once for each seed: it reads the real rows alone, whatever α is."""
+    """Return stage two's regression, fitted once for each seed: it reads only the real rows, for any α."""
     *_, outcome, _ = given
     if (seed, outcome) not in fits:
         fits[seed, outcome] = respond(*given)
@@ -338,7 +338,7 @@ def _fitted(fits: dict[tuple[int, str], Response], seed: int, *given: Any) -> Re
 
 
 def _split(shared: Shared, seed: int) -> tuple[Rows, Rows, Rows]:
-    """The provider's rows, the public's and the test's."""
+    """The provider's rows, the public rows and the test rows."""
     own, rest = shared.case.split(seed)
     left = len(rest.held[shared.case.target])
     return own, rest.take(np.arange(shared.public)), rest.take(np.arange(shared.public, left))
@@ -360,7 +360,9 @@ def _gain(model: str, case: Case, beside: tuple[Rows, Rows], made: Rows, rng: np
 
 
 def asked(shared: Shared, runs: int) -> None:
-    """LID of stage one on the provider's rows: against equation (10) over d, and where α is to reproduce it."""
+    """LID of stage one on the provider's rows, compared with equation (10) over d, and for the α that should reproduce
+    it.
+    """
     case = shared.case
     for d in (1, 3, 8):
         if d > len(shared.moved):
@@ -413,7 +415,7 @@ def speed() -> None:
 
 
 def price(runs: int) -> None:
-    """The price metrics: 5 brands, 20 customers, 52 weeks; the public has 20 similar rows."""
+    """The price metrics: 5 brands, 20 customers, 52 weeks; the public table has 20 similar rows."""
     true = np.array([-1.5, -1.7, -2.01, -1.98, -1.9])
     told = []
     for seed in range(runs):

@@ -5,11 +5,12 @@
 
 Each release is compared with one of the same method at ε = 100, which is nearly free of noise. A verdict holds if the
 loss is at most 0.03 AUC (outcome), or if the mean total variation of pairs is at most 0.05 higher (pairs). The rules of
-`espalier.core.planning.expectation` were chosen on ``TUNED``: its weights on the first seven tables, its form and
-margins on all. The rule for "noise" was changed after the other tables had been seen, so they are not a clean test of
-it. The decoder is measured on tables with a drawing: of the network, of their sample project, or in `decoder_tables`.
-Measured figures are kept in a file, so a second run only recomputes the ratings. ``--each`` adds a line per method.
-``--fresh`` measures ``FRESH`` instead: outcomes that no rule had seen when they were listed.
+`espalier.core.planning.expectation` were chosen on ``TUNED``: their weights on the first seven tables, their form and
+margins on all tables. The rule for "noise" was changed after the other tables had been seen, so those tables are not a
+clean test of the rule. The decoder is measured on tables with a drawing. It comes from the network, from the sample's
+project, or from `decoder_tables`. Measured figures are kept in a file, so a second run only recomputes the ratings.
+``--each`` adds a line per method. ``--fresh`` measures ``FRESH`` instead: outcomes that no rule had seen when they were
+listed.
 """
 
 from __future__ import annotations
@@ -150,7 +151,9 @@ FRESH = tuple(
     replace(_network(network, target, (2_000, 5_000, 10_000)[i % 3], 100 + i), name=f"{network} {target}")
     for i, (network, target) in enumerate((n, t) for n, targets in _OTHERS.items() for t in targets)
 )
-"""All columns of two values that are no outcome above, of alarm every second one, whatever their shares."""
+"""All columns of two values that are not an outcome above (for alarm, every second such column), regardless of the
+values' shares.
+"""
 
 
 def _plain(case: Case, table: Table) -> Project:
@@ -159,7 +162,7 @@ def _plain(case: Case, table: Table) -> Project:
 
 
 def _fair(case: Case, table: Table) -> Project:
-    """The first column is protected, and every second of the others admissible."""
+    """The first column is protected, and every second further column is admissible."""
     others = [n for n in table.schema.names if n != case.target]
     roles = Roles((case.target,), (others[0],), tuple(others[1::2]))
     return replace(_plain(case, table), roles=roles)
@@ -184,7 +187,7 @@ _DRAWINGS = {
 
 
 def _with_causes(case: Case, table: Table) -> Project | None:
-    """With the drawing of the table, whether or not the target has causes; none for tables without one."""
+    """Plans with the drawing of the table, whether or not the target has causes; none for tables without a drawing."""
     name = case.name.replace(",", "").split()
     if name[0] == "sample":
         arrows = list(Project.load(SAMPLES / f"{name[1]}.json").dag.edges)
@@ -202,7 +205,7 @@ def _with_causes(case: Case, table: Table) -> Project | None:
 
 @dataclass(frozen=True)
 class Way:
-    """One method with the purpose it serves; ``rated`` are the verdicts that its releases check."""
+    """One method for one purpose; ``rated`` lists the verdicts that its releases check."""
 
     name: str
     project: Callable[[Case, Table], Project | None]
@@ -231,7 +234,7 @@ def _parts(case: Case, seed: int) -> tuple[Table, Table]:
 
 
 def projects(case: Case, way: Way, seed: int) -> Iterator[tuple[float, Project]]:
-    """Return the plans of one table and method; the one without noise comes first."""
+    """Return the plans of one table and method; the plan without noise comes first."""
     train, _ = _parts(case, seed)
     project = way.project(case, train)
     if project is not None:
@@ -265,7 +268,7 @@ def measure(cases: tuple[Case, ...], ways: tuple[Way, ...], seeds: int, cache_fi
 
 @dataclass(frozen=True)
 class Rated:
-    """One plan: its verdict, and whether the verdict holds."""
+    """One plan: its verdict, and whether the verdict is right."""
 
     way: str
     tuned: bool
@@ -338,7 +341,7 @@ def _share(some: list[Rated], of: Callable[[Rated], bool]) -> str:
 
 
 def show_seconds(cases: tuple[Case, ...], ways: tuple[Way, ...], cache_file: Path) -> None:
-    """Print how many plans at ε = 1 state a number of seconds within a factor of 2 of the processor time measured."""
+    """Print how many plans at ε = 1 state a number of seconds within a factor of 2 of the measured processor time."""
     known: dict[str, Any] = json.loads(cache_file.read_text())
     near: dict[bool, list[bool]] = {True: [], False: []}
     for case in cases:
@@ -367,7 +370,7 @@ def main() -> None:
     parser.add_argument("--until", type=float, default=2_000.0, help="seconds after which nothing more is measured")
     parser.add_argument("--measure-only", action="store_true")
     parser.add_argument("--each", action="store_true", help="also a line for each method")
-    parser.add_argument("--fresh", action="store_true", help="measure tables that neither chose nor reported before")
+    parser.add_argument("--fresh", action="store_true", help="measure tables that are new to the rules")
     opt = parser.parse_args()
     cases = FRESH if opt.fresh else (*TUNED, *REPORTED)
     ways = tuple(w for w in WAYS if not opt.methods or any(part in w.name for part in opt.methods))

@@ -18,7 +18,7 @@ DAMAGED = (
 
 
 def wheel_with(extra: str) -> str:
-    """Return a sentence on how to install an extra. It names a file, because PyPI's `espalier` is another project."""
+    """Return a sentence about installing an extra. It names a file: PyPI's `espalier` is another project."""
     return f"Install it with: pip install 'espalier_tables-{__version__}-py3-none-any.whl[{extra}]'"
 
 

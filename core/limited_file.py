@@ -6,7 +6,7 @@ from pathlib import Path
 
 
 def read_limited(path: Path, most: int) -> bytes:
-    """Return at most ``most`` + 1 bytes of a file; the additional byte lets the reader refuse the file as too large.
+    """Return at most ``most`` + 1 bytes of a file; the extra byte lets the caller refuse the file as too large.
 
     The size is not queried first, because pipes and devices have none.
     """

@@ -1,4 +1,4 @@
-"""A limit on the work that a SQLite file can cause: in a damaged one, following the pages may never end."""
+"""A limit on the work that a SQLite file can cause: in a damaged file, following the pages may never end."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from pathlib import Path
 STEP = 50_000
 """Number of SQLite's instructions between two checks of the limit."""
 FEWEST = 1_000_000
-"""Number of instructions that any connection may take. A scan of a ledger takes about one for every ten bytes."""
+"""Number of instructions that any connection may take. A scan of a ledger takes about one instruction for every ten
+bytes.
+"""
 
 
 def limit_steps(connection: sqlite3.Connection, file: Path) -> None:

@@ -47,7 +47,7 @@ MENDED = {
 
 
 def mend(app: Any, failed: Exception | None) -> None:
-    """Mend the pages that were written, so that keyboards and screen readers can use them."""
+    """Adapt the written pages, so that keyboards and screen readers can use them."""
     if failed is None:
         for page in Path(app.outdir).rglob("*.html"):
             text = page.read_text("utf-8")

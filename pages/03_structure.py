@@ -1,4 +1,4 @@
-"""Structure: the causes, the protected columns, and the implications of both."""
+"""Structure: the causes, the protected columns, and what both imply."""
 
 import streamlit as st
 

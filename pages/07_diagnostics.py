@@ -41,7 +41,7 @@ if released is not None and released.release.private_evaluation is not None:
     private_evaluation.show(released.release.private_evaluation, shell.filename(released.release.project.name))
 st.markdown(
     f"{text.CONFIDENTIAL} Every figure below is computed on real rows, and the {term('budget')} pays for none of them. "
-    "If they lead you to choose one release over another, tell its recipients."
+    "If they lead you to choose one release over another, tell the recipients of that release."
 )
 
 if released is None:

@@ -89,7 +89,7 @@ def next_plan(state: Session, p: Population) -> tuple[float, str]:
 
 
 def same_plan(e: Entry, plan: Plan) -> bool:
-    """Return whether this plan was already paid for. A plan without a δ uses the budget's."""
+    """Return whether this plan was already paid for. A plan without a δ uses the δ of the budget."""
     return {**e.plan, "delta": e.delta} == {**plan.to_json(), "delta": e.delta}
 
 
@@ -157,7 +157,7 @@ def _said(what: str) -> str:
 
 
 def unfinished(state: Session, ledger: Ledger, p: Population) -> None:
-    """Offer to finish interrupted releases: their answers are stored, and they cost nothing more."""
+    """Offer to finish interrupted releases: their answers are stored, so finishing them costs nothing more."""
     stored = ledger.store.unfinished()
     for e in (e for e in p.entries if e.status == "reserved" and e.id in stored):
         st.warning(
@@ -202,7 +202,7 @@ def releases(state: Session, ledger: Ledger, p: Population) -> None:
     except EspalierError as error:
         st.error(plain(error))
         return
-    st.markdown(f"{about} The files are those of the release: their hash is the one in the entry.")
+    st.markdown(f"{about} These are the files of the release: their hash equals the hash in the entry.")
     for rows in tables:
         st.dataframe(rows, hide_index=True, placeholder="")
     stem = shell.filename(project.name)
@@ -296,7 +296,7 @@ else:
     st.subheader(
         "The ledger itself",
         anchor=False,
-        help=f"It is {name(ledger.name)}. It only ever grows; each event holds the hash of the one before.",
+        help=f"It is {name(ledger.name)}. It only ever grows; each event contains the hash of the previous event.",
     )
     checks(ledger)
     with st.expander("Open another table's budget"):

@@ -1,12 +1,12 @@
-"""Patients and their visits: two linked tables with a known dependence of each visit on the one before.
+"""Patients and their visits: two linked tables with a known dependence of each visit on the previous one.
 
-Every person is invented and the seed is fixed. A visit depends on the patient, on the visit before and on its own other
-columns:
+Every person is invented and the seed is fixed. A visit depends on the patient, on the previous visit and on its own
+other columns:
 
 - ``severity`` tends to stay the same, and rises with age;
 - ``insulin`` is changed more often at severe visits;
 - ``back`` (came back within 30 days of this visit) has log-odds −2.2, plus 0.8 and 1.6 for moderate and severe, plus
-  **1.0 if insulin was changed at the visit before**, plus 0.5 if the patient came back after the visit before, plus
+  **1.0 if insulin was changed at the previous visit**, plus 0.5 if the patient came back after the previous visit, plus
   0.7 for patients from region B, which nothing admissible explains.
 """
 
@@ -24,9 +24,9 @@ REGIONS = ("A", "B")
 SEVERITY = ("mild", "moderate", "severe")
 INSULIN = ("steady", "changed")
 CHANGED_BEFORE = 1.0
-"""Effect of insulin changed at the visit before on the log-odds of coming back."""
+"""Effect of a change of insulin at the previous visit on the log-odds of coming back."""
 AFRESH = np.array([[5, 3, 1], [4, 3, 2], [3, 3, 3], [2, 3, 4]])
-"""Weights of a severity drawn afresh, by age."""
+"""Weights of a newly drawn severity, by age."""
 KEEP = 4
 GAP = (0, 1, 7, 30, 90, 180, 365)
 

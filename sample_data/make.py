@@ -211,7 +211,7 @@ def applicants(rng: np.random.Generator, rows: int) -> Table:
 
 # --- services: a wide table with everything that makes tables hard ------------------------------
 
-# The most common comes first: each is about (rank / (rank + 1)) ** 1.6 as common as the one before it.
+# The most common comes first: each is about (rank / (rank + 1)) ** 1.6 as common as its predecessor.
 OCCUPATIONS = (
     "sales",
     "cleaner",
@@ -450,7 +450,7 @@ def register(rng: np.random.Generator, rows: int) -> Table:
     """People known to a town's social services; most pairs of columns are unrelated."""
 
     def amount(typical: Any, spread: float, edges: Sequence[float], zero: Any) -> np.ndarray:
-        """Log-normal whole amounts of at least 1; a share ``zero`` of them is replaced by 0."""
+        """Log-normal whole amounts of at least 1, of which a share ``zero`` is replaced by 0."""
         drawn = np.round(typical * np.exp(spread * rng.standard_normal(rows)))
         return np.where(rng.random(rows) < zero, 0, within(np.maximum(drawn, 1), edges))
 

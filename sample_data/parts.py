@@ -61,7 +61,7 @@ def project(
 
 
 def pick(rng: np.random.Generator, weights: Any, rows: int) -> np.ndarray:
-    """One index per row, with chances in proportion to ``weights``, of shape (k,) or (rows, k)."""
+    """One index per row, with probabilities in proportion to ``weights``, of shape (k,) or (rows, k)."""
     weights = np.broadcast_to(weights, (rows, np.shape(weights)[-1]))
     steps = np.cumsum(weights, axis=1)
     return np.asarray((rng.random((rows, 1)) * steps[:, -1:] >= steps).sum(axis=1))
@@ -78,7 +78,7 @@ def named(categories: Sequence[str], index: np.ndarray) -> np.ndarray:
 
 
 def text(numbers: np.ndarray, digits: int = 0) -> np.ndarray:
-    """Numbers as text, in the form that a cell has."""
+    """Numbers as text, in the form of a table's cells."""
     return np.array([f"{number:.{digits}f}" for number in numbers.tolist()], dtype=object)
 
 

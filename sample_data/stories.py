@@ -1,7 +1,7 @@
 """Compute the picture that concludes each sample: ``python -m sample_data.stories``.
 
 Each sample is released by its project file and judged on its real rows, which are invented too. ``stories.json`` holds
-the figures, the digests of the files that they were computed from, and how far noise moves them.
+the figures, the digests of their source files, and how much noise changes them.
 """
 
 import hashlib
@@ -27,12 +27,14 @@ SAID = {
     "services": "Among 40 columns, the strongest link to the outcome comes through.",
     "stays": "The curve is kept: each further illness adds days.",
     "clinic": "Patients whose insulin was changed come back more often after the next visit. The released visits show "
-    "it too, because each follows from the one before.",
+    "this too, because each visit follows from the previous one.",
 }
 FEWEST = 100
-"""Real rows that a group must have to be shown: fewer are mostly noise."""
+"""Smallest number of real rows of a group that is shown: smaller groups are mostly noise."""
 RELEASES = 6
-"""Releases of each sample. The one closest to their mean is shown; all of them show how far noise moves its figures."""
+"""Releases of each sample. The one closest to their mean is shown; all of them show how much noise changes its
+figures.
+"""
 
 
 def digests(name: str) -> dict[str, str]:
@@ -60,8 +62,9 @@ def _judged(project: Any, table: Any, made: Any, holdout: Any = None) -> dict[st
 
 
 def readmission() -> dict[str, Any]:
-    """AUC at home and in the other hospital, of a model that uses all associations and of one that uses causes
-    alone."""
+    """AUC at home and in the other hospital, of a model that uses all associations and of a model that uses only
+    causes.
+    """
     from espalier.core.tables.reading import read_table
     from espalier.core.tables.table import Table
 
@@ -138,7 +141,7 @@ def bars(name: str) -> dict[str, Any]:
 
 
 def clinic() -> dict[str, Any]:
-    """Share of patients who come back after a visit, by insulin at the visit before, in real and synthetic visits."""
+    """Share of patients who come back after a visit, by insulin at the previous visit, in real and synthetic visits."""
     from espalier.core.project.file import Project
     from espalier.core.project.linked import BEFORE
     from espalier.core.release.spend import release
@@ -159,7 +162,7 @@ def clinic() -> dict[str, Any]:
         series[label] = [float((back[insulin == g] == 1).mean()) for g in range(2)]
     return {
         "kind": "lines",
-        "title": "Share who come back, by insulin at the visit before",
+        "title": "Share who come back, by insulin at the previous visit",
         "groups": list(project.schema[before].labels[:2]),
         "series": series,
         "said": SAID["clinic"],
@@ -194,7 +197,7 @@ def figures(told: dict[str, Any]) -> list[float]:
 def story(name: str) -> dict[str, Any]:
     """Return the figures of one sample's picture, with its columns, the digests of its files and the noise.
 
-    ``spread`` is the standard deviation, over `RELEASES` releases, of the figure that noise moves most.
+    ``spread`` is the standard deviation, over `RELEASES` releases, of the figure that noise changes most.
     """
     made = [MADE[name]() for _ in range(RELEASES)]
     every = np.array([figures(one) for one in made])

@@ -1,6 +1,6 @@
 """Lists of the callers that may use private rows, each with its reason.
 
-A list that lacks a caller fails, and so does one that names a caller that no longer exists. Sources are found by their
+The test fails if a list lacks a caller, or names a caller that no longer exists. Sources are found by their
 annotations, which mypy requires: a name is a source if it is annotated as one, or assigned from a call that returns
 one. Methods whose name only sources have are found on any receiver.
 """

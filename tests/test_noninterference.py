@@ -1,6 +1,6 @@
 """Noninterference: with the same noisy answers, two unrelated tables leave the same traces at every entry point.
 
-Under replace-one the tables have the same number of rows, which is public. Under add-remove they differ in it.
+Under replace-one the tables have the same number of rows, which is public. Under add-remove the numbers of rows differ.
 """
 
 from __future__ import annotations
@@ -314,7 +314,7 @@ def _served(request):
 @pytest.mark.parametrize("neighbors", ROWS)
 @pytest.mark.parametrize(("entrance", "plan"), COMMANDS)
 def test_on_the_command_line(entrance, plan, neighbors, tmp_path, capsys):
-    """`release` with a ledger, from each kind of table: files, what it prints, exit status, and the ledger's events."""
+    """`release` with a ledger, from each kind of table: files, output, exit status, and the ledger's events."""
     shown = compared(by_command(entrance, plan, neighbors, tmp_path, capsys), neighbors)
     assert shown.status == 0, shown.said
     assert len(shown.files) >= 6
@@ -354,7 +354,7 @@ def says_n(patch):
 
 
 def scales_by_cell(patch):
-    """Noise whose scale depends on what was counted."""
+    """Noise whose scale depends on the counts."""
     exact = PrivateCurator._counts
 
     def counts(self, cliques, scales):

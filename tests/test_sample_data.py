@@ -238,7 +238,7 @@ def test_visits_have_people_with_many_rows_whom_only_a_person_column_protects() 
     assert rows.max() == 40
     assert (rows == 1).mean() > 0.3
     kept = rows.clip(upper=plan["rows_per_person"]).sum()
-    assert kept < plan["rows"] < 1.05 * kept, "the declared total is close to what is left"
+    assert kept < plan["rows"] < 1.05 * kept, "the declared total is close to the number of remaining rows"
     of = cells["patient"].map(rows)
     missed = cells["missed"] == "yes"
     assert missed[of > 10].mean() > missed[of == 1].mean() + 0.05, "those who come often miss more"

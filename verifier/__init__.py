@@ -1,1 +1,1 @@
-"""A checker of releases by Espalier that shares no code with it. README.md explains each check."""
+"""A checker for releases of Espalier that shares no code with Espalier. README.md explains each check."""

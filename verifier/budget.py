@@ -15,7 +15,7 @@ SPENDS_LESS = ("fpt-mw",)
 SHARES: dict[str, tuple[Any, ...]] = dict.fromkeys(("mst", "privci", "prefair"), ("one-way", 1 / 3))
 SHARES["prism"] = ("one-way", 0.05, 0.1)
 SHARES["privbayes"] = ("network choice", 0.3)
-"""The pool that gets a published share of ρ from a method, and its possible shares."""
+"""The pool of each method that gets a published share of ρ, and the possible shares."""
 OTHER_SHARES = ["schema_share", "question_share", "regression_share", "analysis_share", "embedding_share"]
 OTHER_SHARES += ["test_drawing", "explain", "width", "targets"]
 Draw = dict[str, Any]
@@ -129,11 +129,11 @@ DELTAS = {name: recipe.delta for name, recipe in RECIPES.items()}
 SCORES = {"prism": "feature-score conditional-score edge-score", "privbayes": "feature-score"}
 SCORES["fpt-mw"] = "worst-question"
 SCORES["linked"] = "edge-score step-score"
-"""The scores used for choices by each method; all others use the edge score."""
+"""The scores that each method uses for choices; all other methods use the edge score."""
 
 
 def epsilon_of(rho: float, delta: float) -> float:
-    """The least ε such that ρ-zCDP implies (ε, δ)-DP (Canonne, Kamath and Steinke 2020, Proposition 12)."""
+    """The smallest ε such that ρ-zCDP implies (ε, δ)-DP (Canonne, Kamath and Steinke 2020, Proposition 12)."""
 
     def bound(t: float) -> float:
         over = math.exp(t)  # α − 1
@@ -158,7 +158,7 @@ def tail(sigma: float, least: int) -> float:
 
 
 def check_budget(folder: Folder) -> None:
-    """Check the draws of the statement, one by one and together, against all claims of the statement and
+    """Check the draws in the statement, one by one and together, against all claims of the statement and
     ``release.json``.
     """
     made, facts = folder.statement, folder.facts
@@ -303,7 +303,7 @@ def entry(whole: Any, path: str) -> Any:
 
 
 def differing(table: str, ours: Any, theirs: Any) -> list[str]:
-    """The paths in ``table`` whose value in ``ours`` differs from one in ``theirs``."""
+    """The paths in ``table`` whose value in ``ours`` differs from a corresponding value in ``theirs``."""
     lines = map(str.split, table.strip().split("\n"))
     return [path for path, *same in lines if any(entry(ours, path) != entry(theirs, other) for other in same)]
 

@@ -64,8 +64,8 @@ def _read(path: Path) -> bytes:
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Print the findings: 0 all holds, 1 something does not, 2 unreadable."""
-    parser = argparse.ArgumentParser(prog="verifier", description="Check a release by Espalier from its folder alone.")
+    """Print the findings. Return 0 if all checks hold, 1 if one fails, 2 if the folder is unreadable."""
+    parser = argparse.ArgumentParser(prog="verifier", description="Check a release of Espalier from its folder alone.")
     parser.add_argument("folder", type=Path)
     parser.add_argument("--key", type=Path, metavar="FILE", help="the public key that should have signed")
     parser.add_argument("--ledger", type=Path, metavar="EXPORT.json", help="an export of the ledger")

@@ -1,4 +1,4 @@
-"""Check 1: the files are those of the statement, and the statement is signed by the key that it names."""
+"""Check 1: the files match the statement, and the key that the statement names has signed it."""
 
 import base64
 import gzip
@@ -108,7 +108,7 @@ class Folder:
 
 
 def parsed(data: bytes, name: str) -> Any:
-    """JSON without repeated keys and NaN, which readers could interpret differently."""
+    """JSON without repeated keys or NaN, which readers could interpret differently."""
 
     def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         if len(dict(pairs)) < len(pairs):

@@ -114,7 +114,7 @@ def log_softmax(logits: Array) -> Array:
 def calibrate(sizes: Mapping[str, int], potentials: Tables, order: Iterable[str]) -> Nodes:
     """The conditional tables of each column in the order of drawing; the last column is eliminated first.
 
-    A column of one value joins no others, so it is left out of their cliques.
+    A column of one value joins no other columns, so it is left out of their cliques.
     """
     rank = {n: i for i, n in enumerate(dict.fromkeys([*(n for n in order if n in sizes), *sizes]))}
     buckets: dict[str, list[tuple[Clique, Array]]] = {n: [] for n in rank}
@@ -245,7 +245,7 @@ def optimality(counts: list[Counts], total: float, price: float, potentials: Tab
 
 
 def fitted(model: Model, answers: Answers) -> list[str]:
-    """Errors of the fit (``core/models/graphical/estimation.py`` and ``shrinkage.py`` document it)."""
+    """Errors of the fit, which ``core/models/graphical/estimation.py`` and ``shrinkage.py`` document."""
     counts, potentials = answers.counts, grouped(model, answers)
     precision, sums = defaultdict[Clique, float](float), [float(c.values.sum()) for c in counts]
     for c in counts:
@@ -266,7 +266,7 @@ def fitted(model: Model, answers: Answers) -> list[str]:
 
 
 def second(counts: list[Counts], total: float, model: Model) -> list[Counts]:
-    """The counts for a second fit: columns held at the first fit's values, pairs with a wider σ."""
+    """The counts for a second fit: columns fixed at the first fit's values, and pairs with a wider σ."""
     wider = {tuple(q): float(by) for q, by in model.head["wider"]}
     if not all(1 <= by <= WIDEST for by in wider.values()):
         raise ValueError("a σ was widened beyond the bound")

@@ -99,7 +99,9 @@ def check_noise(folder: Folder) -> Answers | None:
 
 
 def not_drawn(folder: Folder, answers: Answers) -> list[str]:
-    """Counts that match no draw; one-way counts folded into groups have the root mean square σ of the groups."""
+    """Counts that match no draw. One-way counts that are folded into groups have the root mean square of the groups'
+    σ.
+    """
     listed = [(d["columns"], d["sigma"]) for d in folder.facts["measurements"]]
     draws = [d for d in folder.statement.get("draws", []) if (d["part"], d["kind"]) == ("own", "count")]
     listed = [(d["columns"], d["scale"]) for d in draws] if folder.statement else listed
@@ -118,7 +120,9 @@ def not_drawn(folder: Folder, answers: Answers) -> list[str]:
 
 
 def tested(answers: Answers) -> tuple[list[str], int, float]:
-    """χ² of each component against the mean of all counts that contain it, all together and one clique at a time."""
+    """χ² of each component against the mean of all counts that contain it: for all cliques together, and for each
+    clique alone.
+    """
     usable = [c for c in answers.counts if c.sigma >= SMALLEST and len(c.clique) <= WIDEST]
     parts: dict[Clique, list[tuple[int, Array, float]]] = defaultdict(list)
     for i, c in enumerate(usable):

@@ -8,7 +8,7 @@ import numpy as np
 from .folder import Array, Folder, edges_of, values_of
 
 FEW = 4_000
-"""All rows are tried if there are at most this many, otherwise this many random ones, each satisfying some
+"""Up to this number of rows, all rows are tried; if there are more, this number of random rows, each satisfying some
 conditions.
 """
 
@@ -31,7 +31,7 @@ def squared(folder: Folder, draw: dict[str, Any]) -> int:
     except ValueError as error:
         folder.note(2, f"the squared sensitivity of the questions is taken from the statement, {stated}: {error}")
         return stated
-    met = patterns.sum(axis=0)  # the answers that each kind of row adds to
+    met = patterns.sum(axis=0)  # the answers to which each kind of row adds
     apart = -2 * patterns.T @ patterns
     apart += met
     apart += met[:, None]  # the answers in which two kinds of rows differ
@@ -39,7 +39,7 @@ def squared(folder: Folder, draw: dict[str, Any]) -> int:
 
 
 def conditions(question: dict[str, Any]) -> list[dict[str, Any]]:
-    """The alternatives of a question, or what a count counts: values by column."""
+    """The alternatives of a question, or the conditions of a count: values by column."""
     return question.get("any") or [question.get("where") or question["of"]]
 
 

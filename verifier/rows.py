@@ -29,7 +29,9 @@ def restored(text: str) -> str:
 
 
 def read_rows(folder: Folder, data: bytes) -> tuple[Codes, int]:
-    """The code of each cell: its category or bin, the last one if missing; ``ValueError`` outside a domain."""
+    """The code of each cell: its category or bin, or the last code if it is missing; ``ValueError`` outside a
+    domain.
+    """
     lines = csv.reader(io.StringIO(data.decode()), strict=True)
     schema, names = folder.facts["project"]["schema"], [restored(name) for name in next(lines, [])]
     if names != [c["name"] for c in schema if c["kind"] != "identifier" or c.get("invented")]:
@@ -158,7 +160,9 @@ def spread(nodes: Nodes, codes: Codes) -> list[tuple[str, float, int]]:
 
 
 def weighted(model: Model, codes: Codes, rows: int) -> list[tuple[str, float, int]]:
-    """Rows drawn from a weighted list of rows: each must be in it; χ² of each column and each pair against the list."""
+    """Rows drawn from a weighted list of rows: each row must be in the list; χ² of each column and each pair against
+    the list.
+    """
     kept = model.weights * rows > 1e-6
     listed = set(zip(*(model.pool[n][kept].tolist() for n in model.sizes), strict=True))
     other = any(row not in listed for row in zip(*(codes[n].tolist() for n in model.sizes), strict=True))

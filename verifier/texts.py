@@ -135,7 +135,7 @@ def fixed(made: dict[str, Any], keep: int | None) -> list[str]:
 
 
 def check_ledger(folder: Folder, export: bytes | None) -> None:
-    """Check the exported ledger: its chain holds, the release is in it once, and its population stays within its
+    """Check the exported ledger: its chain is intact, it contains the release once, and the population stays within its
     total.
     """
     facts, said = folder.facts, folder.facts.get("ledger")

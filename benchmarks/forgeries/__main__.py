@@ -2,7 +2,8 @@
 
 ``forge``: each kind of forgery, on three methods and some seeds. The forger has the program, the private table, the
 ledger and the signer's key, makes all exports and digests again, and signs the release with that key. Kinds of the
-group ``files`` skip that, so that catches by digest or signature are counted separately.
+group ``files`` skip the new digests and signature, so that forgeries caught by digest or signature are counted
+separately.
 
 ``alarms``: honest releases over all methods, units and options; no check may fail.
 
@@ -29,7 +30,9 @@ from espalier.core.ledger.ledger import Ledger
 
 
 def forge(seeds: int, only: str = "") -> bool:
-    """Print for each kind how many were caught, and by which checks; returns whether 95 % of the kinds are."""
+    """Print, for each kind, how many forgeries were caught and by which checks; return whether 95 % of the kinds are
+    caught.
+    """
     caught: dict[str, list[list[int] | None]] = collections.defaultdict(list)
     with tempfile.TemporaryDirectory() as place:
         ledger = Ledger(Path(place) / "ledger.db", create=True)

@@ -1,4 +1,4 @@
-"""Forgeries that an attack on the checker found (docs/attacks.md)."""
+"""Forgeries found in an attack on the checker (docs/attacks.md)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from espalier.core.release import Release, release
 
 
 def real_rows(case: Case) -> bytes:
-    """The private table in the form of a released one."""
+    """The private table in the form of a released table."""
     return case.with_codes(dict(case.rows.codes)).files["synthetic.csv"]
 
 
@@ -68,7 +68,7 @@ def laplace_noise_for_an_l2_sensitivity(case: Case) -> Files:
 
 @kind("budget")
 def pure_counts_of_held_out_people_with_more_epsilon_than_promised(case: Case) -> Files:
-    """Sixteen draws of a sixteenth of ρ cost that ρ, but four times the ε."""
+    """Sixteen draws of a sixteenth of ρ each cost ρ in total, but four times the ε."""
     from espalier.core.evaluation.private.evaluation import PrivateEvaluation
 
     made = asked(case, Plan("fpt-lp", 1.0, accounting="pure"))

@@ -34,7 +34,7 @@ Files = dict[str, bytes]
 
 
 def table(seed: int, rows: int = ROWS) -> Table:
-    """Eight columns with associations, a numeric one and one that may be missing."""
+    """Eight columns with associations; one is numeric, and one may be missing."""
     rng = np.random.default_rng(seed)
     a = rng.choice(3, rows, p=[0.5, 0.3, 0.2])
     b = (a + (rng.random(rows) < 0.3)) % 4
@@ -60,7 +60,7 @@ def table(seed: int, rows: int = ROWS) -> Table:
 
 
 def frame(rows: Table) -> Any:
-    """The table as a data frame, with a column that names a person for every two rows."""
+    """The table as a data frame, with a column that names the same person in every two rows."""
     import pandas as pd
 
     rng = np.random.default_rng(0)
@@ -90,7 +90,7 @@ def public_pem(key: Signer) -> bytes:
 
 @dataclass
 class Case:
-    """An honest release of ``rows`` for a forger to change; ``other`` is another one by the same method."""
+    """An honest release of ``rows`` for a forger to change; ``other`` is another release by the same method."""
 
     method: str
     seed: int
@@ -144,7 +144,7 @@ class Case:
         return self.made(spending=Spending(self.honest.budget.rho, kept), **changes)
 
     def counted(self, values: Callable[[Measurement], Any], refit: bool = True, **changes: Any) -> Release:
-        """The release with other counts, its model fitted to them, and rows drawn from that."""
+        """The release with other counts, a model fitted to them, and rows drawn from that model."""
         fitted = replace(
             self.fitted, measurements=tuple(replace(m, values=values(m)) for m in self.fitted.measurements)
         )
@@ -201,7 +201,7 @@ def kind(group: str, *, detectable: bool = True, why: str = "") -> Callable[[Any
 
 
 def first(case: Case, kinds: str) -> int:
-    """The place of the first draw of a kind; −1 if there is none."""
+    """The index of the first draw of a kind; −1 if there is none."""
     return next((i for i, d in enumerate(case.honest.spending.draws) if d.kind == kinds), -1)
 
 

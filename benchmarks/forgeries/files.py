@@ -1,4 +1,4 @@
-"""Changed folders that are not sealed again."""
+"""Changed folders without new digests or a new signature."""
 
 from __future__ import annotations
 

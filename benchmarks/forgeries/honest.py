@@ -39,7 +39,7 @@ from espalier.verifier.check import verify
 
 @dataclass(frozen=True)
 class Setting:
-    """One way to release: plan keys, and what the project adds."""
+    """One setting of a release: plan keys, and what the project adds."""
 
     plan: Mapping[str, Any]
     project: Mapping[str, Any] = field(default_factory=dict)
@@ -136,7 +136,7 @@ def settings() -> Iterator[Setting]:
 
 
 def alarms(times: int) -> bool:
-    """Release honestly ``times`` times in each setting; print every failed check and return whether there is none."""
+    """Make ``times`` honest releases in each setting; print every failed check, and return whether there is none."""
     key, wrong, runs, slowest = signer(), 0, 0, 0.0
     for number, setting in enumerate(settings()):
         for again in range(times):

@@ -15,7 +15,7 @@ from benchmarks.forgeries.case import (
 
 
 def chained(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The events with their numbers and hashes made again."""
+    """The events with new numbers and hashes."""
     previous, out = "0" * 64, []
     for i, event in enumerate(events, 1):
         fields = {**{k: v for k, v in event.items() if k != "hash"}, "seq": i, "previous": previous}

@@ -43,7 +43,7 @@ def noise_left_out_of_the_one_way_counts(case: Case) -> Files | None:
     return case.counted(lambda m: case.exact(m.clique) if len(m.clique) == 1 else m.values).files
 
 
-@kind("noise", detectable=False, why="its margins are compared with counts that are noisier than they are")
+@kind("noise", detectable=False, why="its margins are compared with counts that are noisier than the margins")
 def noise_left_out_of_one_pair(case: Case) -> Files:
     pair = max((m for m in case.fitted.measurements), key=lambda m: len(m.clique))
     return case.counted(lambda m: case.exact(m.clique) if m.clique == pair.clique else m.values).files
@@ -51,7 +51,7 @@ def noise_left_out_of_one_pair(case: Case) -> Files:
 
 @kind("noise", detectable=False, why="directions without overlap")
 def noise_left_out_where_nothing_overlaps(case: Case) -> Files:
-    """Only the interaction of each table, which no other count holds, is exact."""
+    """Only the interaction of each table, which no other count contains, is exact."""
 
     def values(m: Measurement) -> Any:
         if len(m.clique) < 2:

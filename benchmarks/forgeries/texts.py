@@ -124,7 +124,7 @@ def another_conversion_in_the_statement(case: Case) -> Files:
 
 
 def reclaimed(case: Case, change: Callable[[dict[str, Any]], None]) -> Files:
-    """The release whose statement was changed before label, report, registry entry and card were made from it."""
+    """The release with a statement that was changed before label, report, registry entry and card were made from it."""
     made = case.made()
     claims = made._claims
     change(claims)

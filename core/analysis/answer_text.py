@@ -1,4 +1,4 @@
-"""Answers as text: sentences, tables to copy, plain values for JSON, and what would earn a missing interval."""
+"""Answers as text: sentences, tables to copy, plain values for JSON, and how to get a missing interval."""
 
 from __future__ import annotations
 
@@ -37,15 +37,15 @@ BADGES = {
 
 
 def adjusted_for(project: Project, figure: StandardisedEffect) -> str:
-    """Return sentences on an effect: why its adjustment set is valid under the drawing, its form and its caveats."""
+    """Return sentences about an effect: why its adjustment set is valid under the drawing, its form and its caveats."""
     question = Effect(project.dag, figure.treatment, figure.outcome)
     said = verdict(question, figure.adjust).sentence
     forms = {
         "saturated": "Each stratum is compared as it is.",
         "logistic": "There are too many strata for the number of rows, so a regression with main effects replaces "
-        "them. Where the effect differs between strata, this is a different estimand.",
+        "them. If the effect differs between strata, this is a different estimand.",
     }
-    alone = "The crude figures are then the effect, so there are no adjusted ones."
+    alone = "The crude figures are then the effect, so there are no adjusted figures."
     parts = [said, forms[figure.form] if figure.adjust else alone, "", question.caveat]
     if figure.event is None:
         parts[2] = f"{figure.outcome} was counted in bins; the figures use the midpoints of the bins."
@@ -53,7 +53,7 @@ def adjusted_for(project: Project, figure: StandardisedEffect) -> str:
 
 
 def asked(schema: Schema, figure: Figure) -> str:
-    """Describe a figure, including the values that the question left to the default."""
+    """Describe a figure, including values for which the question used the default."""
     levels = getattr(figure, "among", ())
     among = [f"{level.column} = {value_name(schema[level.column], level.code)}" for level in levels]
     within = f", among those with {' and '.join(among)}" if among else ""
@@ -123,7 +123,7 @@ def text_with_label(column: Column, text: str) -> str:
 
 
 def sentence(answer: Answer) -> str:
-    """Return one sentence or two: the number with its interval, or the reason why it has none.
+    """Return one or two sentences: the number with its interval, or the reason why it has none.
 
     >>> import espalier as es, pandas as pd
     >>> frame = pd.DataFrame({"smoker": ["yes", "no"] * 500, "sick": ["yes", "no", "no", "no"] * 250})
@@ -149,13 +149,13 @@ def sentence(answer: Answer) -> str:
 
 
 def covering(answer: Answer) -> str:
-    """Return the name of an answer's interval: its level, and the number of intervals that hold together."""
+    """Return the name of an answer's interval: its level, and the number of intervals that hold simultaneously."""
     together = f", together with {answer.family - 1} others," if answer.family > 1 else ""
     return f"{100 * answer.level:g} % interval{together}"
 
 
 def why_wide(answer: Answer) -> str:
-    """Return a sentence on the causes of the interval's width; empty without an interval."""
+    """Return a sentence about the causes of the interval's width; empty without an interval."""
     if answer.width is None:
         return ""
     width = answer.width
@@ -172,7 +172,7 @@ def why_wide(answer: Answer) -> str:
 
 
 def remedy(project: Project, figure: Figure, answers: Sequence[Answer]) -> str:
-    """Return the change of plan that would earn the missing intervals; empty if no answer rests on an assumption.
+    """Return the change of plan that would provide the missing intervals; empty if no answer rests on an assumption.
 
     The advice depends on the plan alone, so it reveals nothing beyond the release.
     """

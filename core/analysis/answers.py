@@ -23,7 +23,7 @@ MANY_MISSING = 0.05
 """Missing cells are named as a cause of a wide interval if at least this share of the rows is left out."""
 
 LEAST_COPIES = 100
-"""The rule max-t needs this many copies. With fewer, its critical value would be their largest or smallest value."""
+"""Smallest number of copies for the rule max-t. With fewer, its critical value would be an extreme of the copies."""
 
 Cause = Literal["noise", "few rows", "weak overlap", "missing", "bins"]
 Rule = Literal["bonferroni", "max-t"]
@@ -63,10 +63,11 @@ class Answer:
     width: Width | None = None
     level: float = 0.95
     family: int = 1
-    """Number of intervals that hold together at ``level``."""
+    """Number of intervals that hold simultaneously at ``level``."""
     at_midpoints: tuple[float, float] | None = None
-    """For a mean of numbers in bins, the interval that noise and sampling alone leave, with every number at the middle
-    of its bin. ``low`` and ``high`` hold wherever the numbers are inside their bins."""
+    """For a mean of numbers in bins, the interval from noise and sampling alone, with every number at the middle of its
+    bin. ``low`` and ``high`` are valid for any positions of the numbers inside their bins.
+    """
 
 
 @dataclass(frozen=True)
@@ -99,8 +100,9 @@ def answer(
 
     If a category is very rare, a number cannot be computed in every copy and has no interval by copies. Without overlap
     it has no value either. `by_counts` decides which intervals follow from the counts instead. ``missing`` are the
-    missing shares of the whole figure. For a mean of numbers in bins, the interval starts at the low end for the least
-    numbers and ends at the high end for the largest numbers. So it holds wherever the numbers are inside their bins.
+    missing shares of the whole figure. For a mean of numbers in bins, the interval starts at the low end for the
+    smallest numbers and ends at the high end for the largest numbers. So the interval is valid for any positions of the
+    numbers inside their bins.
     """
     found = _answer(figure, copies, gate, missing, levels)
     if not isinstance(figure, Mean | MeanDifference) or not figure.ranges:
@@ -164,11 +166,12 @@ def _answer(
 
 
 def by_counts(part: Part, badge: Badge, gate: Gate, copies: Copies, level: float) -> CountInterval | None:
-    """Return the interval of a number from the counts alone; `None` if copies are used instead, or if neither works.
+    """Return the interval of a number from the counts alone; `None` if copies are used instead, or if neither is
+    possible.
 
-    Copies cannot go below zero rows, so they overestimate cells of mostly noise. Intervals therefore follow from the
-    counts where a needed group is thin, and for means of numbers with a thin bin. On Adult at ε = 1
-    with prism, intervals of groups below 4 σ then cover 95–98 % (copies: 89–97 %), and means 96 % (copies: 74 %).
+    Copies cannot go below zero rows, so they overestimate cells that are mostly noise. Intervals therefore follow from
+    the counts if a needed group is thin, and for means of numbers with a thin bin. On Adult at ε = 1 with prism,
+    intervals of groups below 4 σ then cover 95–98 % (copies: 89–97 %), and means 96 % (copies: 74 %).
     """
     if part.contrast is None or badge.kind not in ("counted", "thin") or not gate.counted(part.needs.columns):
         return None
@@ -182,9 +185,10 @@ def joint_levels(
 ) -> tuple[int, Levels]:
     """Return the number of intervals of these figures, and levels at which all hold with probability ``level``.
 
-    Bonferroni divides the chance of a miss evenly. ``max-t`` gives the intervals by copies, together, their part of
-    that chance: a copy's largest distance from the mean, in standard deviations, exceeds the critical value with that
-    chance. It takes into account how the figures vary together, so its intervals are shorter.
+    Bonferroni divides the chance of a miss evenly. ``max-t`` treats the intervals by copies jointly and gives them one
+    part of that chance: with the probability of that part, a copy's largest distance from the mean, in standard
+    deviations, exceeds the critical value. The rule takes into account how the figures vary together, so its intervals
+    are shorter.
     """
     from scipy.stats import t as student
 

@@ -5,8 +5,8 @@ of the scores. For the others, γ is the last Newton step of maximum likelihood:
 an earlier, released fit, whose noise therefore does not matter.
 
 An interval holds every value θ of a coefficient for which the score of the profile is within 1.96 standard deviations
-of 0 (Fieller 1954). These cover the known noise of A and b, and the sampling error. It is bounded only if noise could
-not make the coefficient's own information vanish. A system that is not positive definite gives no number.
+of 0 (Fieller 1954). These cover the known noise of A and b, and the sampling error. The interval is bounded only if
+noise could not make the coefficient's own information vanish. A system that is not positive definite gives no number.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ LARGEST_STEP = 2.0
 
 @dataclass(frozen=True)
 class Coefficient:
-    """One coefficient with its interval. An end is `None` if noise leaves it without a bound."""
+    """One coefficient with its interval. An end is `None` if noise leaves it unbounded."""
 
     term: str
     value: float | None
@@ -105,7 +105,7 @@ class System:
     spread: FloatArray
     spread_noise: FloatArray | None = None
     rows_per_person: int = 1
-    """Factor by which the sampling variance grows at most, because all rows of one person may be equal."""
+    """Largest factor by which the sampling variance grows, because all rows of one person may be equal."""
 
     @property
     def definite(self) -> bool:
@@ -135,7 +135,7 @@ class System:
         return value, value + (-b - root) / a, value + (-b + root) / a
 
     def _sampling(self, w: NDArray[Any]) -> float:
-        """Sampling variance of w · (right − left · γ); one standard deviation more if it was bought with noise."""
+        """Sampling variance of w · (right − left · γ), plus one standard deviation if it was bought with noise."""
         variance = float(w @ self.spread @ w)
         if self.spread_noise is not None:
             variance += float(np.linalg.norm(w @ np.tensordot(self.spread_noise, w, axes=(1, 0))))
@@ -162,7 +162,7 @@ class Seller(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Purchase:
-    """Buys the sums of one regression from ``curator``, with ``rho`` together."""
+    """Buys the sums of one regression from ``curator``, for ``rho`` in total."""
 
     curator: Seller
     regression: BoughtRegression
@@ -241,7 +241,9 @@ def likelihood(purchase: Purchase) -> tuple[FloatArray, System]:
 
 @dataclass(frozen=True)
 class Link:
-    """Mean of the outcome by the linear predictor. ``low`` and ``top`` are the outcome's least value and its range."""
+    """Mean of the outcome as a function of the linear predictor. ``low`` is the outcome's smallest value, ``top`` its
+    range.
+    """
 
     family: str
     low: float
@@ -256,10 +258,10 @@ class Link:
         return cls(family, float(middles[0]), float(middles[-1] - middles[0]))
 
     def fit(self, beta: FloatArray, told: Measured) -> tuple[Fit, float]:
-        """Return a fit as the recipes use it, and the weight of a row that counts fully in its curvature.
+        """Return a fit in the form that the recipes use, and the weight of a row that counts fully in its curvature.
 
-        Rows with a larger weight count as this one. The curvature is then slightly too small, and intervals slightly
-        too wide; but most rows of a rare outcome have small weights, which noise would hide otherwise.
+        Rows with a larger weight are given this weight. The curvature is then slightly too small, and intervals are
+        slightly too wide; but most rows of a rare outcome have small weights, which noise would otherwise hide.
         """
         mean, deviation = _predictor(beta, told)
         sides = np.array([mean - BEYOND * deviation, mean, mean + BEYOND * deviation])
@@ -395,7 +397,7 @@ def bought(curator: Curator, regression: BoughtRegression, schema: Schema, rho: 
 
 
 def terms(design: Design, schema: Schema) -> Iterator[tuple[str, FloatArray]]:
-    """Yield each coefficient's name and its contrast of the scores' coefficients.
+    """Yield each coefficient's name, and the coefficient as a contrast of the coefficients of the scores.
 
     A category is compared with the first one. A number is per unit. With an interaction, a column's own coefficients
     are those at the first category, or at 0, of the other column.
@@ -420,7 +422,7 @@ Point = FloatArray | int
 
 
 def _base(column: Column) -> Point:
-    """Return the value with which coefficients compare the others: the number 0, or the first category."""
+    """Return the base value, with which coefficients compare the others: the number 0, or the first category."""
     if column.kind != "numeric":
         return 0
     centre, half = centre_and_half(column.middles[: column.values].tolist())

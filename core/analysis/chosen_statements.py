@@ -1,11 +1,11 @@
-"""Choice of the statements that test a drawing: the statements that its absent arrows would break together.
+"""Choice of the statements that test a drawing: together they should detect most of its missing arrows.
 
 Each pair of columns without an arrow is an alternative: the drawing with that arrow, in each direction that closes no
 cycle. An alternative changes the partial correlations of the statements, which follow from a linear model with the same
-strength on every drawn arrow. A partial correlation is 0 where the statement still holds, and shrinks along a path. The
-power of each test follows from its noise. Statements are then added one by one; each is the one that most increases the
-expected number of detected alternatives. The statements about contested pairs come first. Only the drawing and public
-numbers are used, so a plan and a release choose the same statements.
+strength on every drawn arrow. A partial correlation is 0 if the statement still holds, and shrinks along a path. The
+power of each test follows from its noise. Statements are then added one by one; each step adds the statement that most
+increases the expected number of detected alternatives. The statements about contested pairs come first. Only the
+drawing and public numbers are used, so a plan and a release choose the same statements.
 """
 
 from __future__ import annotations
@@ -28,7 +28,9 @@ DRAWN, ABSENT = 0.6, 0.2
 FACTORS = (0.25, 0.5, 1.0, 2.0)
 """Multiples of the strength of an absent arrow: an arrow may be strong or weak, so its own statement counts most."""
 MOST_ALTERNATIVES = 2000
-"""Largest number of alternatives. The rest is left out evenly, so a drawing of hundreds of columns takes seconds."""
+"""Largest number of alternatives; with more, an evenly spaced subset is used, so a drawing of hundreds of columns takes
+seconds.
+"""
 REFERENCE = math.log(2)
 MOST_CONTESTED = 10
 """Largest number of contested pairs that are tested even if the plan asks for fewer statements."""
@@ -42,7 +44,7 @@ def contested(dag: Dag) -> set[frozenset[str]]:
 
 
 def alternatives(dag: Dag, names: Sequence[str]) -> list[tuple[str, str]]:
-    """Return the arrows that are not drawn between these columns and close no cycle."""
+    """Return the arrows between these columns that are not drawn and would close no cycle."""
     linked = {frozenset(edge) for edge in (*dag.edges, *dag.hidden)}
     after = {name: _reached(dag, name) for name in names}
     apart = (pair for pair in itertools.combinations(names, 2) if frozenset(pair) not in linked)
@@ -70,7 +72,7 @@ def chosen(
 def picked(
     candidates: Sequence[Separation], power: FloatArray, weights: FloatArray, most: int, first: Sequence[int] = ()
 ) -> tuple[Separation, ...]:
-    """Return the most sensitive statements: each step adds the one that most increases the weighted chance of
+    """Return the most sensitive statements: each step adds the statement that most increases the weighted chance of
     detection.
 
     ``power`` has a row per statement and a column per alternative. Statements at the positions ``first`` come first.
@@ -121,7 +123,9 @@ def powers(
 
 
 def _reference(null: Null) -> tuple[float, float, int]:
-    """Return the noncentrality at log odds ratio `REFERENCE`, the correlation per unit of it, and the freedom."""
+    """Return the noncentrality at log odds ratio `REFERENCE`, the correlation per unit of it, and the degrees of
+    freedom.
+    """
     sums = np.einsum("ijk,k->ij", associated(null, REFERENCE) - null.expected, null.weights).ravel()
     far = float(sums @ np.linalg.pinv(null.covariance(), rcond=1e-9, hermitian=True) @ sums)
     i, j, _ = null.expected.shape
@@ -134,7 +138,7 @@ def covariances(
     arrows: Sequence[tuple[str, str]],
     strength: Mapping[tuple[str, str], float] | None = None,
 ) -> FloatArray:
-    """Return the covariance of the linear model under each alternative; ``strength`` replaces the assumed ones."""
+    """Return the covariance of the linear model under each alternative; ``strength`` replaces the assumed strengths."""
     place, size, given = {name: i for i, name in enumerate(names)}, len(names), strength or {}
     drawn = np.zeros((size, size))
     for cause, effect in dag.edges:

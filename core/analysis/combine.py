@@ -35,8 +35,8 @@ def combine(estimates: Sequence[float], variances: Sequence[float] | None = None
     """Combine the estimates of m copies into one, with an interval by Student's t with m − 1 degrees of freedom.
 
     With b the variance between the estimates (divisor m − 1), the variance is (1 + 1/m) b. Each copy repeats both the
-    noise and the sampling of the real rows, so b alone measures the uncertainty of the mean. The interval is right for
-    evenly drawn rows. For rows drawn one by one it is too wide, never too narrow.
+    noise and the sampling of the real rows, so b alone measures the uncertainty of the mean. The interval is correct
+    for evenly drawn rows. For rows drawn one by one it is too wide, never too narrow.
 
     Pass ``variances``, each estimate's variance within its copy, only for rows drawn one by one. The variance is then
     T = max((1 + 1/m) b − ū, ū) with ū their mean (Raghunathan, Reiter & Rubin 2003, equation 4, made positive). Evenly

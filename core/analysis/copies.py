@@ -99,7 +99,8 @@ def drawn_sample(model: CopyableModel, rng: np.random.Generator) -> Rows:
 
 
 def widening(total: float, drawn: int) -> float:
-    """Return the factor that gives deviations of the counts of ``drawn`` rows the covariance of those of n rows.
+    """Return the factor that gives deviations of the counts of ``drawn`` rows the covariance of the deviations of n
+    rows.
 
     The deviations of m rows drawn one by one have the covariance m·C, and C does not depend on m. So the factor is
     √(n/m); it is 1 if all n were drawn.
@@ -129,7 +130,7 @@ def copies(
 ) -> Iterator[tuple[M, Rows]]:
     """Yield the model and the rows of each copy.
 
-    ``measurements`` are the released noisy counts that ``model`` was fitted to. ``model`` should itself come from
+    ``measurements`` are the released noisy counts to which ``model`` was fitted. ``model`` should itself come from
     ``refit``, so that its rows lean no further towards independence than those of the copies.
     """
     for _ in range(recipe.copies):

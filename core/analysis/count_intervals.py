@@ -1,10 +1,12 @@
-"""Intervals straight from the released counts, for figures whose smallest group is about as large as its noise.
+"""Intervals computed directly from the released counts, for figures whose smallest group is about as large as its
+noise.
 
 A group's share or mean m is tested through the sum Σ (s − m) x over its noisy counts x, which is linear in the noise:
-its variance is σ² Σ (s − m)² for the noise and k n Var(s) for the sampling of rows, k per person. An interval holds
-every m that the test does not reject, so the noise in the group's size counts too (Fieller 1954). Two groups have
-independent counts. Their difference, or log odds ratio, holds every value for which some pair of m passes the sum of
-both tests. Each test compares with the best value in the possible range, so noise below zero widens no interval.
+its variance is σ² Σ (s − m)² for the noise and k n Var(s) for the sampling of rows, k per person. An interval contains
+every m that the test does not reject, so it also covers the noise in the group's size (Fieller 1954). Two groups have
+independent counts. The interval of their difference, or log odds ratio, contains every value for which some pair of m
+passes the sum of both tests. Each test compares with the best value in the possible range, so noise below zero widens
+no interval.
 """
 
 from __future__ import annotations
@@ -44,7 +46,7 @@ class Group:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The column and those of the conditions."""
+        """The column, and the columns of the conditions."""
         return (self.column, *(name for name, _ in self.within))
 
     def score(self, code: int) -> float | None:
@@ -102,7 +104,7 @@ class Contrast:
     def interval(
         self, measurements: Sequence[Measurement], merged: Merged, k: int = 1, level: float = 0.95
     ) -> CountInterval | None:
-        """Return the contrast with its interval from the counts alone; `None` if `counted` has none."""
+        """Return the contrast with its interval from the counts alone; `None` if `counted` returns none."""
         return interval(self, measurements, merged, k, level)
 
 
@@ -134,7 +136,7 @@ class Counted:
         return np.asarray((off.T @ self.counts) ** 2 / np.maximum(noise + self.rows_per_person * sampled, 1e-12))
 
     def grid(self, limit: float) -> tuple[FloatArray, FloatArray]:
-        """Return means that a test with this limit may accept, and the statistic at each, less the smallest."""
+        """Return means that a test with this limit may accept, and the statistic at each, minus the smallest."""
         low, high = float(self.scores.min()), float(self.scores.max())
         means = np.linspace(low, high, POINTS)
         if self.binary:
@@ -190,7 +192,7 @@ def counted(group: Group, measurements: Sequence[Measurement], merged: Merged, k
 
 
 def thin_bins(contrast: Contrast, measurements: Sequence[Measurement], merged: Merged, enough: float) -> bool:
-    """Return whether a mean of more than two scores depends on a cell with fewer rows than this multiple of noise."""
+    """Return whether a mean of more than two scores needs a cell with fewer rows than this multiple of its noise."""
     if contrast.scores <= {0.0, 1.0}:
         return False
     read = (counted(group, measurements, merged) for group in contrast.groups)
@@ -200,7 +202,7 @@ def thin_bins(contrast: Contrast, measurements: Sequence[Measurement], merged: M
 def interval(
     contrast: Contrast, measurements: Sequence[Measurement], merged: Merged, k: int = 1, level: float = 0.95
 ) -> CountInterval | None:
-    """Return a contrast with its interval from the counts alone; `None` if `counted` has none."""
+    """Return a contrast with its interval from the counts alone; `None` if `counted` returns none."""
     from scipy.stats import chi2
 
     limit = float(chi2.ppf(level, 1))
@@ -235,7 +237,7 @@ def _ends(values: FloatArray, found: FloatArray, limits: FloatArray) -> tuple[Fl
 
 
 def _half(one: Counted, value: float) -> float:
-    """Return log odds, with half a row where a share is 0 or 1."""
+    """Return log odds; half a row is added if a share is 0 or 1."""
     edge = math.log(2 * max(float(one.counts.sum()), 1.0))
     return min(max(value, -edge), edge)
 

@@ -1,7 +1,7 @@
-"""Division of a budget over planned analyses, from the half-width that each promises for its share of the budget.
+"""Division of a budget among planned analyses, from the half-width that each promises for its share of the budget.
 
 If the budget cannot reach every desired half-width, each promise is the same multiple of its desired half-width. So an
-expensive analysis does not take the budget of a cheap one. If not all analyses can have a promise, the most expensive
+expensive analysis does not take budget from a cheap one. If not all analyses can have a promise, the most expensive
 ones get none.
 """
 
@@ -14,11 +14,11 @@ from functools import cached_property
 
 LEAST_RHO, MOST_RHO = 1e-9, 1e3
 STEPS = 72
-"""Number of steps between the least and the largest ρ at which a promise is known."""
+"""Number of steps between the smallest and the largest ρ at which a promise is computed."""
 CLOSE = 1e-3
 """Relative error of a ρ that reaches a half-width."""
 ROUGH = 0.02
-"""Relative error of the least ρ with a promise."""
+"""Relative error of the smallest ρ with a promise."""
 SLACK = 1.05
 """If no budget reaches a desired half-width, the target is this multiple of the half-width without noise."""
 UNPROMISED = 0.5
@@ -27,7 +27,9 @@ UNPROMISED = 0.5
 
 @dataclass(frozen=True, eq=False)
 class Curve:
-    """The ``promise`` of one analysis as a function of ρ. It decreases with ρ and is infinite without a promise."""
+    """The promised half-width of one analysis as a function of ρ. It decreases with ρ, and is infinite if nothing can
+    be promised.
+    """
 
     promise: Callable[[float], float]
     wanted: float | None = None
@@ -41,7 +43,7 @@ class Curve:
 
     @cached_property
     def target(self) -> float:
-        """The desired half-width, or one close to what the rows allow."""
+        """The desired half-width, or a half-width close to the smallest that the rows allow."""
         return max(self.wanted or 0.0, SLACK * self.at(MOST_RHO))
 
     @property
@@ -60,7 +62,7 @@ class Curve:
         return self._first(self.target) if math.isfinite(self.at(MOST_RHO)) else math.inf
 
     def roughly(self, width: float) -> float:
-        """Return about the smallest ρ whose promise is ``width``, from promises that are known already."""
+        """Return roughly the smallest ρ whose promise is ``width``, from promises that are already known."""
         low, high = self._step(width)
         if not math.isfinite(self.at(low)):
             low = max(low, self.least)
@@ -84,7 +86,9 @@ class Curve:
         return math.isfinite(self.at(rho)) and self.at(rho) <= width
 
     def _step(self, width: float) -> tuple[float, float]:
-        """Return neighbouring grid points: the promise of the second is at most ``width``, that of the first is not."""
+        """Return neighbouring grid points: the promise of the second is at most ``width``, and the promise of the first
+        is larger.
+        """
         low, high = 0, STEPS
         while high - low > 1:
             middle = (low + high) // 2

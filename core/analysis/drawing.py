@@ -187,7 +187,7 @@ def sentences(section: Mapping[str, Any]) -> list[str]:
 
 
 def predicted(test: Test) -> str:
-    """Return the sentence of a plan on the expected power of one test."""
+    """Return the plan's sentence about the expected power of one test."""
     s = test.statement
     given = f" given {' and '.join(s.given)}" if s.given else ""
     pair = f"{s.left[0]} and {s.right[0]}{given}"

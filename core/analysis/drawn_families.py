@@ -74,7 +74,7 @@ def _statements(project: Project, tables: Sequence[Measurement]) -> Iterator[tup
 
 
 def _counts(project: Project, statement: Separation, table: Measurement) -> Counts:
-    """Return the counts of a statement's columns; the noise of the cells that are added up adds up too."""
+    """Return the counts of a statement's columns, and their noise, which grows with the number of cells in each sum."""
     names = (*statement.left, *statement.right, *statement.given)
     others = tuple(i for i, name in enumerate(table.clique) if name not in names)
     added = math.prod(table.values.shape[i] for i in others)

@@ -153,7 +153,7 @@ class StandardisedEffect:
         out = {}
         for code in self.levels:
             pair = means[:, [code, self.reference]]
-            both = np.isfinite(pair).all(axis=1)  # the effect is that in strata with rows of both levels
+            both = np.isfinite(pair).all(axis=1)  # the effect in the strata with rows of both levels
             whole = float(shares[both].sum())
             treated, control = shares[both] @ pair[both] / whole if whole else (math.nan, math.nan)
             out[code] = (float(treated), float(control))

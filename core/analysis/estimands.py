@@ -1,9 +1,10 @@
 """Figures that a release can estimate: the counts that each depends on, and its estimate in one table of rows.
 
-Each figure is a small recipe. ``columns`` are the columns it reads. ``parts`` are its numbers, each with the counts
-that it :class:`Needs`. ``estimate`` returns these numbers and their variances within one table. Ratios are logarithms.
+Each figure is a small recipe. ``columns`` are the columns that it reads. ``parts`` are its numbers, each with the
+counts that it :class:`Needs`. ``estimate`` returns these numbers and their variances within one table. Ratios are
+logarithms.
 
-A figure is about rows where all its columns are observed, like R's ``lm`` and ``glm``. ``missing`` maps each column
+A figure is about rows where all its columns are observed, as in R's ``lm`` and ``glm``. ``missing`` maps each column
 whose missing cells are left out to the code of such a cell. A figure about missing cells omits their column from it.
 """
 
@@ -162,8 +163,9 @@ class OddsRatio:
 @dataclass(frozen=True)
 class Mean:
     """Mean of a column's ``scores`` in the rows ``among``, which fulfil all these conditions; a score is a number per
-    category, such as the middle of a bin. ``ranges`` are the least and the largest number of each bin; none if the
-    scores are exact."""
+    category, such as the middle of a bin. ``ranges`` are the smallest and the largest number of each bin; none if the
+    scores are exact.
+    """
 
     column: str
     scores: tuple[float, ...]
@@ -178,7 +180,7 @@ class Mean:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The column and those of the conditions."""
+        """The column, and the columns of the conditions."""
         return (self.column, *_columns(self.among))
 
     def parts(self) -> tuple[Part, ...]:
@@ -210,14 +212,14 @@ class MeanDifference:
     opposite: tuple[float, ...] = ()
 
     def extremes(self) -> tuple[MeanDifference, MeanDifference]:
-        """Return the figure with the least numbers in group ``one`` and the largest in ``other``, and the reverse."""
+        """Return the figure with the lowest numbers in group ``one`` and the highest in ``other``, and the reverse."""
         ends = [tuple(r[i] for r in self.ranges) for i in (0, 1)]
         low, high = (replace(self, scores=ends[i], opposite=ends[1 - i], ranges=()) for i in (0, 1))
         return low, high
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The column and those of the groups and the conditions."""
+        """The column, and the columns of the groups and the conditions."""
         return (self.column, self.one.column, *_columns(self.among))
 
     def parts(self) -> tuple[Part, ...]:
@@ -278,7 +280,7 @@ class Regression:
         return [code for code in range(self.sizes[name]) if code != self.missing.get(name)]
 
     def parts(self) -> tuple[Part, ...]:
-        """Return one number per coefficient, without the intercept: one per scored column and per other category."""
+        """Return one number per coefficient, without the intercept: one per scored column and per further category."""
         out = []
         for name in self.predictors:
             if name in self.scores:
@@ -390,7 +392,7 @@ def named(*levels: Level) -> Cell:
 
 
 def observed_cells(column: str, groups: Iterable[Cell], missing: Mapping[str, int]) -> tuple[Cell, ...]:
-    """Return cells whose remainders are the observed rows of each group; none for a column that is never missing."""
+    """Return cells with the observed rows of each group as remainders; none for a column without missing cells."""
     return tuple(((column, missing[column]), *group) for group in groups) if column in missing else ()
 
 

@@ -2,8 +2,8 @@
 
 The assumptions describe a table: each column cuts a normal variable at its assumed shares, and the variables have the
 assumed correlations. The regression is bought from that table `DRAWS` times, with noise of the known size. The promise
-is what 9 of 10 of these intervals reach, times a `MARGIN`, because shares and correlations do not describe a table
-completely.
+is the half-width that 9 of 10 of these intervals stay within, times a `MARGIN`, because shares and correlations do not
+describe a table completely.
 """
 
 from __future__ import annotations
@@ -37,11 +37,14 @@ WITHIN = 0.9
 MOST_SPREAD = 1.25
 """Nothing is promised if 1 of 10 releases would have more than this multiple of the median half-width."""
 MARGIN = {"linear": 1.15, "logistic": 1.3, "poisson": 1.3}
-"""Margin for what shares and correlations do not describe. Like `POWER`, it was chosen on six regressions. It was then
-raised after an evaluation on regressions of three other populations. `benchmarks.planned_widths` reports it on further
-regressions of these three populations, which had not been run before."""
+"""Margin for the features of a table that shares and correlations do not describe. Like `POWER`, it was chosen on six
+regressions. It was then raised after an evaluation on regressions of three other populations.
+`benchmarks.planned_widths` reports it on further regressions of these three populations, which had not been run before.
+"""
 POWER = 0.1
-"""The margin grows with this power of the width relative to the width without noise: noise magnifies what is wrong."""
+"""The margin grows with this power of the width relative to the width without noise, because noise magnifies errors in
+the assumptions.
+"""
 CAUTION = 1.2815515655446004
 """Number of standard deviations by which the sample of rows may deviate unfavourably."""
 
@@ -57,7 +60,7 @@ class Expected:
 
     @property
     def rows(self) -> int | None:
-        """Number of rows where it is public."""
+        """Number of rows, if it is public."""
         return round(self.size) if self.unit.neighbors == "replace-one" else None
 
     def measure_sums(self, recipe: SumRecipe, rho: float, pool: str = "") -> SumMeasurement:
@@ -82,10 +85,12 @@ class Outlook:
     unit: Unit
     rows: float
     unlucky: float
-    """How much wider an interval may be because the rows are a sample."""
+    """Factor by which an interval may be wider because the rows are a sample."""
 
     def half_width(self, rho: float) -> float:
-        """Return the promised half-width; infinite if noise may leave no bounds or leaves the width to chance."""
+        """Return the promised half-width; infinite if noise may leave the interval unbounded or make its width
+        unpredictable.
+        """
         promise = self._usual(rho)
         if not math.isfinite(promise):
             return math.inf

@@ -43,7 +43,8 @@ Among = str | Sequence[str] | None
 
 
 def of_observed(schema: Schema, figure: F) -> F:
-    """Return ``figure`` restricted to rows where its columns are observed, except columns asked about as missing.
+    """Return ``figure`` restricted to rows where its columns are observed, except columns whose missing cells are asked
+    about.
 
     Raises :class:`ProjectError` for a figure that names a column twice.
     """
@@ -81,7 +82,8 @@ def proportion(schema: Schema, event: str, among: Among = None) -> Proportion:
 def mean(schema: Schema, column: str, among: Among = None) -> Mean:
     """Return the mean of a numeric column in the rows ``among`` (``column=value``).
 
-    The estimate takes every number at the middle of its bin; the interval holds wherever it is inside.
+    The estimate takes every number at the middle of its bin; the interval is valid for any positions of the numbers
+    inside their bins.
 
     >>> import espalier as es
     >>> es.mean(es.Schema((es.Column("age", "numeric", edges=(0.0, 50.0, 100.0)),)), "age").columns
@@ -186,8 +188,8 @@ def effect_by_drawing(
 ) -> StandardisedEffect:
     """Return :func:`effect` with an adjustment set that the drawing allows.
 
-    ``adjust`` defaults to the plan's set, or else to the cheapest valid set. Raises :class:`EspalierError` that names
-    an open path if the set is not valid or no set is.
+    ``adjust`` defaults to the plan's set, or else to the cheapest valid set. Raises an :class:`EspalierError` that
+    names an open path if the set is not valid, or if no set is.
     """
     schema, name = project.schema, outcome.partition("=")[0]
     for each in (treatment, name, *(adjust or ())):
@@ -231,7 +233,7 @@ def middles(column: Column) -> tuple[float, ...]:
 
 
 def _inside(schema: Schema, name: str) -> tuple[tuple[float, ...], tuple[tuple[float, float], ...]]:
-    """Return the middle of each bin of a numeric column, and the least and largest number that it can hold.
+    """Return the middle of each bin of a numeric column, and the smallest and largest number that the bin can hold.
 
     Bins are half-open, the last one closed. There are no ranges if each bin holds a single whole number.
     """
@@ -295,7 +297,7 @@ def _level(schema: Schema, text: str) -> Level:
 
 
 def _pair(schema: Schema, text: str) -> tuple[Level, Level]:
-    """Return the named value and the value it is compared with."""
+    """Return the named value, and the value with which it is compared."""
     name, _, value = text.partition("=")
     column = _column(schema, name)
     codes = _codes(column)

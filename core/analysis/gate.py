@@ -40,16 +40,17 @@ RARE = 0.05
 class Needs:
     """Counts that a figure depends on: its ``columns``, and the ``cells`` that it compares.
 
-    - ``rests``: cells whose remainder it needs too. The remainder of a cell has another value of the cell's first
-      column and the same values elsewhere. A share needs one: if the remainder is noise, so is one minus the share. No
-      fit goes below zero rows, so it overestimates such a remainder. Copies overestimate it more, and intervals miss to
-      one side.
+    - ``rests``: cells whose remainder the figure needs too. The remainder of a cell has another value of the cell's
+    first
+      column and the same values elsewhere. A share needs its remainder: if the remainder is noise, so is one minus the
+      share. No fit goes below zero rows, so it overestimates such a remainder. Copies overestimate it more, and
+      intervals miss to one side.
     - ``outcome``: the column that a regression or standardised effect models given the others. Pairs with the outcome
       may then suffice.
     - ``together``: columns that must share a clique with the outcome and each other column, such as the treatment of a
       standardised effect.
     - ``missing``: columns whose missing cells are left out, with the code of such a cell. Missing cells belong to no
-      remainder. The remainder of the missing cell itself is the rows where the column is observed.
+      remainder. The remainder of the missing cell itself consists of the rows in which the column is observed.
     - ``support``: groups that must all occur in each stratum of the other columns (positivity).
     """
 
@@ -110,7 +111,7 @@ class Gate:
         merged: Merged | None = None,
         labels: Mapping[str, Sequence[str]] | None = None,
     ) -> None:
-        """``measurements`` are those that ``model`` was fitted to; only the shapes of their values are used.
+        """``measurements`` are the counts to which ``model`` was fitted; only the shapes of their values are used.
 
         ``merged`` are the groups of categories that they count, ``labels`` the names of the categories.
         """
@@ -189,7 +190,8 @@ class Gate:
         return min(cells + rests, key=lambda found: found[0] / found[1], default=(math.inf, 1.0))
 
     def overlap(self, needs: Needs) -> Overlap:
-        """Return how the groups of ``needs.support`` overlap in the strata of the other columns, by the released model.
+        """Return how the groups of ``needs.support`` overlap in the strata of the other columns, according to the
+        released model.
 
         Strata combine all other columns if these were counted together with the groups' column. Otherwise each column
         forms strata alone. Rows with a missing cell belong to no stratum.
@@ -209,7 +211,7 @@ class Gate:
         rows = self._marginal(columns)
         for axis, name in enumerate(columns):
             if name in needs.missing:
-                rows = np.delete(rows, needs.missing[name], axis=axis)  # a missing cell's code is the last one
+                rows = np.delete(rows, needs.missing[name], axis=axis)  # a missing cell has the last code
         noise = self.sigma(columns) * (math.sqrt(rows.shape[-1]) if with_outcome else 1.0)
         rows = np.maximum(rows.sum(axis=-1) if with_outcome else rows, 0.0)
         shape, rows = rows.shape[1:], rows.reshape(len(rows), -1)

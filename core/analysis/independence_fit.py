@@ -56,8 +56,8 @@ class Null:
     def fit(cls, values: FloatArray, sigma: float, rows_per_person: int = 1) -> Null:
         """Return the null of ``values`` in closed form, with margins shrunk by the noise in their spread (Louis 1984).
 
-        Without shrinkage, the margins of a table of mostly noise are too extreme, the tables simulated from them more
-        so, and p is too large.
+        Without shrinkage, the margins of a table that is mostly noise are too extreme. The tables simulated from them
+        are even more extreme, so p is too large.
         """
         i, j, _ = values.shape
         n = _shrunk(values.sum(axis=(0, 1)), i * j * sigma**2)
@@ -112,8 +112,8 @@ class Null:
 def _shrunk(values: FloatArray, noise: float, centre: FloatArray | float | None = None) -> FloatArray:
     """Shrink ``values`` towards ``centre`` (default: their mean) to the spread they would have without ``noise``.
 
-    ``noise`` is a variance. The full correction of James & Stein would shrink further, and a Z that both columns depend
-    on would appear too weak. No value stays below half a row.
+    ``noise`` is a variance. The full correction of James & Stein would shrink further, and a Z on which both columns
+    depend would appear too weak. No value stays below half a row.
     """
     middle = values.mean() if centre is None else centre
     spread = float(np.mean((values - middle) ** 2))
@@ -122,7 +122,9 @@ def _shrunk(values: FloatArray, noise: float, centre: FloatArray | float | None 
 
 
 def _shares(margin: FloatArray, n: FloatArray, noise: float) -> FloatArray:
-    """Return shares (K × I) of a margin, shrunk towards the shares over all strata, themselves shrunk towards even."""
+    """Return shares (K × I) of a margin, shrunk towards the shares over all strata, which are shrunk towards even
+    shares.
+    """
     whole = _shrunk(margin.sum(axis=0), len(margin) * noise)
     found = _shrunk(margin, noise, n[:, None] * (whole / whole.sum()))
     return np.asarray(found / found.sum(axis=1, keepdims=True), dtype=np.float64)

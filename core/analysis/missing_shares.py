@@ -132,7 +132,7 @@ def _answered(asked: Question, measurements: Sequence[Measurement], merged: Merg
             values = values[:, list(asked.groups)]
     code = asked.missing if column not in merged else int(merged[column][asked.missing])
     missing, total = values[code], values.sum(axis=0)
-    noise = sigma**2, sigma**2 * (len(values) - 1)  # of the missing cell, and of the observed ones together
+    noise = sigma**2, sigma**2 * (len(values) - 1)  # of the missing cell, and of all observed cells together
     enough = total >= ENOUGH * math.sqrt(sum(noise))
     shares = tuple(
         Share(group, *_share(float(x), float(n), noise, k))

@@ -1,4 +1,4 @@
-"""Sentences on missing cells: the rows a figure is about, the missing shares, and warnings where these differ."""
+"""Sentences about missing cells: the rows that a figure is about, the missing shares, and warnings if these differ."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ def of_rows(observed: Sequence[str]) -> str:
 
 
 def missing_sentences(schema: Schema, answers: Sequence[Answer]) -> tuple[list[str], list[str]]:
-    """Return sentences on missing shares, and warnings where these differ between groups; each sentence once."""
+    """Return sentences about missing shares, and warnings if the shares differ between groups; each sentence once."""
     every = list(dict.fromkeys(found for answer in answers for found in answer.missing))
     by_group = [said for found in every if (said := _by_group(schema, found))]
     return [*_left_out(answers), *by_group], [warning(found) for found in every if found.differ]
 
 
 def _left_out(answers: Sequence[Answer]) -> list[str]:
-    """Return sentences on the rows of each kind of number and the share left out."""
+    """Return sentences about the rows of each kind of number and the share left out."""
     kinds = {(a.observed, a.left_out): a.name.partition(" ")[0] for a in answers if a.observed}
     return [
         f"{f'{kind.capitalize()} figures' if len(kinds) > 1 else 'The figures'} are about the rows where "

@@ -1,4 +1,4 @@
-"""``answers.npz``: the noisy counts that the model of a release was fitted to. Copies can be made from it at any time.
+"""``answers.npz``: the noisy counts to which the model of a release was fitted. Copies can be made from it at any time.
 
 The budget paid for these counts, so they may be shared. The file contains plain arrays and text, no pickle.
 """

@@ -1,4 +1,5 @@
-"""Analyses that a study plans: counts of exactly their rows, the promised half-width, and the reached one.
+"""A study's planned analyses: counts of exactly their rows, the promised half-width, and the half-width that was
+reached.
 
 Each analysis buys the counts of its own cells, the rows with and without the event in each group, or the sums of its
 regression. Promises follow from public facts and the declared assumptions only, so a plan and a release divide the
@@ -37,9 +38,10 @@ POOL = "analyses"
 SURE = 0.98
 """Nothing is promised unless all counts exceed their noise with this probability."""
 EVEN = 0.8
-"""An effect's promise relies on this share of the assumed rows in each stratum, because real strata do not contain the
-groups in equal shares. It was chosen on three effects by `benchmarks.planned_widths`. The benchmark reports it on three
-other effects, which had been seen before."""
+"""An effect's promise relies on this share of the assumed rows in each stratum, because the groups are not equally
+large in real strata. It was chosen on three effects by `benchmarks.planned_widths`. The benchmark reports results on
+three other effects, which had been seen before.
+"""
 QUANTILE = 1.959963984540054
 """Quantile of the standard normal distribution for 95 % intervals."""
 CAUTION = 1.2815515655446004
@@ -65,18 +67,18 @@ class Setting:
 
     def sums(self, one: PlannedCounts | PlannedSurvival) -> QuestionSums:
         """Return the counts that an analysis buys: per group (and interval of time), the rows with the event and those
-        without. A row is in at most one of them, so their sensitivity is that of one marginal."""
+        without. A row is in at most one of them, so together they have the sensitivity of one marginal."""
         cells = [cell for pair in one.cells(self.schema) for cell in pair]
         questions = tuple(Question(f"{one.name} {i}", (cell,)) for i, cell in enumerate(cells))
         return QuestionSums(questions, (), self.schema.sizes)
 
     def expected(self, one: PlannedCounts | PlannedSurvival) -> FloatArray:
-        """Return the counts by the declared assumptions."""
+        """Return the counts expected under the declared assumptions."""
         found = np.array([[self.rows * f * p, self.rows * f * (1 - p)] for f, p in one.assumed_cells(self.schema)])
         return found.reshape(one.shape(self.schema))
 
     def promised(self, one: PlannedAnalysis, rho: float) -> float:
-        """Return the half-width that 9 of 10 releases stay within if the assumptions hold; infinite for none."""
+        """Return the half-width that 9 of 10 releases stay within if the assumptions hold; infinite without one."""
         return self.curve(one).at(rho)
 
     def promise(self, one: PlannedAnalysis) -> Callable[[float], float]:
@@ -132,7 +134,7 @@ def standardised(counts: FloatArray) -> tuple[float, FloatArray]:
 
 
 def half_width(one: PlannedCounts, counts: FloatArray, sigma: float, k: int, caution: float = 0.0) -> float:
-    """Return the half-width of the 95 % interval; infinite where a count does not exceed its noise clearly.
+    """Return the half-width of the 95 % interval; infinite if a count does not clearly exceed its noise.
 
     ``caution`` is the number of standard deviations by which the variance may be larger, and a count smaller, than
     expected.
@@ -188,7 +190,7 @@ class Analysed(Protocol):
         ...
 
     def facts(self) -> dict[str, Any]:
-        """Return the entry in ``release.json``; ``low`` and ``high`` are null where noise allows no interval."""
+        """Return the entry in ``release.json``; ``low`` and ``high`` are null if noise allows no interval."""
         ...
 
     def plan(self) -> dict[str, Any]:
@@ -209,7 +211,7 @@ class CountedAnalysis:
     regressed: None = None
 
     def facts(self) -> dict[str, Any]:
-        """Return the entry in ``release.json``; ``low`` and ``high`` are null where noise allows no interval."""
+        """Return the entry in ``release.json``; ``low`` and ``high`` are null if noise allows no interval."""
         one, counts = self.analysis, self.counts
         half = half_width(one, counts, self.sigma, self.setting.unit.rows_per_person)
         value = low = high = None
@@ -254,7 +256,7 @@ class RegressionAnalysis:
     promised: float
 
     def facts(self) -> dict[str, Any]:
-        """Return the entry in ``release.json``; the regression itself is listed with the bought ones."""
+        """Return the entry in ``release.json``; the regression itself is listed with the bought regressions."""
         contrast = contrast_of(self.analysis, self.regressed.design, self.setting.schema)
         found = self.regressed.coefficient(self.analysis.term, contrast)
         half = None if found.low is None or found.high is None else (found.high - found.low) / 2
@@ -349,14 +351,14 @@ def epsilon_needed(found: Sequence[Analysed], whole: Budget) -> float | None:
 
 
 def epsilon_promising(found: Sequence[Analysed], whole: Budget) -> float | None:
-    """Return the least ε at which every analysis has a promise with the same share of the ``whole``, if any."""
+    """Return the smallest ε at which every analysis has a promise with the same share of the ``whole``, if any."""
     least = math.fsum(one.setting.curve(one.analysis).least for one in found)
     return _epsilon(found, least, whole) if found and math.isfinite(least) else None
 
 
 def _epsilon(found: Sequence[Analysed], rho: float, whole: Budget) -> float:
     share = math.fsum(one.rho for one in found) / whole.rho
-    return float(round_up(epsilon_of(rho / share, whole.delta), 3))  # as it is printed: plans at it keep the promise
+    return float(round_up(epsilon_of(rho / share, whole.delta), 3))  # as printed: a plan with this ε keeps the promise
 
 
 def epsilons(found: Sequence[Analysed], whole: Budget) -> dict[str, float | None]:
@@ -371,7 +373,7 @@ def _finite(x: float) -> float | None:
 
 
 def unpromised(found: Sequence[Analysed], whole: Budget) -> str:
-    """Return why some analyses have no promise, and the least ε at which all have one; empty if all have one."""
+    """Return why some analyses have no promise, and the smallest ε at which all have one; empty if all have one."""
     without = [one.analysis.name for one in found if one.plan()["promised"] is None]
     if not without:
         return ""

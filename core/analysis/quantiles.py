@@ -4,9 +4,9 @@ A quantile is above an edge if the share of rows below that edge is smaller than
 tested through Σ (s − q) x over the noisy counts x, with s = 1 below the edge and 0 above: the noise adds
 σ² Σ (s − q)² to the variance, and sampling k n q (1 − q), with k rows per person (Woodruff 1952 inverts the same test).
 
-An interval starts at the last edge that is passed before the first edge that the test does not reject, from below, and
-ends likewise from above. It misses on one side only if the test rejects an edge of the quantile's own bin, so each side
-has half the error. Its ends are edges, so it holds wherever the numbers are inside their bins.
+From below, an interval starts at the last edge before the first edge that the test does not reject; from above, it ends
+likewise. It misses on a side only if the test rejects an edge of the quantile's own bin, so each side has half the
+error. Its ends are edges, so it is valid for any positions of the numbers inside their bins.
 """
 
 from __future__ import annotations

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-NO_VALUE = "noise exceeds the information on it, so it has no value"
-UNBOUNDED = "unbounded: noise exceeds the information on it"
+NO_VALUE = "noise exceeds the information about it, so it has no value"
+UNBOUNDED = "unbounded: noise exceeds the information about it"
 _SCALES = {
     "outcome": "Coefficients are changes in {outcome}.",
     "log odds": "Coefficients are changes in the log odds of {outcome}.",
@@ -15,7 +15,7 @@ _SCALES = {
 
 
 def about(one: Mapping[str, Any]) -> str:
-    """Return sentences on a regression: family, outcome, predictors and scale."""
+    """Return sentences about a regression: family, outcome, predictors and scale."""
     robust = " Intervals are robust: the variance was bought." if one.get("robust") else ""
     scale = _SCALES.get(one["scale"], "").format(outcome=one["outcome"])
     return (

@@ -63,7 +63,8 @@ def _copies(study: Study, figure: Figure) -> str:
 
 
 def counts_csv(study: Study, columns: Iterable[str] = ()) -> str:
-    """Return the noisy counts whose columns include one of ``columns`` (all, without any), a line for each cell.
+    """Return the noisy counts whose columns include one of ``columns`` (all counts if it is empty), a line for each
+    cell.
 
     Names and values that look like formulas are defused.
     """
@@ -158,7 +159,7 @@ def python_script(schema: Schema, figure: Figure, level: float = 0.95) -> str:
     for name, code in figure.missing.items():
         prepare.append(f"copies = copies[copies[{_text(name)}] != {_text(schema[name].labels[code])}]")
     if isinstance(figure, StandardisedEffect) and figure.missing and figure.adjust:
-        del prepare[1:]  # crude numbers use rows that adjusted ones leave out
+        del prepare[1:]  # crude numbers use rows that adjusted numbers leave out
     helpers, body = _python(schema, figure)
     lines = "\n".join("    " + line if line else "" for line in body)
     quantile, percent, start = (1 + level) / 2, 100 * level, "\n".join([*prepare, *helpers, ""])

@@ -65,7 +65,9 @@ def strength(counts: Counts) -> Strength:
 
 
 def _odds_ratio(counts: Counts) -> Strength:
-    """Solve Σ_z w_z Σ u v (N − m(θ)) = 0. The variance is that of the sum at θ̂ divided by its squared slope."""
+    """Solve Σ_z w_z Σ u v (N − m(θ)) = 0. The variance is the variance of the sum at θ̂, divided by its squared
+    slope.
+    """
     null = counts.null
     w = null.weights
     product = np.outer(scores(null.x.shape[1]), scores(null.y.shape[1]))

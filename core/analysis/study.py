@@ -1,4 +1,4 @@
-"""A study of one release: its copies, and figures estimated from them.
+"""A study of one release: its copies, and figures estimated from the copies.
 
 A study reads the files of a release alone, so it costs no budget and its results may be shared.
 """
@@ -41,7 +41,9 @@ SUGGESTED = 20
 """Suggested number of copies. With 5, intervals have the same coverage and are a third wider."""
 MOST = 400
 ROWS_AT_HAND = 100_000
-"""Number of rows of a copy that is made only for estimates. Evenly spread, they are accurate to 1 in 100,000."""
+"""Number of rows of a copy that is made only for estimates. Because they are spread evenly, estimates are accurate to 1
+in 100,000.
+"""
 NO_COUNTS = (
     "Copies and figures with intervals need noisy counts of marginals, and this release has none: its method does not "
     "count marginals, its noise is not Gaussian, or an older version made it. Release with a method that counts "
@@ -64,12 +66,12 @@ class Finished(Protocol):
 
     @property
     def fitted(self) -> Fitted:
-        """Noisy answers that the model was fitted to."""
+        """Noisy answers to which the model was fitted."""
         ...
 
     @property
     def model(self) -> Model:
-        """Model that the rows were drawn from."""
+        """Model from which the rows were drawn."""
         ...
 
     @property
@@ -110,7 +112,7 @@ class Study:
     analyses: tuple[Mapping[str, Any], ...] = ()
     """Planned analyses, as in ``release.json``."""
     whole: Study | None = None
-    """The study that this one is a part of, for one question; the gate reads all its counts."""
+    """The whole study, if this study is a part of it for one question; the gate reads all its counts."""
 
     @classmethod
     def of(cls, release: Finished) -> Study:
@@ -255,7 +257,7 @@ class Study:
     def together(
         self, figures: Sequence[Figure], level: float = 0.95, rule: Rule = "bonferroni"
     ) -> list[tuple[Answer, ...]]:
-        """Return the numbers of each figure, with intervals that all hold together with probability ``level``.
+        """Return the numbers of each figure, with intervals that hold simultaneously with probability ``level``.
 
         ``rule`` is "bonferroni", or "max-t" for shorter intervals from at least 100 copies.
         """
@@ -288,13 +290,13 @@ class Study:
 
 
 def _over_counts(project: Project, counted: NoisyCounts) -> GraphicalModel:
-    """Return the uniform model over all columns that copies of these counts start from."""
+    """Return the uniform model over all columns, the start of copies of these counts."""
     total = counted.rows or max(float(np.mean([m.values.sum() for m in counted.measurements])), 1.0)
     return GraphicalModel(project.schema.sizes, (), {}, float(total), FitSummary(0, 0.0, 0.0, True, "not fitted"))
 
 
 def _not_told(one: Answer) -> Answer:
-    """Return an answer without a number: its columns were linked by training, not by counts."""
+    """Return an answer without a number, because its columns were linked by training, not by counts."""
     sentence = (
         f"{' and '.join(one.badge.apart) or 'These columns'} were not counted together. Training linked the columns of "
         "this release, and its error is not known for this figure."

@@ -3,10 +3,10 @@
 The hazard of interval t is the share of events among the rows at risk, h = d_t / r_t, and the survival after it is
 S_t = Π (1 − h_s) over the intervals up to t. r_t are the rows whose time is in t or later. Rows without the event
 leave during the interval; the counts do not show whether they do so before its events or after them. If all leave
-before, r_t is smaller by c_t. The exact Kaplan–Meier estimate at the end of t lies between the two products, because
-each event's factor increases with the rows at risk then. So the low end of an interval counts none of the leaving rows,
-its high end counts all of them, and the estimate counts half (the actuarial table). If each interval holds a single
-time, all are counted, as by Kaplan and Meier.
+before the events, r_t is smaller by c_t. The exact Kaplan–Meier estimate at the end of t lies between the two products,
+because each event's factor increases with the rows at risk then. So the low end of an interval counts none of the
+leaving rows as at risk, its high end counts all of them, and the estimate counts half (the actuarial table). If each
+interval holds a single time, all are counted, as by Kaplan and Meier.
 
 Sampling and noise. The ends for S solve (Ŝ − S)² = z² (k S (1 − S) / m + V): Wilson's interval for a share of m rows,
 with k rows per person, widened by the variance V of the noise (delta method: σ² times the squared gradient of Ŝ in
@@ -31,13 +31,17 @@ Z = 1.959963984540054
 CLEAR = 3.0
 """Rows at risk must exceed this many standard deviations of their noise."""
 HALF = 0.5
-"""Number of events added, over all intervals, to estimate a variance; and the least number of rows that survive one."""
+"""Number of events added, over all intervals, to estimate a variance; and the smallest number of rows that survive an
+interval.
+"""
 
 FloatArray = NDArray[np.float64]
 
 
 class Ends(NamedTuple):
-    """Estimates with the ends of their intervals, one for each interval of time; NaN where noise allows none."""
+    """Estimates with the ends of their confidence intervals, one for each interval of time; NaN if noise allows
+    none.
+    """
 
     value: FloatArray
     low: FloatArray
@@ -102,7 +106,7 @@ def difference(one: Survival, other: Survival, at: int) -> tuple[FloatArray, Flo
 
 @dataclass(frozen=True)
 class _Part:
-    """The table if a share of the leaving rows is at risk in their interval; ``rows`` are at risk at its start."""
+    """The table if this share of the leaving rows is at risk in their interval; ``rows`` are at risk at its start."""
 
     rows: FloatArray
     hazards: Ends

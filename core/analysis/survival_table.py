@@ -18,12 +18,12 @@ FloatArray = NDArray[np.float64]
 DRAWS = 300
 """Simulated purchases behind a promise."""
 WITHIN, SURE = 0.9, 0.98
-"""Share of releases within a promise, and least share with an interval, if the assumptions hold."""
+"""Share of releases within a promise, and smallest share of releases with an interval, if the assumptions hold."""
 NUMBERS = ("at_risk", "events", "hazard", "hazard_low", "hazard_high", "survival", "low", "high")
 """Keys of one interval of a table."""
 FIGURE = ("value", "low", "high")
 FIGURES = (("hazard", "hazard_low", "hazard_high"), ("survival", "low", "high"))
-"""Keys of an estimate and the ends of its interval, of an analysis and of one interval of its table."""
+"""Keys of an estimate and the ends of its interval, for an analysis and for one interval of its table."""
 NO_FIGURE = "noise exceeds the rows at risk"
 
 
@@ -42,10 +42,10 @@ def figure(
 
 
 def promise(one: PlannedSurvival, schema: Schema, expected: FloatArray, k: int) -> Callable[[float], float]:
-    """Return the promised half-width as a function of σ: the half-width that 9 of 10 simulated purchases reach.
+    """Return the promised half-width as a function of σ: the half-width that 9 of 10 simulated purchases stay within.
 
-    The counts vary like independent rows around the expected ones. It is infinite if more than 1 of 50 simulated
-    purchases have no interval.
+    The counts vary around their expectations like counts of independent rows. The half-width is infinite if more than 1
+    of 50 simulated purchases have no interval.
     """
     rng = np.random.default_rng(31)
     sampled, noise = rng.standard_normal((2, DRAWS, *expected.shape))
@@ -94,8 +94,9 @@ def survival_tables(listed: Iterable[Mapping[str, Any]]) -> list[Mapping[str, An
 
 
 def survival_named(listed: Iterable[Mapping[str, Any]], text: str) -> Mapping[str, Any]:
-    """Return the survival table of a release called ``text``, or the only one of that event; raises
-    :class:`ProjectError`."""
+    """Return a release's survival table called ``text``, or its only table about that event; raises
+    :class:`ProjectError`.
+    """
     every = survival_tables(listed)
     exact = [one for one in every if one["name"] == text]
     found = exact or [one for one in every if text in (one["event"], one["event"].partition("=")[0])]
@@ -136,7 +137,7 @@ def _finite(x: Any) -> bool:
 
 
 def about(one: Mapping[str, Any]) -> str:
-    """Return sentences on a survival table: its columns, and how it counts rows that leave."""
+    """Return sentences about a survival table: its columns, and how it counts rows that leave."""
     group = f", by {one['group'].partition('=')[0]}" if one.get("group") else ""
     inside = (
         "Rows without the event count as at risk in their whole last interval."
@@ -168,7 +169,7 @@ def line(part: Mapping[str, Any]) -> str:
 
 
 def shown(part: Mapping[str, Any], key: str) -> str:
-    """Return a hazard or survival with its interval; why there is none if noise allows none."""
+    """Return a hazard or survival with its interval, or the reason why noise allows none."""
     low, high = ("hazard_low", "hazard_high") if key == "hazard" else ("low", "high")
     if part[key] is None:
         return NO_FIGURE

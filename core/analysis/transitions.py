@@ -27,7 +27,7 @@ from espalier.core.project.schema import Schema
 
 LEVEL = 0.95
 WIDEST = 0.5
-"""Largest width of an interval that is shown. In a wider one, noise outweighs the counts."""
+"""Largest width of an interval that is shown. In a wider interval, noise outweighs the counts."""
 
 
 NO_RETURN_WITHIN = (
@@ -63,7 +63,9 @@ class Transition:
 
 @dataclass(frozen=True)
 class StepTable:
-    """Noisy weighted counts, in people, of a column's values at one visit and at the visit before; σ of each cell."""
+    """Noisy weighted counts, in people, of a column's values at one visit and at the previous visit, and σ of each
+    cell.
+    """
 
     column: str
     counts: np.ndarray[Any, np.dtype[np.float64]]
@@ -108,7 +110,7 @@ def step_tables(facts: Mapping[str, Any], schema: Schema) -> dict[str, StepTable
         for entry in found:
             name, counts, sigma = entry["column"], np.array(entry["counts"], dtype=np.float64), float(entry["sigma"])
             if name not in schema:
-                continue  # days since the visit before: no column of the tables
+                continue  # days since the previous visit: not a column of the tables
             size = schema[name].size
             if counts.shape != (size, size) or not np.isfinite(counts).all() or not 0 <= sigma < math.inf:
                 raise ValueError(name)

@@ -24,7 +24,7 @@ class Rows:
 
 
 class Blur(Protocol):
-    """The algorithm: read the real rows and return blurred ones."""
+    """The algorithm: read the real rows and return blurred rows."""
 
     def __call__(self, project: Project, real: Rows, report: Report = silent) -> tuple[Rows, Mapping[str, Any]]:
         """Return the blurred rows in random order, and their disclosure for release.json."""

@@ -1,7 +1,7 @@
-"""Stage one: Latin hypercube inputs, matched to the real ones and mixed with them.
+"""Stage one: Latin hypercube inputs, matched to the real inputs and mixed with them.
 
-NOT private. Algorithm 1 of Liu et al., steps 1–3, with the corrections named in the docstrings below. Values are scaled
-to the declared range: 0 is the lower bound, 1 the upper.
+NOT private. Algorithm 1 of Liu et al., steps 1–3, with the corrections described in the docstrings below. Values are
+scaled to the declared range: 0 is the lower bound, 1 the upper.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def _correlation(columns: NDArray[np.float64]) -> NDArray[np.float64]:
 def _inverse(values: NDArray[np.float64], shares: NDArray[np.float64]) -> NDArray[np.float64]:
     """The quantiles at ``shares`` of a kernel density estimate (Gaussian, Silverman's width) within its range.
 
-    The estimate's distribution function is a mean of normal ones, so no quadrature is needed.
+    The estimate's distribution function is a mean of normal distribution functions, so no quadrature is needed.
     """
     spread = min(float(values.std()), float(np.subtract(*np.percentile(values, [75, 25]))) / 1.349 or math.inf)
     width = 0.9 * spread * len(values) ** -0.2
@@ -103,9 +103,10 @@ def _inverse(values: NDArray[np.float64], shares: NDArray[np.float64]) -> NDArra
 
 
 def matched(real: NDArray[np.float64], synthetic: NDArray[np.float64], rng: np.random.Generator) -> NDArray[np.float64]:
-    """Reorder ``synthetic``: each real row, in order, takes the nearest remaining one (step 3(1)).
+    """Reorder ``synthetic``: each real row, in order, takes the nearest remaining synthetic row (step 3(1)).
 
-    Above ``BLOCK`` rows this is done within random blocks of that size, as the cost grows with the square of the rows.
+    Above ``BLOCK`` rows this is done within random blocks of that size, because the cost grows with the square of the
+    number of rows.
     """
     out = np.empty_like(synthetic)
     order, pool = rng.permutation(len(real)), rng.permutation(len(real))
@@ -125,8 +126,8 @@ def matched(real: NDArray[np.float64], synthetic: NDArray[np.float64], rng: np.r
 def thresholds(eta: float, steps: NDArray[np.float64]) -> NDArray[np.float64]:
     """Distance below which a value of each column counts as disclosed, before rounding to ``steps``.
 
-    A value rounded to a whole multiple of a step is within ``eta`` of a real one, itself such a multiple, if it was
-    within (⌊eta/step⌋ + ½)·step before. Without a step (0) it is ``eta``.
+    Real values are whole multiples of a step. A value that is rounded to such a multiple is within ``eta`` of a real
+    value if it was within (⌊eta/step⌋ + ½)·step before. Without a step (0), the distance is ``eta``.
     """
     safe = np.where(steps > 0, steps, 1.0)
     return np.asarray(np.where(steps > 0, (np.floor(eta / safe + 1e-9) + 0.5) * safe, eta))
@@ -145,10 +146,10 @@ def disclosed(near: NDArray[np.float64], alpha: float) -> float:
 def alpha_for(near: NDArray[np.float64], lid: float) -> float:
     """The largest α of a mixture whose LID is at most ``lid`` (0 to 1), from the matched distances ``near``.
 
-    x − (αx + (1−α)s) = (1−α)(x − s), so row i is disclosed if m_i ≤ 1/(1−α). At most k = ⌊lid·n⌋ rows are, as long
-    as m₍k+1₎ > 1/(1−α): α stays below 1 − 1/m₍k+1₎, by a millionth of the distance here. The paper's equation (10) is a
-    bound for rows drawn independently; after matching, LID exceeds it several times over, so it is not used.
-    Raises :class:`ProjectError` if even α = 0 discloses more: its data hold ``best``, the share that was reached, and
+    x − (αx + (1−α)s) = (1−α)(x − s), so row i is disclosed if m_i ≤ 1/(1−α). At most k = ⌊lid·n⌋ rows are disclosed as
+    long as m₍k+1₎ > 1/(1−α): here α is below 1 − 1/m₍k+1₎ by a millionth of the distance. The paper's equation (10) is
+    a bound for rows drawn independently; after matching, LID is several times larger, so the bound is not used. Raises
+    :class:`ProjectError` if even α = 0 discloses more: its data hold ``best``, the share that was reached, and
     ``offer``, a share that another Latin hypercube will almost surely reach (None if only 1 would).
     """
     k = math.floor(lid * len(near) + 1e-9)

@@ -99,7 +99,7 @@ def fit(
 
 
 def _chosen(rows: NDArray[np.float64], outcome: NDArray[np.float64]) -> tuple[Kernel, float, NDArray[np.float64]]:
-    """Kernel and λ of the least leave-one-out error, and its residuals.
+    """Kernel and λ with the smallest leave-one-out error, and the residuals.
 
     With the eigenvectors of K the residuals of all n fits that leave one row out are (y − ŷ)/(1 − H_ii), for every λ at
     once.

@@ -27,7 +27,7 @@ TREES, DEPTHS = 100, (2, 4, 6, 10)
 """Trees of AdaBoost and the forest, and the depths tried."""
 
 RESPONSES = ("ridge", "nearest", "adaboost", "forest")
-"""Names of the regressions; of equal errors the first wins."""
+"""Names of the regressions; if errors are equal, the first is chosen."""
 
 
 class Fitted(Protocol):
@@ -40,7 +40,7 @@ class Fitted(Protocol):
 
 @dataclass(frozen=True)
 class Response:
-    """The regression ``name``, fitted, with ``left``, residuals of rows that it was not fitted to.
+    """The fitted regression ``name``; ``left`` holds the residuals of rows to which it was not fitted.
 
     ``errors`` are the cross-validated mean squared errors of the candidates, as shares of the outcome's variance; empty
     if the plan names one.
@@ -95,9 +95,9 @@ def respond(
     wanted: str = "auto",
     landmarks: int | None = None,
 ) -> Response:
-    """Fit the regression ``wanted``; ``auto``: the one with the least error in cross-validation.
+    """Fit the regression ``wanted``; ``auto`` selects the one with the smallest error in cross-validation.
 
-    ``landmarks`` is that of :func:`espalier.core.blurring.kernel.fit`.
+    ``landmarks`` is as in :func:`espalier.core.blurring.kernel.fit`.
     """
     if wanted == "ridge":
         made = kernel.fit(rows, outcome, rng, landmarks)
@@ -132,7 +132,7 @@ def _left(fit: Fit, x: NDArray[np.float64], y: NDArray[np.float64], rng: np.rand
 
 
 def _average(x: NDArray[np.float64], y: NDArray[np.float64], rng: np.random.Generator) -> Fitted:
-    """Return the average of the width with the least leave-one-out error."""
+    """Return the kernel average whose width has the smallest leave-one-out error."""
     some = rng.choice(len(x), min(len(x), kernel.TRIED_ROWS), replace=False)
     apart = cdist(x[some], x[some], "sqeuclidean")
     typical = float(np.sqrt(np.median(apart[apart > 0]))) if (apart > 0).any() else 1.0
@@ -152,7 +152,7 @@ def _forest(x: NDArray[np.float64], y: NDArray[np.float64], rng: np.random.Gener
 
 
 def _adaboost(x: NDArray[np.float64], y: NDArray[np.float64], rng: np.random.Generator) -> Fitted:
-    """Return AdaBoost over trees of the depth with the least error on a fifth of the rows."""
+    """Return AdaBoost over trees of the depth with the smallest error on a fifth of the rows."""
     from sklearn.ensemble import AdaBoostRegressor
     from sklearn.tree import DecisionTreeRegressor
 

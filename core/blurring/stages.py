@@ -30,9 +30,9 @@ LEFT_OUT = 0.2
 class Options:
     """``eta`` is a fraction of the declared range; ``lid`` the share (0 to 1) that may be disclosed.
 
-    ``alpha`` fixes the mixture instead of the threshold. ``hybrid`` False: rows of stage one have no part of a real
-    one. ``residual_noise`` adds draws of leave-one-out residuals to the outcome, which the paper omits: without them
-    standard errors from the rows are too small. ``landmarks``: see :func:`espalier.core.blurring.kernel.fit`.
+    ``alpha`` fixes the mixture instead of the threshold. If ``hybrid`` is False, rows of stage one contain no part of a
+    real row. ``residual_noise`` adds draws of leave-one-out residuals to the outcome. The paper omits this, but without
+    it standard errors from the rows are too small. ``landmarks``: see :func:`espalier.core.blurring.kernel.fit`.
     ``inputs`` is the source of stage one (`independent`, or "hypercube"), ``outcome`` the regression of stage two
     (`espalier.core.blurring.responses`).
     """
@@ -127,7 +127,7 @@ class Made:
     disclosure: Disclosure
 
     def dumps(self) -> bytes | None:
-        """`None`: the regression contains real rows and is never written."""
+        """`None`, because the regression contains real rows and is never written."""
         return None
 
 

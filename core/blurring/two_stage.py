@@ -1,6 +1,6 @@
 """The two-stage method of Liu et al. (LHS-H-KRR). It is NOT private: each row that it makes is a blurred real person.
 
-It matches Latin hypercube inputs to the real ones, mixes both, and computes kernel-ridge responses. It takes no ε,
+It matches Latin hypercube inputs to the real inputs, mixes both, and computes kernel-ridge responses. It takes no ε,
 enters no ledger, and is refused by every entry point that promises privacy.
 """
 
@@ -23,7 +23,7 @@ MOST_ROWS = 50_000
 """Largest number of rows: within blocks, the cost of matching grows with their square."""
 
 LANDMARKS = 1_000
-"""Landmark rows of the regression if an exact one costs too much and the plan gives no number."""
+"""Landmark rows of the regression if an exact regression costs too much and the plan gives no number."""
 
 PROMISING = ("delta", "person", "private_evaluation", "rows", "strict", "test_drawing", "statements")
 """Plan keys that promise something, or have no meaning here."""
@@ -73,7 +73,7 @@ class TwoStageOptions:
         choices={
             "auto": "the best in five-fold cross-validation",
             "ridge": "kernel ridge regression, as published",
-            "nearest": "kernel average of near rows",
+            "nearest": "kernel average of nearby rows",
             "adaboost": "AdaBoost over trees",
             "forest": "random forest",
         },
@@ -87,7 +87,7 @@ class TwoStageOptions:
         "Columns to anonymize (blank: all numeric inputs)",
         columns="several",
         empty="all numeric inputs",
-        help="All other inputs stay as in the real row.",
+        help="All other inputs keep their values from the real row.",
     )
     residual_noise: bool = option(
         False,

@@ -42,7 +42,10 @@ def add(commands: Any) -> None:
     asked = analyse.add_mutually_exclusive_group(required=True)
     asked.add_argument("--proportion", action="append", metavar="COLUMN=VALUE", help="COLUMN= for its missing cells")
     asked.add_argument(
-        "--mean", action="append", metavar="COLUMN", help="of a numeric column, wherever numbers are inside their bins"
+        "--mean",
+        action="append",
+        metavar="COLUMN",
+        help="of a numeric column, for any positions of numbers inside their bins",
     )
     asked.add_argument(
         "--quantile",
@@ -77,7 +80,7 @@ def add(commands: Any) -> None:
         help="linked tables: the share of VALUE at the T-th visit, among people who have it",
     )
     analyse.add_argument(
-        "--adjust", metavar="A,B", help="what --effect is adjusted for (default: the cheapest valid set)"
+        "--adjust", metavar="A,B", help="columns for which --effect is adjusted (default: the cheapest valid set)"
     )
     analyse.add_argument(
         "--among",
@@ -89,12 +92,12 @@ def add(commands: Any) -> None:
     analyse.add_argument(
         "--joint",
         choices=["bonferroni", "max-t"],
-        help="intervals of all figures that hold together; repeat --proportion, … for several figures. max-t is "
+        help="simultaneous intervals of all figures; repeat --proportion, … for several figures. max-t is "
         "shorter and needs --number 100 or more",
     )
     analyse.add_argument("--predictors", metavar="A,B", help="columns, commas between them")
     analyse.add_argument(
-        "--number", type=whole, default=20, metavar="N", help="copies, where the release has none (default: 20)"
+        "--number", type=whole, default=20, metavar="N", help="copies, if the release has none (default: 20)"
     )
     analyse.add_argument("--json", action="store_true", help="the figures as JSON")
     analyse.set_defaults(run=_analyse)
@@ -268,7 +271,7 @@ def _survival(opt: argparse.Namespace) -> None:
 
 
 def _print_bought(opt: argparse.Namespace, found: dict[str, Any], lines: list[str]) -> None:
-    """Print figures that the release bought, as JSON or as ``lines``, after what the checker says of the release."""
+    """Print figures that the release bought, as JSON or as ``lines``, after the checker's result for the release."""
     from espalier.core.statement.check import checked_folder
 
     print(checked_folder(opt.folder)[1], file=sys.stderr)

@@ -98,7 +98,7 @@ def summary(played: Any) -> list[str]:
         lines.append(f"{found.attack:<14} {auc:<24} {outlying:>8}  {control.auc.value:.3f}")
     lines += [
         "",
-        "published rows: the AUC of the same attack where the rows themselves are published, as a control. An attack",
+        "published rows: the AUC of the same attack on the rows themselves, as a control. An attack",
         f"with less than {BLIND_BELOW:g} there is blind: its other figures mean nothing.",
     ]
     return [*lines, "", "All figures: add --json"]

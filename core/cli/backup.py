@@ -11,10 +11,10 @@ from espalier.core.cli.ledger import WHERE
 
 def add(commands: Any) -> None:
     """Declare the two commands."""
-    backup = commands.add_parser("backup", help="back up the ledger, its key and what this machine remembers of it")
+    backup = commands.add_parser("backup", help="back up the ledger, its key and this machine's memory of it")
     backup.add_argument("folder", type=Path, help="a new folder")
     backup.add_argument("--memories", action="store_true", help="only the memories of the last event seen")
-    restore = commands.add_parser("restore", help="restore a backup where there is no ledger")
+    restore = commands.add_parser("restore", help="restore a backup to a place without a ledger")
     restore.add_argument("folder", type=Path, help="a backup's folder")
     restore.add_argument(
         "--memories", type=Path, action="append", default=[], metavar="FOLDER", help="later memories; may be repeated"

@@ -29,7 +29,7 @@ def add(commands: Any) -> None:
         "--data", required=True, nargs="+", metavar="TABLE", help="the private table, as `release` takes it"
     )
     evaluate.add_argument("--relation", metavar="NAME", help="the name of the table in the engine that --data names")
-    evaluate.add_argument("--holdout", type=Path, metavar="TABLE", help="rows that the release was not made from")
+    evaluate.add_argument("--holdout", type=Path, metavar="TABLE", help="rows that were not used for the release")
     evaluate.add_argument(
         "--classifiers",
         action="store_true",

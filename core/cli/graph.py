@@ -19,7 +19,9 @@ def add(commands: Any) -> None:
 
 
 def run(opt: argparse.Namespace) -> None:
-    """Summarise a drawing, or print it in the format of ``--to``. What that format cannot hold is noted on stderr."""
+    """Summarise a drawing, or print it in the format of ``--to``. Parts that this format cannot hold are noted on
+    stderr.
+    """
     from espalier.core.graph.formats import not_held, write_graph
     from espalier.core.graph.formats.describe import checked, load_graph, summary
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from espalier.core.ledger.population import Entry, Population
 
 SHORTEST = 4
-"""Fewest digits of an entry's id that must be given, if they identify it."""
+"""Smallest number of digits of an entry's id that must be given, if they identify it."""
 
 WHERE = "a SQLite file or a PostgreSQL URL (default: ESPALIER_LEDGER, else a file of this user's)"
 
@@ -118,10 +118,10 @@ def open_ledger(opt: argparse.Namespace, create: bool = False) -> Ledger:
 def record_diagnostics(opt: argparse.Namespace, facts: Mapping[str, Any], digests: Sequence[bytes]) -> None:
     """Record in the ledger that a command is about to compute figures that are not private.
 
-    ``facts`` are the release's, or empty if there is none. The ledger is that of ``--ledger``, or the default. The
-    budgets are those of ``--table``, of the release's entry, and of earlier releases of the tables with these
-    ``digests``. If the ledger is missing, or knows none of them, nothing is recorded, and a
-    release with an entry gets a warning.
+    ``facts`` are the release's, or empty if there is none. ``--ledger`` names the ledger, otherwise the default ledger
+    is used. The budgets are those of ``--table``, of the release's entry, and of earlier releases of the tables with
+    these ``digests``. If the ledger is missing, or knows none of them, nothing is recorded, and a release with an entry
+    gets a warning.
     """
     entry = facts.get("ledger")
     tables = [opt.table] if opt.table is not None else []

@@ -179,11 +179,11 @@ def evaluate(opt: argparse.Namespace, released: Released) -> None:
 
 
 FIGURES = {
-    "next_visit_same": "A column at two visits in a row (total variation)",
-    "next_visit_any": "Two columns at two visits in a row (total variation)",
+    "next_visit_same": "A column at two consecutive visits (total variation)",
+    "next_visit_any": "Two columns at two consecutive visits (total variation)",
     "transition_error": "A column given its value at the previous visit (total variation)",
     "visit_pairs": "Two columns of a visit (total variation)",
-    "person_visit": "A column of the person and one of a visit (total variation)",
+    "person_visit": "A column of the person and a column of a visit (total variation)",
     "visits_per_person": "Visits per person (total variation)",
     "echo_real": "Visits that repeat the visit before the previous one, real",
     "echo": "Visits that repeat the visit before the previous one, synthetic",

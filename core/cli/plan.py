@@ -178,7 +178,7 @@ def run(opt: argparse.Namespace) -> None:
 
 
 def memory_line(shown: Preview) -> str:
-    """Return the sentence on the memory of a release."""
+    """Return the sentence about the memory of a release."""
     m = shown.memory
     said = f"memory: about {m.total / 2**20:,.0f} MiB at the peak"
     if m.rows is None:
@@ -207,7 +207,7 @@ def _print_verdict(shown: Preview) -> None:
 
 
 def _print_lines(lines: Iterable[Line]) -> None:
-    """Print lines with the same text as one, with the range of their figures and the sum of their ρ."""
+    """Print lines with the same text as one line, with the range of their figures and the sum of their ρ."""
     alike: dict[tuple[str, str], list[Line]] = {}
     for line in lines:
         alike.setdefault((line.pool, line.what), []).append(line)

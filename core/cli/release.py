@@ -152,7 +152,7 @@ def _not_private(project: Project, opt: argparse.Namespace) -> None:
     if opt.key:
         raise ProjectError(f"{NOT_PRIVATE}; no key signs it. Omit --key", key="method")
     if any(getattr(opt, key, None) for key in ("ledger", "table", "note")):
-        raise ProjectError(f"{NOT_PRIVATE}: no ledger counts it; omit the options of the ledger", key="method")
+        raise ProjectError(f"{NOT_PRIVATE}: no ledger counts it; omit the ledger options", key="method")
     check_options(project.plan)
     check_folder(opt.out)
     project.need_unit()
@@ -234,7 +234,7 @@ def release_to(
             with bar(quiet) as progress:
                 made.write_into(place, progress)
         except EspalierError as error:
-            raise type(error)(f"{error} The release is made and written to {out}") from None
+            raise type(error)(f"{error} The release has been written to {out}") from None
     if not quiet and output.kind in STAT_FORMATS:
         for loss in losses(made.project.schema, output.kind):
             print(f"note: {loss}", file=sys.stderr)

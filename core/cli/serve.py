@@ -86,7 +86,7 @@ def _load() -> None:
 
 
 def _log_as_json() -> None:
-    """Write every log line as JSON to standard error: the root's, and those of Streamlit and its web server."""
+    """Write every log line as JSON to standard error: lines of the root logger, of Streamlit and of its web server."""
     handler = logging.StreamHandler()
     handler.setFormatter(events.JsonLines())
     logging.basicConfig(handlers=[handler], level=logging.INFO, force=True)

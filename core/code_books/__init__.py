@@ -21,7 +21,7 @@ from espalier.core.errors import SchemaError
 _FOLDER = Path(__file__).with_name("data")
 
 Leaf = Callable[["CodeBook", str], str]
-"""Function that returns the code of a book that a text counts as, or an empty text if there is none."""
+"""Function that returns the code of a book as which a text counts, or an empty text if there is none."""
 
 
 @dataclass(frozen=True)
@@ -29,8 +29,8 @@ class CodeBook:
     """A public list of codes in groups.
 
     ``groups`` maps each code and group to its group, or to an empty text at the top. ``labels`` names codes and groups.
-    ``digest`` identifies the contents. ``_leaf`` is the rule that finds the code of a longer one (``250.43`` counts as
-    ``249-259``); it reads one text and this book.
+    ``digest`` identifies the contents. ``_leaf`` is the rule that finds the book's code for a longer code (``250.43``
+    counts as ``249-259``); it reads one text and this book.
 
     >>> from espalier.core.code_books import code_book
     >>> book = code_book("us-states")
@@ -58,7 +58,7 @@ class CodeBook:
         return frozenset(self.codes)
 
     def leaf(self, text: str) -> str:
-        """Return the code of the book that ``text`` counts as; an empty text if there is none."""
+        """Return the code of the book as which ``text`` counts; an empty text if there is none."""
         return text if text in self._known else self._leaf(self, text)
 
     @property
@@ -72,7 +72,7 @@ def _exact(book: CodeBook, text: str) -> str:  # noqa: ARG001
 
 
 def _first_three(book: CodeBook, text: str) -> str:
-    """Return the three-character category that an ICD-10-CM code or a NUTS region begins with."""
+    """Return the three-character category with which an ICD-10-CM code or a NUTS region begins."""
     head = text[:3]
     return head if re.fullmatch(r"[A-Z0-9]{3}\.?[A-Z0-9]{0,4}", text) and head in book._known else ""
 

@@ -1,6 +1,6 @@
 """The cost of a fence: the same plan without it, at the same budget, compared with the release. Never private.
 
-It reads real rows and draws releases that are never handed over, so it is for the curator only.
+It reads real rows and draws releases that are never delivered, so it is for the curator only.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class CostOfFence:
 
     q in rows (the best tree of measured pairs, exact counts), TV and KL (nats) as means over pairs, AUC of a model
     trained on the synthetic rows, CMI of the synthetic rows in nats. ``without`` holds one set of figures for each
-    release without the fence; ``q_best`` is what no tree can exceed.
+    release without the fence; no tree can exceed ``q_best``.
     """
 
     method: str

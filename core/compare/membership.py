@@ -45,7 +45,8 @@ MODELS = 96
 POOL = 1000
 FEWEST = 40
 """Largest and smallest pool, in rows; each table takes half of the pool. One row has more weight in a small table, so
-the game is harder on a method than the whole table would be."""
+the game is harder for a method than a game on the whole table would be.
+"""
 
 ATTACKS: tuple[Attack, ...] = tuple(attack for attack in get_args(Attack) if attack != "ensemble")
 """Attacks that are run by default. The ensemble is not among them: it takes as long as all summaries together."""

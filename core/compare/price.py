@@ -1,4 +1,6 @@
-"""The price of a fence as one sentence: how far the gap between groups falls, and how much worse predictions become."""
+"""The price of a fence as one sentence: how much the gap between groups shrinks, and how much worse predictions
+become.
+"""
 
 from __future__ import annotations
 

@@ -160,5 +160,5 @@ def code_text(value: object) -> str:
 
 
 def pairs(items: Iterable[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
-    """Return labels without empty ones, each code once."""
+    """Return the labels that are not empty, each code once."""
     return tuple({code: plain(label) for code, label in items if code and plain(label)}.items())

@@ -46,19 +46,21 @@ _HEADINGS = {
     **dict.fromkeys(_LABEL, "label"),
     **dict.fromkeys(("missing", "ismissing", "usermissing"), "missing"),
 }
-"""What a heading names, by its letters: the column, the code, its label, whether it is missing, the column's label."""
+"""The meaning of a heading, by its letters: the column, the code, its label, whether it is missing, the column's
+label.
+"""
 
 
 MOST_SEEN = 5_000
 """The headings are judged by this many lines."""
 MOST_TITLES = 10
-"""The header is looked for in this many lines."""
+"""The header is searched for in this many lines."""
 FEWEST = 2
-"""Fewest codes by which a column is recognized as one of codes."""
+"""Smallest number of codes by which a column is recognised as a column of codes."""
 _PROPERTIES = {"id", "category", "level", "option", "response"}
 """Headings of codes that name another property next to a heading such as ``code``."""
 _NAMES = {"name", "item", "element", "attribute", "feature"}
-"""Headings that name columns if several codes have the same name, and else the codes."""
+"""Headings that name columns if several codes have the same name, and otherwise codes."""
 _CODE_WORDS = {"code", "kode", "codigo", "codice", "schlussel", "notation", "alpha2", "alpha3", "kod"}
 _LABEL_WORDS = {*_LABEL, "name", "nom", "nombre", "nome", "naam", "navn", "namn"}
 _WORD = re.compile(r"[^\W\d_]?[^\W\d_A-Z]+|[^\W\d_]+")
@@ -73,7 +75,7 @@ def is_code_list(lines: Sequence[Sequence[str]]) -> bool:
 
 
 def _start(lines: Sequence[Sequence[str]]) -> tuple[int, tuple[str, ...]] | None:
-    """Return the place of the header, one of the first lines, and what each of its headings names; or `None`."""
+    """Return the place of the header, one of the first lines, and the meaning of each of its headings; or `None`."""
     for at, header in enumerate(lines[:MOST_TITLES]):
         rows = lines[at + 1 :]
         for kinds in (_kinds(header), _kinds_by_cells(header, rows) if at == 0 else ()):
@@ -86,7 +88,7 @@ def _start(lines: Sequence[Sequence[str]]) -> tuple[int, tuple[str, ...]] | None
 
 
 def _kinds(header: Sequence[str]) -> tuple[str, ...]:
-    """Return what each heading names, or ``?``. Empty headings at the end do not count.
+    """Return the meaning of each heading, or ``?``. Empty headings at the end do not count.
 
     A name after the code is its label, as in ``code,name``; before the code, it names the column. A language at the end
     of a heading, as in ``name_en``, does not count, nor does a plural. Next to a code, an id or a category is another
@@ -103,11 +105,11 @@ def _kinds(header: Sequence[str]) -> tuple[str, ...]:
 
 
 def _kinds_by_cells(header: Sequence[str], rows: Sequence[Sequence[str]]) -> tuple[str, ...]:
-    """Return what each heading names, by a word in it and by the cells below.
+    """Return the meaning of each heading, by a word in it and by the cells below.
 
     The codes are the first column headed by a word for codes, such as ``country_code``, in which every cell differs:
-    codes that repeat are data. Without a label, a heading with a word for names is one, such as ``Country Name``, or
-    the other column of two, as in ``key,value``.
+    codes that repeat are data. Without a label, a heading with a word for names counts as one, such as ``Country
+    Name``, or the other column of two, as in ``key,value``.
     """
     words = [{letters(word) for word in _WORD.findall(cell[:SHORT])} for cell in header]
     plain_kinds = (*_kinds(header), *("?" for _ in header))
@@ -171,7 +173,7 @@ def read_code_list(data: bytes, source: str, column: str | None = None) -> Dicti
 
 
 def _cells(kinds: Sequence[str], line: Sequence[str]) -> dict[str, str]:
-    """Return the cells by what they are; the first label counts.
+    """Return the cells by their meaning; the first label counts.
 
     Cells after a label in the last column belong to it: it has commas.
     """

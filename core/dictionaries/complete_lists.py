@@ -1,4 +1,4 @@
-"""Which labelled codes are a complete list of values, and which only name some points of a scale."""
+"""The decision whether labelled codes are a complete list of values, or only name some points of a scale."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from espalier.core.tables.value_patterns import no_yes
 SEVERAL = 5
 """With at least this many labelled whole numbers, gaps between them count as codes that do not exist."""
 MANY = 20
-"""At least this many labelled whole numbers are a complete list, however far apart they are: special values are few."""
+"""At least this many labelled whole numbers are a complete list, even with wide gaps: special values are few."""
 FEW = 3
-"""At least this many codes in sequence are a complete list, wherever they start near zero."""
+"""At least this many codes in sequence are a complete list if they start near zero."""
 _PHRASES = (
     *("missing", "niu", r"n\.i\.u", "not in universe", r"refus\w*", "decline[sd]?", "prefer not", "preferred not"),
     *("don.?t know", "do not know", "dk", "not applicable", "no answer", "not asked", "unknown", "not stated"),
@@ -38,7 +38,7 @@ _PAIRS = (
 
 
 _SIGN = re.compile(r"\)?\s*[.:=)–-]+\s*(?=\S)")
-"""What follows a code in front of its label."""
+"""The text between a code and its label."""
 
 
 def bare(code: str, labels: Mapping[str, str]) -> str:
@@ -52,7 +52,9 @@ def bare(code: str, labels: Mapping[str, str]) -> str:
 
 
 def is_value(code: str, labels: Mapping[str, str]) -> bool:
-    """Return whether a code is a value of the scale by its label. The file need not declare the others as missing."""
+    """Return whether a code is a value of the scale, by its label. The file need not declare the other codes as
+    missing.
+    """
     return _NOT_A_VALUE.search(bare(code, labels)) is None
 
 

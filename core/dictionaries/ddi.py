@@ -129,7 +129,7 @@ def _whole(listed: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
 
 
 def _measured(var: Element, form: Element | None) -> bool:
-    """Whether a variable is one of numbers, by what its attributes say."""
+    """Whether a variable contains numbers, according to its attributes."""
     stated = "numeric" in (var.get("representationType"), _domain(var))
     stated = stated or var.get("wgt") == "wgt" or var.get("intrvl") == "contin"
     nature = var.get("nature") in ("interval", "ratio", "percent")
@@ -159,13 +159,13 @@ def _ends(found: Element) -> tuple[str, str]:
 
 
 def _whole_range(var: Element) -> bool:
-    """Whether the allowed range is declared as one of whole numbers."""
+    """Whether the allowed range is declared as a range of whole numbers."""
     found = var.find("valrng/range")
     return found is not None and found.get("UNITS") == "INT"
 
 
 def _shows_dates(form: Element) -> bool:
-    """Whether a format is one of dates, by its category, its name or its text. A time of day is none."""
+    """Whether a format shows dates, by its category, its name or its text. A time of day is not a date."""
     named = [name for name in (form.get("formatname", "").strip(), _text(form)) if name]
     if any("date" in name.lower() or is_date(name) or _DATE_TEXT.fullmatch(name) for name in named):
         return True

@@ -37,7 +37,7 @@ def is_sas_number(form: str) -> bool:
 def is_whole(form: str, *, sas: bool = False) -> bool:
     """Return whether a format shows whole numbers: plain, padded with zeros, with separators, or in dollars.
 
-    SAS writes only the width of a plain one, such as ``8``.
+    SAS writes only the width of a plain format, such as ``8``.
     """
     return _NO_DECIMALS.fullmatch(form) is not None or (sas and _SAS_WHOLE.fullmatch(form) is not None)
 

@@ -26,7 +26,7 @@ MOST_START = 1 << 20
 def read_dictionary(source: str | Path | bytes, name: str | None = None, column: str | None = None) -> Dictionary:
     """Return the dictionary in a file, or in the bytes of a file called ``name``; raise :class:`SchemaError`.
 
-    ``column`` names the column that a code list of two columns is about.
+    ``column`` names the column that a code list of two columns describes.
     """
     if isinstance(source, bytes):
         data, shown = source, name or "the dictionary"

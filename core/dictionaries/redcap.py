@@ -80,7 +80,7 @@ _ONE_BOX = (("0", "Unchecked"), ("1", "Checked"))
 
 
 def is_redcap(lines: Sequence[Sequence[str]]) -> bool:
-    """Return whether the first two lines of a CSV file are those of a REDCap data dictionary.
+    """Return whether the first two lines of a CSV file belong to a REDCap data dictionary.
 
     The first column may have another name, since editors of such files rename it: it always names the field. A header
     in another language is known by its width and by the type of the first field.

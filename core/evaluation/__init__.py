@@ -57,7 +57,7 @@ class Evaluation:
     """All results of :func:`evaluate`. Everything was computed on real rows.
 
     ``tested_on`` names the rows on which the classifiers were tested: "holdout" or "the table itself". ``utility`` and
-    ``fairness`` are about the first target, ``further`` about the plan's further ones.
+    ``fairness`` are about the first target, ``further`` about the plan's further targets.
     ``fairness`` is None if roles are missing; ``reasons`` then has the reason. ``asked`` compares the answers to the
     project's questions, None if it has none; ``numbers`` compares numeric columns as numbers
     (`espalier.core.evaluation.numeric_fidelity`), None for a reason in ``reasons``. ``drawn`` is the number of rows
@@ -187,8 +187,7 @@ def split_holdout(table: Table, share: float, rng: np.random.Generator) -> tuple
     order.
 
     The holdout provides unbiased test rows and costs the release that many rows. At least one row goes to each
-    part; raises :class:`TableError` where ``share`` is not between 0 and 1 or the table has fewer than two
-    rows.
+    part; raises :class:`TableError` if ``share`` is not between 0 and 1 or the table has fewer than two rows.
     """
     if not 0 < share < 1:
         text = f"the holdout's share ({share:g}) must lie strictly between 0 and 1"

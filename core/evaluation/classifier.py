@@ -121,9 +121,9 @@ def cross_scores(table: Table, target: str, report: Report) -> FloatArray:
 
 
 def auc(scores: FloatArray, truth: NDArray[Any]) -> float:
-    """Area under the ROC curve; macro one-vs-rest over the codes in ``truth`` where there are more than two.
+    """Area under the ROC curve; macro one-vs-rest over the codes in ``truth`` if there are more than two.
 
-    ``scores`` (rows × K) are those of :meth:`Classifier.scores`; the statistic of code c is its log-odds. A code that
+    ``scores`` (rows × K) come from :meth:`Classifier.scores`; the statistic of code c is its log-odds. A code that
     the classifier never saw ranks all rows equally and counts ½. ``truth`` must hold at least two
     codes.
     """

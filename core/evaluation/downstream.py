@@ -64,7 +64,7 @@ class Downstream:
     left_out: tuple[str, ...]
 
     def macro(self, classifier: str | None = None, target: str | None = None) -> dict[str, float]:
-        """Means over all tasks, or those of one classifier or one target; empty if there are none."""
+        """Means over all tasks, or over the tasks of one classifier or one target; empty if there are none."""
         chosen = [t for t in self.tasks if classifier in (None, t.classifier) and target in (None, t.target)]
         if not chosen:
             return {}

@@ -1,4 +1,4 @@
-"""Dependence of the outcome on a protected feature, beyond what the admissible ones explain.
+"""Dependence of the outcome on a protected feature, beyond the dependence that admissible features explain.
 
 In the data: conditional mutual information I(outcome; protected | admissible) in nats, which is 0 exactly if the
 separation holds (PrivCI §III-B). In a model trained on the data: equalized odds and demographic
@@ -88,11 +88,10 @@ class Fairness:
 
     ``cmi_*`` are in nats; ``cmi_model`` is exact, the others are plug-in estimates, which under a true separation are
     about ``cmi_*_chance`` by chance alone, and above ``cmi_*_floor`` in 5 % of tables; ``cmi_*_debiased`` is the
-    estimate minus chance, and may be below 0. Differences are between the groups that fare
-    best and worst, 0 to 1, of the model trained on synthetic rows; ``*_real`` of the one trained on real
-    rows; ``*_interval`` are 95 % bootstrap intervals over the tested rows. Groups without both target values among
-    the tested rows have no odds and are ``left_out`` of the equalized odds. A figure that is not available is None,
-    with the cause in ``reasons``.
+    estimate minus chance, and may be below 0. Differences (0 to 1) are between the groups that fare best and worst
+    under the model trained on synthetic rows; ``*_real`` of the model trained on real rows; ``*_interval`` are 95 %
+    bootstrap intervals over the tested rows. Groups without both target values among the tested rows have no odds and
+    are ``left_out`` of the equalized odds. A figure that is not available is None, with the cause in ``reasons``.
     """
 
     separation: Separation
@@ -193,7 +192,7 @@ def fairness_of(
 ) -> Fairness | None:
     """Return all fairness figures of a release, or None if no column is an outcome or none is protected.
 
-    CMI of the real rows is that of ``real``; group figures are those of ``predictions``' tested rows, where the target
+    CMI of the real rows is computed on ``real``; group figures on the tested rows of ``predictions``, where the target
     is observed. In a CMI a missing cell is one more value, because a fence applies to missing cells too.
     """
     clique, roles = project.schema.clique, project.roles

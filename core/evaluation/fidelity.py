@@ -1,8 +1,8 @@
 """Similarity of the synthetic table to the real one, column by column and pair by pair.
 
-Total variation TV(p, q) = ½ Σ|p − q| is the largest difference in share that any set of cells can show: 0
-is equal, 1 is disjoint. The Kullback-Leibler divergence KL(real‖synthetic) is in nats, with ½ added to every cell's
-count in both tables, so empty cells do not make it infinite. (PrivCI §V-B.)
+Total variation TV(p, q) = ½ Σ|p − q| is the largest difference in share that any set of cells can show: 0 means equal,
+1 means disjoint. The Kullback-Leibler divergence KL(real‖synthetic) is in nats, with ½ added to every cell's count in
+both tables, so empty cells do not make it infinite. (PrivCI §V-B.)
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ class Fidelity:
 
     @property
     def worse_than_independence(self) -> tuple[PairFidelity, ...]:
-        """Pairs whose synthetic link is worse than none, the worst first."""
+        """Pairs whose synthetic link is worse than no link, the worst first."""
         worse = [p for p in self.pairs if p.worse_than_independence]
         return tuple(sorted(worse, key=lambda p: p.tv_independent - p.tv))
 

@@ -21,12 +21,12 @@ def figures_of(real: Panel, synthetic: Panel) -> dict[str, float | None]:
     """Return the figures of two panels of one project, by name.
 
     - ``next_visit_same``: TV of a column at two consecutive visits; ``next_visit_any`` of any two columns.
-    - ``transition_error``: TV of a column given its value at the visit before, averaged over the real values.
+    - ``transition_error``: TV of a column given its value at the previous visit, averaged over the real values.
     - ``visit_pairs``, ``person_visit``: TV of two columns of a visit, and of a person's and a visit's column.
     - ``visits_per_person``: TV of the number of visits.
-    - ``echo_real``, ``echo``: how often a column repeats the visit before the last.
+    - ``echo_real``, ``echo``: how often a column repeats its value from the visit before the previous one.
     - ``same_first_third_real``, ``same_first_third``: how often a column has the same value at visits 1 and 3.
-    - ``distinct_real``, ``distinct``: distinct values of a column over a person's visits, for people with all of them.
+    - ``distinct_real``, ``distinct``: distinct values of a column over a person's visits, for people with all visits.
     - ``within_real``, ``within``: the share of a number's variance within people, over bins.
     """
     (one, other), names = (real.steps, synthetic.steps), _linked(real).step_columns(real.schema)

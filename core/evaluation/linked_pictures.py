@@ -28,7 +28,7 @@ class Flow:
 
 
 def transitions(panel: Panel, name: str) -> Array:
-    """Return P(value at a visit | value at the visit before), one row per value before.
+    """Return P(value at a visit | value at the previous visit), one row per previous value.
 
     Each person has weight 1, as in the release. A row without a visit is zero.
     """

@@ -25,16 +25,16 @@ RATE_GOOD, RATE_POOR = 0.03, 0.10
 SEED = 20_251_124
 
 DISTANCES = {
-    "next_visit_same": "a column at two visits in a row",
-    "next_visit_any": "two columns at two visits in a row",
-    "transition_error": "a column given its value at the visit before",
+    "next_visit_same": "a column at two consecutive visits",
+    "next_visit_any": "two columns at two consecutive visits",
+    "transition_error": "a column given its value at the previous visit",
     "visit_pairs": "two columns of a visit",
     "person_visit": "a column of the person and one of a visit",
     "visits_per_person": "the number of visits per person",
 }
 """Distances (total variation) and what each compares."""
 RATES = {
-    "echo": "a visit repeats the visit before the last",
+    "echo": "a visit repeats the visit before the previous one",
     "same_first_third": "visits 1 and 3 have the same value",
     "distinct": "distinct values of a column over all kept visits",
     "within": "share of a number's variance within people",

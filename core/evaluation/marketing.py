@@ -19,10 +19,10 @@ from espalier.core.project.schema import Column, Schema
 from espalier.core.tables.table import Table
 
 FEWEST = 10
-"""Least number of rows with a price and sales for an elasticity."""
+"""Smallest number of rows with a price and sales for an elasticity."""
 
 FEWEST_PUBLIC = 20
-"""Least number of rows of a public table."""
+"""Smallest number of rows of a public table."""
 
 
 def delta_mse(public: float, combined: float) -> float:
@@ -51,7 +51,8 @@ def optimal_markup(beta: float) -> float:
 
 
 def profit_ratio(estimated: float, true: float) -> float:
-    """Optimal profit ratio: profit at the price that β̂ implies, over that at the best price; both below −1.
+    """Optimal profit ratio: profit at the price that β̂ implies, divided by profit at the best price; both β are below
+    −1.
 
     (β+1)/(β̂+1) · ((β+1)/(β̂+1) · β̂/β)^β.
     """
@@ -100,8 +101,8 @@ def prices_of(real: Table, synthetic: Table, price: str, sales: str, per: str | 
 
     ``price`` and ``sales`` are numeric columns of both tables; ``per`` is a column of categories (brands), each with
     its own elasticity. An elasticity is the slope of ln sales on ln price with a constant, over rows where both are
-    above 0; the paper's has none, as its logarithms are centred. A group with fewer than ``FEWEST`` such rows, or with
-    a single price, is left out. ``mapd`` is None if none is left. Raises as `check_prices` does.
+    above 0; the paper's regression has none, because its logarithms are centred. A group with fewer than ``FEWEST``
+    such rows, or with a single price, is left out. ``mapd`` is None if none is left. Raises as `check_prices` does.
     """
     schema = real.schema
     check_prices(schema, price, sales, per)

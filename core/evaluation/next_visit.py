@@ -1,6 +1,6 @@
 """Predicting the outcome of the next visit: trained on synthetic people and on real ones, tested on real people.
 
-TSTR for linked tables. The inputs are the columns of the person and of the visit before. Real people are divided at
+TSTR for linked tables. The inputs are the columns of the person and of the previous visit. Real people are divided at
 random: two thirds train the real model, and one third tests both. Confidential.
 """
 
@@ -21,7 +21,7 @@ from espalier.core.tables.table import Table
 TESTED = 1 / 3
 SEED = 20_251_123
 FEWEST = 30
-"""Least number of steps for training and for testing."""
+"""Smallest number of steps for training and for testing."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ def outcome_of(project: Project) -> str:
 
 
 def next_visit(project: Project, real: Panel, synthetic: Panel) -> NextVisit:
-    """Predict the outcome of the next visit from the person and the visit before."""
+    """Predict the outcome of the next visit from the person and the previous visit."""
     target = outcome_of(project)
     if not target:
         return NextVisit("", reason="no column of a visit is the target or the outcome")
@@ -65,7 +65,7 @@ def next_visit(project: Project, real: Panel, synthetic: Panel) -> NextVisit:
 
 
 def _steps(panel: Panel, target: str) -> Table:
-    """Return all steps as a table: the person, the visit before, and the target at this visit."""
+    """Return all steps as a table: the person, the previous visit, and the target at this visit."""
     assert panel.linked is not None
     link, schema = panel.linked, panel.schema
     before = [name for name in link.step_columns(schema) if name in schema]

@@ -29,7 +29,7 @@ class NumericFidelity:
     """One numeric column, all in its own unit: ``real`` and ``synthetic`` quantiles at ``SHARES``.
 
     ``wasserstein`` is the mean distance that values must move; ``relative`` the same as a share of the declared range.
-    ``spread`` is the synthetic standard deviation over the real one.
+    ``spread`` is the synthetic standard deviation divided by the real one.
     """
 
     name: str
@@ -72,7 +72,7 @@ class Prediction:
 def column_fidelity(
     name: str, real: NDArray[np.float64], synthetic: NDArray[np.float64], bounds: tuple[float, float]
 ) -> NumericFidelity:
-    """Compare one column; empty cells (NaN) are left out on both sides. ``bounds`` are the declared ones."""
+    """Compare one column; empty cells (NaN) are left out on both sides. ``bounds`` are the declared bounds."""
     real, synthetic = real[~np.isnan(real)], synthetic[~np.isnan(synthetic)]
     if not len(real) or not len(synthetic):
         raise ValueError(f"column {name!r} has no numbers to compare")

@@ -21,7 +21,7 @@ from espalier.core.tables.table import Table
 
 @dataclass(frozen=True)
 class Answered:
-    """Number of rows that meet a question: in the real table, and in the synthetic one scaled to the same size."""
+    """Number of rows that meet a question: in the real table, and in the synthetic table scaled to the same size."""
 
     name: str
     real: float
@@ -30,7 +30,9 @@ class Answered:
 
 @dataclass(frozen=True)
 class CountError:
-    """Number of rows with each value of a count, likewise, and the total variation distance of the two (0 is equal)."""
+    """Number of rows with each value of a count in the same two tables, and their total variation distance (0 means
+    equal).
+    """
 
     name: str
     real: tuple[float, ...]
@@ -51,7 +53,7 @@ class QuestionErrors:
         return max(self.questions, key=lambda q: abs(q.real - q.synthetic), default=None)
 
     def to_json(self) -> Mapping[str, Any]:
-        """As the command line prints it."""
+        """The comparison in the form that the command line prints."""
         return asdict(self)
 
 

@@ -25,8 +25,8 @@ def separations_of(
 ) -> list[dict[str, Any]]:
     """Return conditional mutual information in nats of each separation: real rows, synthetic rows and the model.
 
-    ``floor_real`` and ``floor_synthetic`` are exceeded in 5 % of tables where the separation is true. ``cmi_model`` is
-    exact; None for a model that cannot compute it, or if its table would be too large.
+    ``floor_real`` and ``floor_synthetic`` are exceeded in 5 % of tables in which the separation is true. ``cmi_model``
+    is exact; None for a model that cannot compute it, or if its table would be too large.
     """
     try:
         wanted = frame_of(project).separations[:MOST]

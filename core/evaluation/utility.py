@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 HOLDOUT = "holdout"
 ITSELF = "the table itself"
 _NOTES = {
-    HOLDOUT: "Neither model saw the tested rows; the real one trained on all rows of the release's own table.",
+    HOLDOUT: "Neither model saw the tested rows; the real model was trained on all rows of the release's own table.",
     ITSELF: (
-        "No rows were held out. The model trained on synthetic rows is tested on all rows of the table the "
-        "release was made from, so its figures may be slightly too good. The real model's figures are for "
-        "the same rows, each predicted by a model that did not train on it (five folds, fixed seed)."
+        "No rows were held out. The model trained on synthetic rows is tested on all rows of the table from which the "
+        "release was made, so its figures may be slightly too good. The real model's figures are for the same rows, "
+        "each predicted by a model that did not train on it (five folds, fixed seed)."
     ),
 }
 FIGURES = ("auc_synthetic", "auc_real", "accuracy_synthetic", "accuracy_real", "accuracy_baseline")
@@ -60,9 +60,9 @@ class Utility:
     rows.
 
     ``auc_*`` is the area under the ROC curve (macro one-vs-rest over the values that occur among the tested
-    rows, where the target has more than two); ``accuracy_baseline`` that of always guessing the real
-    table's most common value. ``missing`` is the share of the tested rows that were left out because the target is
-    missing; ``tested_rows`` does not count them. A figure that is not available is None, with the cause in ``reasons``.
+    rows, if the target has more than two); ``accuracy_baseline`` is the accuracy of always guessing the real table's
+    most common value. ``missing`` is the share of the tested rows that were left out because the target is missing;
+    ``tested_rows`` does not count them. A figure that is not available is None, with the cause in ``reasons``.
     """
 
     target: str | None
@@ -101,9 +101,9 @@ def predict(
 ) -> Predictions:
     """Train once on synthetic and once on real rows, and predict ``target`` (the project's) of the tested rows.
 
-    The tested rows are those of ``holdout`` if given, else of ``real``; in the latter case the real model is
-    cross-fitted, so it never predicts a row on which it was trained. Rows where the target is missing train and
-    test nothing, whichever table they are in.
+    The tested rows come from ``holdout`` if given, else from ``real``; in the latter case the real model is
+    cross-fitted, so it never predicts a row on which it was trained. Rows where the target is missing are used neither
+    for training nor for testing, in any table.
     """
     tested, tested_on = (real, ITSELF) if holdout is None else (holdout, HOLDOUT)
     target = target or target_of(project)

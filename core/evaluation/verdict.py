@@ -40,7 +40,7 @@ class Verdict:
 def verdict(
     project: Project, facts: Mapping[str, Any], elsewhere: Mapping[str, Mapping[str, Any]] | None = None
 ) -> Verdict:
-    """The verdict on one release. ``facts`` are those of its own table or of held-out rows.
+    """The verdict on one release. ``facts`` come from its own table or from held-out rows.
 
     ``elsewhere`` are facts of the same release tested on other real tables, by the name of each table.
     """
@@ -93,7 +93,7 @@ def _task(t: Mapping[str, Any]) -> tuple[Grade, str]:
 
 
 def _missing(t: Mapping[str, Any]) -> str:
-    """Return a sentence on tested rows without a target; older files do not state their share."""
+    """Return a sentence about tested rows without a target; older files do not state their share."""
     share = t.get("target_missing", 0.0)
     if not share:
         return ""
@@ -101,7 +101,7 @@ def _missing(t: Mapping[str, Any]) -> str:
 
 
 def _away(where: str, home: Mapping[str, Any], away: Mapping[str, Any], project: Project) -> str:
-    """Return sentences on which model is better at home, which elsewhere, and why."""
+    """Return sentences that state which model is better at home, which elsewhere, and why."""
     if None in (home["auc_synthetic"], home["auc_real"], away["auc_synthetic"], away["auc_real"]):
         return ""
     there = where[:1].lower() + where[1:]

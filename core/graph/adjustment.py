@@ -101,7 +101,9 @@ class Effect:
         return frozenset({*self.latent, *self.dag.unmeasured})
 
     def hidden_causes(self) -> tuple[str, ...]:
-        """Return a sentence for every hidden common cause that could bias the effect. Each report of it shows them."""
+        """Return a sentence for every hidden common cause that could bias the effect. Each report of the effect shows
+        these sentences.
+        """
         out = list(self.dag.unmeasured)
         out += [
             f"{name}, which is not in the table, is a cause of {_listed(children)}"
@@ -152,7 +154,7 @@ def verdict(effect: Effect, chosen: Iterable[str]) -> Validity:
     if separated(effect.back_door, [t], [y], columns):
         given = f"given {_listed(columns)}" if columns else "with nothing adjusted for"
         return Validity(
-            True, f"{given[0].upper()}{given[1:]}, every path from {t} to {y} that is not the effect is closed."
+            True, f"{given[0].upper()}{given[1:]}, every path from {t} to {y} that is not part of the effect is closed."
         )
     path = open_paths(effect.back_door, [t], [y], columns, most=1).paths[0]
     after = f"given {_listed(columns)}" if columns else "with nothing adjusted for"

@@ -16,7 +16,8 @@ _ENOUGH = 1e-9
 def cheapest_cut(
     edges: Iterable[Pair], one: str, other: str, cost: Callable[[str], float] = lambda _: 1.0
 ) -> tuple[str, ...] | None:
-    """Return the columns of least total ``cost`` that intersect every path from ``one`` to ``other``, sorted by name.
+    """Return the columns of smallest total ``cost`` that intersect every path from ``one`` to ``other``, sorted by
+    name.
 
     ``cost`` must be positive; math.inf excludes a column. The result is `None` if no set works because the two are
     linked directly or only through excluded columns. Of several cuts with equal cost, the one nearest to ``one`` is
@@ -49,7 +50,7 @@ def cheapest_cut(
 
 
 def _reach(left: dict[_End, dict[_End, float]], source: _End, goal: _End) -> dict[_End, _End]:
-    """Return the nodes reachable from ``source``, each with the step before; stop at ``goal``."""
+    """Return the nodes reachable from ``source``, each with its predecessor; stop at ``goal``."""
     came_from = {source: source}
     queue = deque([source])
     while queue:

@@ -20,11 +20,11 @@ Interaction = tuple[tuple[str, ...], str]
 class Dag:
     """Arrows ``(cause, effect)``. ``notes`` and ``positions`` belong to the drawing and are kept unchanged.
 
-    ``annotations`` belong to a column, ``(column,)``, or to an arrow, ``(cause, effect)``. One without its arrow or
-    column in the drawing is kept and ignored, so it reappears if the arrow is drawn again. ``hidden`` are pairs that
-    share an unmeasured cause (a ↔ b). ``interactions`` are causes that act together on a column, as (causes, effect);
-    like annotations, an interaction without its arrows is kept and ignored. ``groups`` maps a group's name to columns
-    that a picture may show as one box.
+    ``annotations`` belong to a column, ``(column,)``, or to an arrow, ``(cause, effect)``. An annotation whose arrow or
+    column is not in the drawing is kept and ignored, so it reappears if the arrow is drawn again. ``hidden`` are pairs
+    that share an unmeasured cause (a ↔ b). ``interactions`` are causes that act together on a column, as (causes,
+    effect); like annotations, an interaction without its arrows is kept and ignored. ``groups`` maps a group's name to
+    columns that a picture may show as one box.
 
     Raises :class:`GraphError` for a cycle (naming its path), an arrow from a column to itself, or a repeated arrow.
 
@@ -163,7 +163,7 @@ class Dag:
         return replace(self, interactions=(*rest, (causes, effect)) if together else rest)
 
     def grouped(self, group: str, columns: Iterable[str]) -> Dag:
-        """Return the drawing with ``columns`` in this group alone; without columns there is no such group."""
+        """Return the drawing with ``columns`` in this group only; without columns, the group is removed."""
         inside = tuple(columns)
         rest = {name: tuple(n for n in old if n not in inside) for name, old in self.groups.items() if name != group}
         return replace(self, groups={name: left for name, left in {**rest, group: inside}.items() if left})
@@ -187,7 +187,7 @@ class Dag:
 
     @property
     def links(self) -> tuple[Arrow, ...]:
-        """All links between columns: the arrows, and two from each unmeasured cause. Paths follow these."""
+        """All links between columns: the arrows, and two from each unmeasured cause. Paths follow these links."""
         return (*self.edges, *((cause, name) for cause, pair in self.unmeasured.items() for name in pair))
 
     def annotation(self, *of: str) -> Annotation:
@@ -195,7 +195,7 @@ class Dag:
         return self.annotations.get(of, Annotation())
 
     def annotated(self, of: tuple[str, ...], said: Annotation) -> Dag:
-        """Return the drawing with a new annotation of a column or an arrow; an empty one removes the annotation."""
+        """Return the drawing with a new annotation of a column or an arrow; an empty annotation removes the old one."""
         kept = {key: value for key, value in self.annotations.items() if key != of}
         return replace(self, annotations={**kept, of: said} if said else kept)
 

@@ -19,13 +19,13 @@ from math import exp, log, prod
 from espalier.core.graph.separations import Clique
 
 Bucket = tuple[str, Clique]
-"""A column and the neighbours it had when it was eliminated."""
+"""A column and its neighbours when it was eliminated."""
 
 
 def eliminate(sizes: Mapping[str, int], cliques: Iterable[Clique]) -> list[Bucket]:
     """The buckets of the best elimination order found, first eliminated first.
 
-    Columns with one category are left out: they never cost anything. Every other column of ``sizes`` appears
+    Columns with one category are left out, because they cost nothing. Every other column of ``sizes`` appears
     once, whether a clique covers it or not. Within a bucket the neighbours keep the order of ``sizes``.
     """
     columns = [name for name, size in sizes.items() if size > 1]
@@ -117,7 +117,7 @@ def _peel(masks: list[int]) -> tuple[list[tuple[int, int]], list[int]]:
 
 
 def _hubs(masks: Sequence[int], columns: Sequence[int], weights: Sequence[float]) -> list[int]:
-    """Columns without which the graph is a forest: at most four of them, those with fewest categories first."""
+    """Columns whose removal makes the graph a forest: at most four of them, those with the fewest categories first."""
     twice = sum(masks[v].bit_count() for v in columns)
     few = [v for v in columns if twice // 2 - masks[v].bit_count() <= len(columns) - 2]
     found: list[int] = []
@@ -130,14 +130,14 @@ def _hubs(masks: Sequence[int], columns: Sequence[int], weights: Sequence[float]
 
 
 SLACK = 1e-6
-"""More than the rounding error of a weight that is kept up to date by adding and subtracting."""
+"""A bound on the rounding error of a weight that is updated by additions and subtractions."""
 
 
 def _greedy(start: Sequence[int], columns: Sequence[int], weights: Sequence[float], rule: str) -> list[tuple[int, int]]:
-    """One greedy order of ``columns``: each step takes the one with the least (fill, weight, position).
+    """One greedy order of ``columns``: each step takes the column with the smallest (fill, weight, position).
 
-    The heap holds lower bounds of the weights. A weight is summed exactly only once its bound is the least, so a column
-    with many neighbours, whose weight changes at nearly every step, costs little.
+    The heap holds lower bounds of the weights. A weight is summed exactly only when its bound is the smallest, so a
+    column with many neighbours, whose weight changes at nearly every step, costs little.
     """
     masks, by_fill = list(start), rule == "fill"
     fills = {v: _fill(masks, v) if by_fill else 0 for v in columns}

@@ -1,4 +1,4 @@
-"""The implications of a drawing for a target and its roles, and the change when arrows are removed."""
+"""The implications of a drawing for a target and its roles, and the changes if arrows are removed."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ class Implied:
 
     These are paths from protected columns to the outcome that are open given the admissible columns.
 
-    ``complete`` is False if more paths are open than listed. ``separated`` is the claim of the drawing itself: False if
-    a path is open, True if none is. It is `None` if no column is protected or none is an outcome, and if no path is
-    open but some of these columns have no arrow: a drawing makes no claim about columns that it does not name.
+    ``complete`` is False if more paths are open than listed. ``separated`` states the drawing's own claim: False if a
+    path is open, True if none is. It is `None` if no column is protected or none is an outcome, and if no path is open
+    but some of these columns have no arrow: a drawing makes no claim about columns that it does not name.
     """
 
     parents: tuple[str, ...] = ()
@@ -48,7 +48,7 @@ class Change:
 
 
 def implied(dag: Dag, target: str | None, roles: Roles) -> Implied:
-    """Return the implications of ``dag``."""
+    """Return what ``dag`` implies."""
     sets = (dag.parents(target), dag.blanket(target)) if target is not None else ((), ())
     if not roles.protected or not roles.outcome:
         return Implied(*sets)
@@ -78,7 +78,7 @@ def change(before: Implied, after: Implied) -> Change:
 
 
 def without(dag: Dag, arrows: Iterable[Arrow], target: str | None, roles: Roles, now: Implied) -> Change:
-    """Return the changes that erasing ``arrows`` would make; ``now`` contains the implications of ``dag``.
+    """Return the changes that erasing ``arrows`` would cause; ``now`` contains what ``dag`` implies.
 
     Erasing opens no path: paths lose arrows, and colliders lose effects. So the remaining paths are among those of
     ``now``.
@@ -86,7 +86,7 @@ def without(dag: Dag, arrows: Iterable[Arrow], target: str | None, roles: Roles,
     arrows = set(arrows)
     family = set() if target is None else {target, *dag.children(target)}
     if now.separated is not False and not any(effect in family for _, effect in arrows):
-        return Change()  # Pa(Y) and Mb(Y) are made of arrows into the target and its effects
+        return Change()  # Pa(Y) and Mb(Y) depend only on arrows into the target and its effects
     less = dag.without(arrows)
     sets = (less.parents(target), less.blanket(target)) if target is not None else ((), ())
     if now.separated is None:

@@ -203,7 +203,7 @@ def _ordered(layers: list[list[str]], edges: Sequence[tuple[str, str]]) -> tuple
 
 
 def _swap(slots: list[list[Slot]], left: Mapping[Slot, list[Slot]], right: Mapping[Slot, list[Slot]]) -> None:
-    """Swap neighbours in a layer as long as that removes crossings."""
+    """Swap neighbours in a layer for as long as this removes crossings."""
     for k, layer in enumerate(slots):
         before = {s: i for i, s in enumerate(slots[k - 1])} if k else {}
         after = {s: i for i, s in enumerate(slots[k + 1])} if k + 1 < len(slots) else {}
@@ -311,7 +311,7 @@ def _placed(
             if isinstance(s, str):
                 places[s] = (round(x + room / 2, 1), round(y, 1))
                 bottom = max(bottom, y + drawn.tall.get(s, HIGH) / 2)
-            else:  # level past the boxes of its layer, so that it crosses none of them
+            else:  # horizontal past the boxes of its layer, so that it crosses none of them
                 bends[s] = ((round(x, 1), round(y, 1)), (round(x + room, 1), round(y, 1)))
                 bottom = max(bottom, y)
         x += room + drawn.between

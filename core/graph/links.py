@@ -13,9 +13,9 @@ class Link:
     """The relation of columns ``a`` and ``b`` in the graph of measured cliques.
 
     ``path`` is a shortest path between them, or empty; for two columns that were measured together it is the pair.
-    ``refused`` is the separation that forbids measuring them together, and ``around`` the path from its left to its
-    right that the pair would open; they are `None` and empty if nothing forbids the pair. ``gate`` are the columns of
-    ``path`` through which a separation lets the two be linked.
+    ``refused`` is the separation that forbids measuring them together, and ``around`` is the path from its left to its
+    right side that the pair would open. They are `None` and empty if nothing forbids the pair. ``gate`` are the columns
+    of ``path`` through which a separation lets the two be linked.
     """
 
     a: str
@@ -35,7 +35,7 @@ class Link:
         a, b = show(self.a), show(self.b)
         line = " – ".join(map(show, self.path))
         if self.together:
-            return f"{a} and {b} were measured together: what links them in the real table may show directly."
+            return f"{a} and {b} were measured together: any link between them in the real table may appear directly."
         if self.refused is None:
             start = f"Nothing forbids {a} and {b}, but other pairs were chosen before them"
             if not self.path:
@@ -56,8 +56,8 @@ class Link:
         if not self.path:
             return f"{why}; {rule}. No path connects them: the table shows no link between them."
         if self.gate:
-            return f"{why}; {rule}. What link there is runs through {_names(self.gate, show)}: {line}."
-        return f"{why}; {rule}. What link there is runs along {line}."
+            return f"{why}; {rule}. Any link between them runs through {_names(self.gate, show)}: {line}."
+        return f"{why}; {rule}. Any link between them runs along {line}."
 
 
 def link_of(a: str, b: str, edges: Iterable[tuple[str, str]], separations: Sequence[Separation]) -> Link:

@@ -15,10 +15,10 @@ Side = Literal["mine", "theirs"]
 
 @dataclass(frozen=True)
 class Difference:
-    """One thing to settle, about the arrow or column ``of``.
+    """One difference to resolve, about the arrow or column ``of``.
 
     ``kind`` arrow: only one of the two has the arrow; reversed: both have one, in opposite directions; annotation: both
-    have one, with different contents. ``mine`` and ``theirs`` are what each has: an arrow, an annotation, or `None`.
+    have one, with different contents. ``mine`` and ``theirs`` are the two versions: an arrow, an annotation, or `None`.
     """
 
     kind: Literal["arrow", "reversed", "annotation"]
@@ -28,7 +28,7 @@ class Difference:
 
 
 def differences(mine: Dag, theirs: Dag) -> tuple[Difference, ...]:
-    """Return the conflicts to settle before a merge. Annotations that only one drawing has are not conflicts."""
+    """Return the conflicts to resolve before a merge. Annotations that only one drawing has are not conflicts."""
     here, there = set(mine.edges), set(theirs.edges)
     out: list[Difference] = []
     for a, b in dict.fromkeys((*mine.edges, *theirs.edges)):

@@ -29,7 +29,7 @@ class OpenPaths:
 
 
 class _Walker:
-    """Walker along open paths that avoids ``ends`` between the first and the last column."""
+    """A walk along open paths that avoids ``ends`` between the first and the last column."""
 
     def __init__(self, edges: Edges, left: Iterable[str], right: Iterable[str], given: Iterable[str]) -> None:
         self.causes: dict[str, list[str]] = {}
@@ -126,7 +126,7 @@ def arrows_of(path: Path, edges: Edges) -> tuple[tuple[str, str], ...]:
 
 
 def is_causal(path: Path, edges: Edges) -> bool:
-    """Return whether every arrow of the path points onwards, from its first column to its last."""
+    """Return whether every arrow of the path points forward, from its first column to its last."""
     return all(pair in set(edges) for pair in pairwise(path))
 
 

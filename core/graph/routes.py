@@ -1,4 +1,4 @@
-"""Lines between boxes, led around all other boxes: for the board, the pictures and the report.
+"""Lines between boxes that avoid all other boxes: for the board, the pictures and the report.
 
 Each line is a short path among the corners of the boxes in its way: a visibility graph (Lozano-Pérez & Wesley 1979),
 searched by weighted A*. Lines of the `layout` keep their bends. The same boxes and lines always give the same paths.
@@ -26,11 +26,11 @@ LANES = 4
 STUB = 12.0
 """Length of the straight piece at either end of a line: an arrow head points at its box."""
 ROUND = 9.0
-"""Length that a rounded corner takes from either leg."""
+"""Length by which a rounded corner shortens each leg."""
 EAGER = 1.5
-"""Largest ratio of a detour to the shortest one; at 1, large drawings take four times as long."""
+"""Largest ratio of a detour to the shortest detour; with 1, large drawings take four times as long."""
 MOST = 60
-"""Largest number of boxes that one leg of a line is led around."""
+"""Largest number of boxes that one leg of a line may avoid."""
 
 
 def rectangle(at: Point, wide: float, high: float) -> Rectangle:
@@ -98,9 +98,9 @@ def behind(boxes: Mapping[str, Rectangle], paths: Mapping[Line, Sequence[Point]]
 def _ends(
     boxes: Mapping[str, Rectangle], lines: Sequence[Line], bends: Mapping[Line, Sequence[Point]]
 ) -> dict[Line, tuple[tuple[Point, Point], ...]]:
-    """Return where each line leaves its two boxes, and the direction away from each.
+    """Return the points where each line leaves its two boxes, and its direction there.
 
-    The lines of one side are spread along it, in the order of the points that they lead to.
+    The lines of one side are spread along it, in the order of the points to which they lead.
     """
     at_side: dict[tuple[str, int], list[tuple[float, Line, int]]] = {}
     for line in lines:
@@ -220,7 +220,7 @@ def _cut(path: Sequence[Point], box: Rectangle) -> bool:
 
 
 def _corners(box: Rectangle, clear: float, taken: Sequence[int]) -> list[Point]:
-    """Return the corners at which a line may turn; each line that turned there before leaves a lane free."""
+    """Return the corners at which a line may turn; a line that turned there earlier keeps its own lane."""
     out = []
     for (x, y), lanes in zip(((0, 1), (0, 3), (2, 1), (2, 3)), taken, strict=True):
         by = clear + LANE * (lanes % LANES)

@@ -1,9 +1,9 @@
 """Separations over people and all their visits: which arrows they allow, and the certificate that they hold.
 
 The generator of linked tables is a chain graph. Its first block is undirected: the columns of a person, the number of
-visits and the first visit. Then a directed network draws one visit after the other, each from the person, the visit
-before and the visit before that. A separation of this graph holds exactly in what it draws: left ⊥ right | given holds
-if `given` separates the two in the moral graph of their ancestors (Lauritzen 1996, Proposition 3.27).
+visits and the first visit. Then a directed network draws one visit after another, each from the person and the two
+previous visits. A separation of this graph holds exactly in what it draws: left ⊥ right | given holds if `given`
+separates the two in the moral graph of their ancestors (Lauritzen 1996, Proposition 3.27).
 
 A separation of a project, (left, right, given), promises for every visit t: the left columns of the person and of visit
 t are independent of the right columns of the person and of all visits up to t, given the given columns of the person
@@ -18,13 +18,16 @@ from dataclasses import dataclass
 from espalier.core.graph.separations import Separation
 
 Arc = tuple[str, str]
-"""A column of the person, of the number of visits or of an earlier visit, and the column of this visit it leads to."""
+"""A column of the person, of the number of visits or of an earlier visit, and the column of this visit to which it
+leads.
+"""
 
 
 @dataclass(frozen=True)
 class TwoSlices:
-    """The columns of linked tables: ``person`` with the number of visits, ``first`` of the first visit, ``steps`` of
-    each later one; at most ``visits`` are kept."""
+    """The columns of linked tables: ``person`` with the number of visits, ``first`` for the first visit, ``steps`` for
+    each later visit. At most ``visits`` visits are kept.
+    """
 
     person: tuple[str, ...]
     number: str
@@ -60,9 +63,10 @@ class TwoSlices:
         return Separation(left, right, separation.given, why)
 
     def allows(self, separation: Separation, parent: str, child: str) -> bool:
-        """Return whether a ``widened`` separation allows an arc from ``parent`` to ``child``, whatever their visits.
+        """Return whether a ``widened`` separation allows an arc from ``parent`` to ``child``, for any visits of the
+        two.
 
-        A red column leads to red ones only, and only red and given columns lead to it.
+        A red column leads to red columns only, and only red and given columns lead to it.
         """
         if child in separation.right:
             return parent in separation.right or parent in separation.given
@@ -73,8 +77,8 @@ class TwoSlices:
 class Unrolled:
     """The whole generator: the links of its first block, and the parents of each column of a step.
 
-    ``within``, ``before`` and ``earlier`` hold arcs from this visit, the visit before and the one before that, and
-    ``whole`` those from the person.
+    ``within``, ``before`` and ``earlier`` hold arcs from this visit, the previous visit and the visit before that;
+    ``whole`` holds arcs from the person.
     """
 
     slices: TwoSlices
@@ -89,7 +93,9 @@ class Unrolled:
         return column if column in self.slices.person else f"{column} at visit {visit}"
 
     def parents(self, column: str, visit: int) -> list[str]:
-        """Return the parents of a column of a visit after the first; the number of visits decides if it exists."""
+        """Return the parents of a column of a visit after the first; the number of visits decides whether the visit
+        exists.
+        """
         arcs = [(self.whole, visit), (self.within, visit), (self.before, visit - 1), (self.earlier, visit - 2)]
         found = [self.name(a, at) for some, at in arcs for a, b in some if b == column and self._exists(a, at)]
         return [*dict.fromkeys(found)]
@@ -158,5 +164,5 @@ def largest(slices: TwoSlices, separations: Sequence[Separation]) -> Unrolled:
 
 
 def drawing_order(columns: Iterable[str], separations: Sequence[Separation]) -> tuple[str, ...]:
-    """Return the columns of a visit with the red ones last: other columns may lead to red ones, never the reverse."""
+    """Return the columns of a visit with red columns last: other columns may lead to red columns, never the reverse."""
     return tuple(sorted(columns, key=lambda name: any(name in s.right for s in separations)))

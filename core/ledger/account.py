@@ -26,7 +26,7 @@ from espalier.core.project.people import KEY as ONE_ROW
 from espalier.core.project.people import stated
 
 KEPT_BYTES = 64 << 20
-"""Releases are kept up to this size, zipped."""
+"""Largest size of a kept release, zipped."""
 TOO_LARGE = "too large to keep"
 """Beginning of the note of a release that the ledger does not keep."""
 
@@ -69,7 +69,7 @@ class Account:
         return fitting
 
     def warnings(self, digest: bytes) -> list[str]:
-        """Return warnings if this table was not the one released under this name. For the curator: never exported."""
+        """Return warnings if a different table was released under this name. For the curator only: never exported."""
         return [text for text, _ in _warnings(self._events(), self.store, self.table, digest)]
 
     def reserve(
@@ -154,7 +154,7 @@ class Account:
 
 @dataclass(frozen=True)
 class Reservation:
-    """A reservation for one release, until its end. ``warnings`` are for the curator only."""
+    """The reservation for one release, until the release ends. ``warnings`` are for the curator only."""
 
     account: Account
     population: Population
@@ -179,10 +179,11 @@ class Reservation:
         }
 
     def spend(self, rho: float, files: Mapping[str, bytes], acts: Sequence[Subtotal] = (), delta: float = 0.0) -> str:
-        """Record the release: ``acts`` made it, it counts ``rho`` and ``delta`` (its δ₀), and its ``files`` are kept.
+        """Record the release, which ``acts`` produced: it counts ``rho`` and ``delta`` (its δ₀), and its ``files`` are
+        kept.
 
-        Neither may be more than was reserved. Returns the empty text, or a warning if the ledger could not be
-        written: the reservation pays for the release, which is returned anyway.
+        Neither amount may exceed the reservation. Returns an empty text, or a warning if the ledger could not be
+        written: the reservation then pays for the release, which is returned anyway.
         """
         rho, delta = number("rho", rho), number("delta_for_draws", delta, most=1.0)
         acts = [part(act) for act in acts]
@@ -220,8 +221,8 @@ class Reservation:
         """End a run without a release. If nothing was ``drawn``, the reservation is returned; otherwise the entry is
         stopped and counts in full.
 
-        A stopped release can be resumed or closed. Returns the empty text, or a warning if the ledger could not be
-        written: the entry counts in full.
+        A stopped release can be resumed or closed. Returns an empty text, or a warning if the ledger could not be
+        written: the entry then counts in full.
         """
         try:
             if drawn:
@@ -271,7 +272,9 @@ class Reservation:
         self.account.store.append(make)
 
     def _close(self, end: _End, acts: Sequence[Subtotal], zip_: bytes | None = None) -> None:
-        """Write the parts that ``acts`` make and the end of the entry, in one transaction; ``zip_`` is kept with it."""
+        """Write the parts for ``acts`` and the end of the entry, in one transaction; ``zip_`` is kept with the
+        entry.
+        """
         entry = self.entry
         common = {
             "who": self.account.who,
@@ -283,7 +286,7 @@ class Reservation:
         def make(rows: Sequence[Row]) -> list[Row]:
             events = read_events(rows)
             if any(e.entry == entry.id and e.kind == end.kind and e.released == end.released for e in events):
-                return []  # it was written the last time, and only the answer was lost
+                return []  # it was written at the previous attempt, and only the answer was lost
             population = replay(events)[entry.population]
             if not any(e.id == entry.id and e.status == "reserved" for e in population.entries):
                 raise LedgerError(f"the entry {entry.id} has already ended", entry=entry.id)
@@ -326,7 +329,7 @@ class Reservation:
 
 @dataclass(frozen=True)
 class _End:
-    """The end of an entry: its counted amounts, and the hash of what was handed over."""
+    """The end of an entry: its counted amounts, and the hash of what was released."""
 
     kind: Literal["spend", "return"]
     rho: float

@@ -28,7 +28,7 @@ MOST_ARRAYS = 100_000
 """Largest number of arrays in one file of a model or of counts."""
 _HEADER_2 = np.lib.format.read_array_header_2_0
 ADDED = ("statement.json", "statement.sig")
-"""Files that describe the others. The hash of a release leaves them out, so it can be signed later."""
+"""Files that describe the others. The hash of a release leaves them out, so the release can be signed later."""
 _OPTIONAL = re.compile(
     r"model\.npz|questions\.csv|croissant\.json|answers\.npz|copies/[0-9]{2,3}\.(csv\.gz|npz)"
     r"|statement\.(json|sig)|label\.html|registry\.yaml"
@@ -49,9 +49,9 @@ def tables_of(names: Iterable[str]) -> list[str]:
 
 
 def check_names(names: Iterable[str], has_model: bool) -> None:
-    """Raise :class:`ProjectError` unless ``names`` are those of one whole release.
+    """Raise :class:`ProjectError` unless ``names`` are the files of one complete release.
 
-    These are the files in :data:`REQUIRED`, the model where the release ``has_model``, and any optional files.
+    These are the files in :data:`REQUIRED`, the model if the release ``has_model``, and any optional files.
     """
     names = list(names)
     tables = tables_of(names)
@@ -65,8 +65,8 @@ def check_names(names: Iterable[str], has_model: bool) -> None:
 
 
 def has_model(release_json: bytes) -> bool:
-    """Return whether the release of this ``release.json`` includes its model. A model that must not be written is null
-    there.
+    """Return whether the release of this ``release.json`` includes its model. There, null stands for a model that must
+    not be written.
 
     Raises :class:`ProjectError` for another file.
     """
@@ -77,7 +77,7 @@ def has_model(release_json: bytes) -> bool:
 
 
 def digest_of(files: Mapping[str, bytes]) -> str:
-    """The hash of what was released: SHA-256 of what ``sha256sum`` prints for its files, sorted by name.
+    """The hash of what was released: SHA-256 of the output of ``sha256sum`` for its files, sorted by name.
 
     In a release's folder, ``find * -type f ! -name 'statement.*' | LC_ALL=C sort | xargs sha256sum | sha256sum``
     prints the same.
@@ -99,7 +99,7 @@ def zipped(files: Mapping[str, bytes]) -> bytes:
 def check_size(archive: zipfile.ZipFile) -> None:
     """Raise :class:`ProjectError` for an archive (an .npz is one too) that unpacks to more than `MOST_BYTES`.
 
-    Sizes are those that its directory states. Only Deflate can be limited while unpacking, so bzip2 and LZMA, which no
+    Sizes are those stated in its directory. Only Deflate can be limited while unpacking, so bzip2 and LZMA, which no
     release uses, are refused.
     """
     if sum(info.file_size for info in archive.infolist()) > MOST_BYTES:
@@ -109,7 +109,7 @@ def check_size(archive: zipfile.ZipFile) -> None:
 
 
 def _member(archive: zipfile.ZipFile, name: str) -> bytes:
-    """Return one file of an archive, never more bytes than its directory states."""
+    """Return one file of an archive, and never more bytes than the archive's directory states."""
     with archive.open(name) as file:
         return file.read(archive.getinfo(name).file_size + 1)  # without a length, all would be unpacked at once
 
@@ -159,7 +159,7 @@ def unpacked(data: bytes, names: Sequence[str] | None = None) -> dict[str, bytes
 
 
 def check_release(folder: Path) -> None:
-    """Raise :class:`ProjectError` unless ``folder`` is one that a release wrote."""
+    """Raise :class:`ProjectError` unless a release wrote ``folder``."""
     if not (folder / "release.json").is_file():
         lacking = "holds no release.json" if folder.is_dir() else "is a file" if folder.exists() else "is not there"
         raise ProjectError(

@@ -25,7 +25,9 @@ _SETTINGS = {
     "lock_timeout": f"'{PATIENCE}s'",
     "idle_in_transaction_session_timeout": f"'{2 * PATIENCE}s'",
 }
-"""PostgreSQL's settings of each transaction; the default is the user's, whatever a pooler's other clients set."""
+"""PostgreSQL's settings of each transaction; the default is the user's, regardless of what a pooler's other clients
+set.
+"""
 _COMPUTED = """
 SELECT 1 FROM sqlite_master AS made LEFT JOIN pragma_table_xinfo(made.name) AS part
 WHERE made.name LIKE 'espalier%' AND made.type IN ('table', 'view')
@@ -55,7 +57,7 @@ def engine_of(url: sa.URL, table: str) -> sa.Engine:
             driver.execute("; ".join(f"SET LOCAL {name} TO {value}" for name, value in _SETTINGS.items()))
 
         return served
-    file = f"{Path(url.database or '').absolute().as_uri()}?mode=rw"  # a missing ledger is not recreated empty
+    file = f"{Path(url.database or '').absolute().as_uri()}?mode=rw"  # never creates an empty ledger
     engine = sa.create_engine(
         url, poolclass=sa.NullPool, creator=lambda: sqlite3.connect(file, timeout=PATIENCE, uri=True)
     )
@@ -68,7 +70,7 @@ def engine_of(url: sa.URL, table: str) -> sa.Engine:
             raise LedgerUnavailable(f"{url.database} is another program's database; name a new file for the ledger")
         if connection.execute(_COMPUTED).fetchone() is not None:
             raise LedgerUnavailable(f"{url.database} computes what a ledger stores; bring back a backup")
-        connection.isolation_level = None  # transactions begin below, not behind our back
+        connection.isolation_level = None  # transactions begin explicitly, below
         for pragma in ("journal_mode=DELETE", "synchronous=EXTRA"):
             connection.execute(f"PRAGMA {pragma}").close()
 

@@ -3,12 +3,12 @@
 Events are only ever added: ``open`` and ``join`` (a table), ``reserve``, ``stop`` (a release that was interrupted and
 can be resumed; it stays reserved), ``spend``, ``return``, ``diagnose``, and for the parts of an entry ``select``,
 ``measure``, ``look`` (the private evaluation). Parts are written together with the event that ends their entry, in one
-transaction. Writing each when it is paid for would protect nothing, since the whole reservation counts until the end,
-and it would reveal how long each took. So a crashed run has no parts and counts in full. Its noisy answers are in a
-separate table until it is resumed or closed.
+transaction. Writing each part when it is paid for would protect nothing, since the whole reservation counts until the
+end, and would reveal how long each part took. So a crashed run has no parts and counts in full. Its noisy answers are
+in a separate table until it is resumed or closed.
 
 Nothing in an event depends on private rows: plans, sums of ρ and δ₀, hashes of what was released, keyed fingerprints
-(`espalier.core.ledger.fingerprint`), and times to the minute (finer ones would reveal the time of counting).
+(`espalier.core.ledger.fingerprint`), and times to the minute (finer times would reveal how long counting takes).
 """
 
 from __future__ import annotations
@@ -35,15 +35,16 @@ START = "0" * 64
 class Event:
     """One line of the ledger. Fields that a kind does not need are None.
 
-    ``epsilon`` and ``rho`` are the total's (open), the plan's (reserve), what was drawn (a part), or what counts in the
-    end (spend). ``delta`` is the total's (open), the plan's (reserve), or the δ₀ of what was drawn (a part) and of what
-    counts in the end (spend); `None` if that is 0. ``rho_before`` and ``rho_after`` are what counts in the population
-    before and after this event (for a part: if its entry counted what had been drawn by then, and not what is reserved
-    for it). ``released`` is the hash of the released files (:func:`espalier.core.ledger.archive.digest_of`). ``plan``
-    is JSON. For a ``reserve`` it holds the project's name, its plan, whether its unit differs from the table's, whether
-    the project states one row per person (if it states either), and the reserved δ₀, if any. For ``open`` and ``join``
-    it holds the person column (or null); for ``open`` also the share of δ for draws, if any, and a random number, so
-    that no two ledgers begin alike. It is None for a table that was opened before person columns were fixed.
+    ``epsilon`` and ``rho`` belong to the total (open), the plan (reserve), the draws (a part), or the final count
+    (spend). ``delta`` belongs to the total (open) or the plan (reserve); for a part and for ``spend`` it is the δ₀ of
+    the draws or of the final count, `None` if that is 0. ``rho_before`` and ``rho_after`` are the counted ρ of the
+    population before and after this event. For a part, its entry counts with the amount drawn by then, not with the
+    amount reserved for it. ``released`` is the hash of the released files
+    (:func:`espalier.core.ledger.archive.digest_of`). ``plan`` is JSON. For a ``reserve`` it holds the project's name,
+    its plan, whether its unit differs from the table's, whether the project states one row per person (if it states
+    either), and the reserved δ₀, if any. For ``open`` and ``join`` it holds the person column (or null); for ``open``
+    also the share of δ for draws, if any, and a random number, so that no two ledgers begin alike. It is None for a
+    table that was opened before person columns were fixed.
     """
 
     seq: int
@@ -78,7 +79,7 @@ class Event:
 
 
 def read_events(rows: Sequence[Row]) -> list[Event]:
-    """The rows as events; raises :class:`LedgerError` unless the chain of hashes is whole."""
+    """The rows as events; raises :class:`LedgerError` unless the chain of hashes is complete."""
     events: list[Event] = []
     previous = START
     for place, row in enumerate(rows, start=1):

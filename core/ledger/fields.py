@@ -1,7 +1,7 @@
 """The allowed content of an event: the type and the range of each field, checked before anything is written.
 
 A database converts types silently: SQLite stores True as 1, PostgreSQL rounds 1.5 to 2. An event's hash would then
-differ from that of the stored value. So a value is accepted only if it has exactly its field's type. Whole
+differ from the hash of the stored value. So a value is accepted only if it has exactly its field's type. Whole
 numbers and floats of NumPy become Python's.
 """
 
@@ -23,7 +23,7 @@ MOST_NUMBER = 1e6
 """Largest ε, δ or ρ of a ledger."""
 MOST_TEXT = 2000
 MOST_PLAN = 1 << 24
-"""Largest number of characters of a plan as JSON."""
+"""Largest number of characters in a plan's JSON."""
 INVISIBLE = {chr(code) for code in (0x034F, 0x115F, 0x1160, 0x2065, 0x2800, 0x3164, 0xFFA0, 0x16FE4, 0x1D159)}
 """Letters, marks and unassigned codes that show nothing."""
 for _codes in ((0x17B4, 0x17B6), (0x180B, 0x1810), (0xFE00, 0xFE10), (0xFFF0, 0xFFF9), (0xE0000, 0xE1000)):
@@ -68,7 +68,7 @@ def checked_fields(fields: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def misfit(stored: Mapping[str, Any]) -> str:
-    """The first field of a stored event that has another type than its column; empty if none has."""
+    """The first field of a stored event whose type differs from its column's; empty if there is none."""
     for name, value in stored.items():
         kind: type = float if name in FLOATS else int if name in WHOLE else str
         if type(value) is not kind and not (value is None and name in OPTIONAL):
@@ -100,7 +100,9 @@ def whole(name: str, value: Any, most: int = MOST_ROWS_PER_PERSON) -> int:
 
 
 def line(name: str, value: Any, most: int = MOST_TEXT) -> str:
-    """One line of text: no control character and no half of a character pair, which some databases refuse."""
+    """One line of text without control characters, and without half of a surrogate pair, which some databases
+    refuse.
+    """
     if not isinstance(value, str):
         raise _wrong(name, value, "a text")
     text = str(value)
@@ -147,7 +149,7 @@ def octets(name: str, value: Any) -> bytes:
 
 
 def part(act: Subtotal) -> Subtotal:
-    """Return a draw's fields, each of them checked."""
+    """Return the fields of a draw, after checking each one."""
     kind: Any = one_of("kind", act.kind, ("select", "measure", "look"))
     draws = whole("draws", act.draws, most=1 << 53)
     return Subtotal(kind, line("pool", act.pool), draws, number("rho", act.rho), number("delta", act.delta, most=1.0))

@@ -4,7 +4,7 @@ A mark is ``key:nonce:tag``. ``key`` names the secret that made it, ``nonce`` is
 HMAC-SHA256 of nonce and table digest under the secret. Linked tables have one digest for each table and one tag for
 each, ``tag,tag``, so either table is recognised on its own. Without the secret a tag looks like random text, so
 it does not reveal the table, and since each mark has its own nonce, two marks do not even show whether their tables
-were equal. Anyone who holds the secret and a table can check whether the mark is of that table, and nothing else.
+were equal. Anyone who holds the secret and a table can check whether the mark belongs to that table, and nothing else.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ DIGEST_BYTES = 32
 
 
 def mark(secret: bytes, digest: bytes) -> str:
-    """A new mark of the table with this ``digest`` (:attr:`espalier.core.tables.table.Table.digest`)."""
+    """A new mark for the table with this ``digest`` (:attr:`espalier.core.tables.table.Table.digest`)."""
     nonce = secrets.token_hex(16)
     return f"{key_name(secret)}:{nonce}:{','.join(_tags(secret, nonce, digest))}"
 

@@ -14,15 +14,17 @@ from sqlalchemy.schema import CreateTable
 from espalier.core.ledger import store
 
 OWNER, APP, READER = "espalier_owner", "espalier_app", "espalier_auditor"
-"""Roles: owns the tables and never signs in; the app and the command line; reads for audits."""
+"""The roles: the owner of the tables, which never signs in; the app and the command line; the reader for audits."""
 CHANGED = {store._meta.name: "SELECT, UPDATE", store._journal.name: "SELECT, INSERT, DELETE"}
-"""Tables whose rows change or go: the head, and the draws of releases that have not ended. Every other only grows."""
+"""Tables whose rows are changed or deleted: the head, and the draws of releases that have not ended. All others only
+grow.
+"""
 HIDDEN = {store._journal.name}
 """Tables that an audit does not read: the answers of releases that are not published yet."""
 
 ROLES = f"""-- Roles of the ledger. Run once, as PostgreSQL's administrator, in any database:
 --   psql -v ON_ERROR_STOP=1 -f ledger-roles.sql
--- Then give the two that sign in a password of their own: \\password {APP}
+-- Then set a password for each of the two roles that sign in: \\password {APP}
 DO $$ BEGIN
   IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = '{OWNER}') THEN CREATE ROLE {OWNER} NOLOGIN; END IF;
   IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = '{APP}') THEN CREATE ROLE {APP} LOGIN; END IF;

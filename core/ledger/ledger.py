@@ -2,28 +2,28 @@
 
 A **population** is a set of people with one total (ε, δ), set once, and one unit of privacy (neighbours, rows per
 person, δ). The **tables** that describe these people share it. Each table's **person column**, which identifies the
-person of a row, is fixed when it is opened. With one, the rows per person are *enforced* in every release; with none,
-the plan's author *promises* them. A release from one of the tables is an **entry**: its ρ and its δ₀ are
-*reserved* before the first draw, and count from then on; in the end they are *spent*, or *returned* if nothing was
-drawn. A crashed run stays reserved and counts. An entry's **parts** are its draws: selections, measurements, and the
-private evaluation on held-out rows.
+person of a row, is fixed when it is opened. With a person column, the rows per person are *enforced* in every release;
+without one, the plan's author *promises* them. A release from one of the tables is an **entry**: its ρ and its δ₀ are
+*reserved* before the first draw, and count from then on. When the release ends they are *spent*, or *returned* if
+nothing was drawn. The reservation of a crashed run remains and counts. An entry's **parts** are its draws: selections,
+measurements, and the private evaluation on held-out rows.
 
 Guarantee: all releases about a population together are δ₀-approximately ρ-zCDP for its unit, where ρ and δ₀ are the
 sums of the counted amounts and never exceed the totals, hence (ε, δ)-DP with the total's ε and δ. Proof: each release
 is δ₀ᵢ-approximately ρᵢ-zCDP for this unit (the curator; δ₀ᵢ = 0 for nearly all), each pair may be chosen after seeing
-the earlier ones, and a filter that stops at a fixed ρ and a fixed δ₀ holds for such choices (Whitehouse et al. 2023,
+the earlier ones, and a filter that stops at a fixed ρ and a fixed δ₀ is valid for such choices (Whitehouse et al. 2023,
 Theorem 1). A person in several tables of a population is affected by all of their releases, which is the same sum. δ is
-divided when the budget is opened: ``delta_for_draws`` = D for the draws, δ − D for the conversion of ρ. What is
-δ₀-approximately ρ-zCDP is (ε, δ₀ + (1 − δ₀)δ′)-DP where ρ-zCDP alone would be (ε, δ′)-DP (Bun & Steinke 2016, Section
-8); with δ₀ ≤ D and δ′ = δ − D that is at most δ. D is fixed, and not the amount used so far, since the theorem needs
-fixed totals: anyone who could trade δ₀ for ρ after seeing an answer could take almost 2δ (`tests/ledger/test_delta.py`
-does). (ε, δ − D) is converted to ρ once, rounded down; sums are exact (rational numbers) and shown rounded up, and the
-rest is rounded down. The ρ of parts adds up likewise, except for the private evaluation, which affects other people
-than the rest of its entry: an entry counts the larger of the two sums (`espalier.core.evaluation.private.held_out`).
-Their δ₀ all add up. The sum is for one person and at most that many of their rows in each table, so all releases of a
-table must refer to the same people: one with a different person column is refused. With consent it may be released for
-**another unit**. The ledger records and shows this, and the sum is then of ρ for different units. Without a person
-column the sum is valid if the promise is true.
+divided when the budget is opened: ``delta_for_draws`` = D for the draws, δ − D for the conversion of ρ. A
+δ₀-approximately ρ-zCDP mechanism is (ε, δ₀ + (1 − δ₀)δ′)-DP where ρ-zCDP alone would be (ε, δ′)-DP (Bun & Steinke 2016,
+Section 8); with δ₀ ≤ D and δ′ = δ − D that is at most δ. D is fixed, and not the amount used so far, since the theorem
+needs fixed totals: anyone who could trade δ₀ for ρ after seeing an answer could take almost 2δ
+(`tests/ledger/test_delta.py` does). (ε, δ − D) is converted to ρ once, rounded down; sums are exact (rational numbers)
+and shown rounded up, and the rest is rounded down. The ρ of parts adds up likewise, except for the private evaluation,
+which affects different people from the rest of its entry: an entry counts the larger of the two sums
+(`espalier.core.evaluation.private.held_out`). Their δ₀ all add up. The sum is for one person and at most this number of
+their rows in each table, so all releases of a table must refer to the same people: a release with a different person
+column is refused. With consent it may be released for **another unit**. The ledger records and shows this, and the sum
+then adds up ρ for different units. Without a person column the sum is valid if the promise is true.
 
 **Diagnostics** that are not private influence later plans and releases, which no budget covers. The ledger records a
 view of diagnostics before they are computed. Each entry states the number of earlier views.
@@ -148,8 +148,8 @@ class Ledger:
     ) -> Account:
         """Return the account that pays for a release from ``table``; raises :class:`LedgerError` if it is not open.
 
-        ``again`` lets a release pass although the table was, or may have been, released before from another budget, or
-        under another name with another person column; ``another_unit`` lets one pass whose person column is not the
+        ``again`` accepts a release although the table was, or may have been, released before from another budget, or
+        under another name with another person column. ``another_unit`` accepts a release whose person column is not the
         table's.
         """
         table = _name("table", table)
@@ -161,7 +161,7 @@ class Ledger:
     def diagnosed(
         self, digests: Sequence[bytes], tables: Sequence[str] = (), who: str = "", what: str = ""
     ) -> list[str]:
-        """Record that figures that are not private are about to be computed; return the populations concerned.
+        """Record that someone is about to compute figures that are not private; return the populations concerned.
 
         They are computed on tables with these ``digests``. This concerns the populations of ``tables``, and those from
         which one of the digests was released, according to its fingerprint. Names that are not open are ignored.

@@ -29,9 +29,9 @@ def database_url(where: str | Path) -> sa.URL:
             raise LedgerUnavailable(
                 f"A ledger in PostgreSQL needs psycopg: the extra [postgres]. {wheel_with('postgres')}"
             )
-        if "options" in url.query:  # they would be replaced by the ledger's own, and the ledger be elsewhere
+        if "options" in url.query:  # the ledger's own would replace them, and the ledger would be elsewhere
             raise LedgerUnavailable(
-                "the ledger's URL holds options, which a ledger does not pass on. Take them out, and set a schema with "
+                "the ledger's URL holds options, which a ledger does not pass on. Remove them, and set a schema with "
                 "ALTER ROLE ... SET search_path"
             )
         return url.set(drivername="postgresql+psycopg")

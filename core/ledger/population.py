@@ -28,7 +28,8 @@ PART_NAMES: Mapping[PartKind, str] = {"select": "selection", "measure": "measure
 
 @dataclass(frozen=True)
 class Part:
-    """All selections, measurements or private evaluation of an entry that one pool of its budget paid for, ``what``.
+    """All selections, all measurements, or the private evaluation of an entry that one pool of its budget, ``what``,
+    paid for.
 
     ``rho_before`` and ``rho_after`` are the counted ρ of the population before and after it, including other entries.
     ``delta`` is its δ₀.
@@ -87,7 +88,7 @@ class Entry:
 
     @property
     def unit(self) -> str:
-        """Half a sentence: whether rows per person are enforced or promised, and whether that is the table's unit."""
+        """A clause: whether rows per person are enforced or promised, and whether that is the table's unit."""
         one = self.person is None and self.one_row_per_person
         promised = "; the project states one row per person" if one else ""
         return (
@@ -128,8 +129,8 @@ class Population:
 
     ``delta_for_draws`` is the share of ``delta`` reserved for the δ₀ of draws; the rest is for the conversion. ``rho``
     is the total, rounded down from ``epsilon`` and that rest when it was set. ``persons`` is the person column fixed
-    for each table, None for one whose unit is promised. A table that is not in it was opened before person columns were
-    fixed, and nothing was released from it yet: the first release fixes it.
+    for each table, None for one whose unit is promised. A table that is not listed there was opened before person
+    columns were fixed, and nothing has been released from it yet: the first release fixes its person column.
     """
 
     name: str
@@ -153,7 +154,7 @@ class Population:
 
     @property
     def caveats(self) -> list[str]:
-        """Sentences on the limits of this population's sums."""
+        """Sentences about the limits of this population's sums."""
         out = []
         if others := sum(e.another_unit and e.counted > 0 for e in self.entries):
             out.append(
@@ -266,9 +267,10 @@ class Population:
         return project.with_plan(delta=self.delta) if plan.delta is None else project
 
     def outlook(self, rho: float, pure: bool = False) -> dict[str, Any]:
-        """Return the rest after one more release of ``rho``, whether it fits, and how many like it fit after it.
+        """Return the rest after one more release of ``rho``, whether it fits, and how many further releases like it
+        would fit.
 
-        ``pure``: the release has δ = 0, and so have those that the largest ε is for.
+        ``pure``: the release has δ = 0, and the largest ε is for releases with δ = 0 too.
         """
         after = self.after(rho)
         return {
@@ -321,7 +323,9 @@ class Population:
 
 
 def population_of(populations: Mapping[str, Population], table: str, where: str) -> Population:
-    """The population that ``table`` belongs to; :class:`LedgerError` if the ledger ``where`` has it in none."""
+    """The population to which ``table`` belongs; :class:`LedgerError` if no population of the ledger ``where`` contains
+    it.
+    """
     for population in populations.values():
         if table in population.tables:
             return population
@@ -342,7 +346,7 @@ def population_of(populations: Mapping[str, Population], table: str, where: str)
 
 
 def rho_drawn(parts: Sequence[Part | Subtotal]) -> Fraction:
-    """The counted ρ of one entry's parts: the private evaluation affects other people than the rest."""
+    """The counted ρ of one entry's parts: the private evaluation affects different people from the rest."""
     evaluated = sum((Fraction(p.rho) for p in parts if p.kind == "look"), Fraction(0))
     return max(evaluated, sum((Fraction(p.rho) for p in parts if p.kind != "look"), Fraction(0)))
 
@@ -353,7 +357,7 @@ def delta_drawn(parts: Sequence[Part | Subtotal]) -> Fraction:
 
 
 def person_in(plan: Any) -> str | None:
-    """The person column in a plan, or in what opens a table; raises ValueError for what is neither."""
+    """The person column in a plan, or in an event that opens a table; raises ValueError for anything else."""
     if not isinstance(plan, Mapping):
         raise ValueError("its plan is not a plan")
     person = plan.get("person")

@@ -99,7 +99,7 @@ class _State:
     def _table(self, e: Event) -> None:
         _require(e.table_name not in self.tables, "a table is opened twice")
         self.tables[e.table_name] = e.population
-        if e.plan is not None:  # else it was opened before person columns were fixed
+        if e.plan is not None:  # otherwise it was opened before person columns were fixed
             self.persons[e.table_name] = person_in(_read(e.plan))
 
     def _open(self, e: Event) -> None:

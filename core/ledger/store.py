@@ -4,12 +4,13 @@ SQLite in a file that only its owner can read, or PostgreSQL by URL, both throug
 whole ledger (``BEGIN IMMEDIATE``; an advisory lock), reads it and appends, in one transaction that is on the disk when
 it returns. SQLite keeps a rollback journal and syncs its folder too (``synchronous=EXTRA``): a power cut undoes no
 reservation, and no shared-memory file is needed. Triggers refuse to change or delete an
-event, and each event names the hash of the one before, once: two writers cannot both follow the same one.
+event, and each event names the hash of the event before it, and each hash may be named once: two writers cannot both
+follow the same event.
 
 A chain of hashes does not show that its end was cut off. The number of events and the last hash are therefore in the
 database too, and in two files on this machine (``.seen``). The first is next to the ledger and named after its
 location. It also detects that a ledger was deleted and created again. The other is in this user's folder and named
-after the ledger's identity. It also recognises the ledger by another path, or by another spelling of its host. The
+after the ledger's identity. It also recognises the ledger under another path, or another spelling of its host. The
 identity is the hash of the first event, which holds a random number: it cannot be changed without changing every hash
 after it. A ledger that was restored to an earlier copy is refused under any name.
 """
@@ -42,7 +43,8 @@ VERSION, STOPPED = "4", "5"
 """The layout for writing, and the layout of a ledger with a stopped release that can be resumed."""
 READS = ("1", "2", "3", VERSION, STOPPED)
 """Readable layouts. In 1 an entry has no parts; before 3 a table has no person column and there are no diagnostics;
-before 4 there is no δ₀; before 5 nothing was stopped. The first added event upgrades it to 4."""
+before 4 there is no δ₀; before 5 there are no stopped releases. The first event that is added upgrades the ledger to 4.
+"""
 _LOCK = 0x45_53_50_41_4C_49_45_52  # "ESPALIER", the advisory lock's number
 
 _metadata = sa.MetaData()
@@ -153,9 +155,9 @@ class Store:
         begun: tuple[str, bytes] | None = None,
         undrawn: str | None = None,
     ) -> None:
-        """Append what ``make(events)`` returns, all or nothing, while no other process can write.
+        """Append the events that ``make(events)`` returns, all or none, while no other process can write.
 
-        Nothing is written if ``make`` raises or returns nothing. ``kept`` is a release to keep with it: hash and zip.
+        Nothing is written if ``make`` raises or returns nothing. ``kept`` is a release to keep with them: hash and zip.
         ``begun`` starts the journal of an entry with the facts of its release. ``undrawn`` is an entry for which no
         answer may be stored: another process may have resumed it. Before the commit the events are read back and
         replayed. If the database stored a different value, or an event breaks a rule, the transaction is rolled back
@@ -219,10 +221,10 @@ class Store:
             return {str(entry): int(count) - 1 for entry, count in connection.execute(counted)}
 
     def note(self, entry: str, place: int, record: bytes) -> None:
-        """Store a record of an unfinished release durably; the same one may be stored again.
+        """Store a record of an unfinished release durably; the same record may be stored again.
 
-        Raises :class:`LedgerError` if another process stored another record there or ended the entry, and if the record
-        before it is missing.
+        Raises :class:`LedgerError` if another process stored a different record there or ended the entry, or if the
+        record before it is missing.
         """
         ended = (_events.c.entry == entry) & _events.c.kind.in_(("spend", "return"))
         here = (_journal.c.entry == entry) & (_journal.c.place == place)
@@ -307,7 +309,7 @@ class Store:
     def _seen(self, rows: Sequence[Row]) -> list[tuple[Path, int, str]]:
         """Each memory, by place and by identity: its file, the number of events seen, and the last hash."""
         if rows and (misfit(rows[0]) or not re.fullmatch("[0-9a-f]{64}", rows[0]["hash"])):
-            # it names a file, and is not checked yet
+            # it becomes part of a file name, and is not checked yet
             raise LedgerError(f"the ledger {self.name} was tampered with: its first hash is invalid")
         files = [self.seen_file, *([remembered(rows[0]["hash"])] if rows else [])]
         out = []
@@ -317,7 +319,7 @@ class Store:
             except (FileNotFoundError, NotADirectoryError):
                 out.append((file, 0, ""))
                 continue
-            except (OSError, ValueError):  # one that cannot be read may be of a later copy
+            except (OSError, ValueError):  # a file that cannot be read may belong to a later copy
                 text = ""
             if not re.fullmatch(r"[0-9]{1,20} [0-9a-f]{64}\s*", text):
                 raise LedgerError(
@@ -333,7 +335,7 @@ class Store:
         for file, count, _ in self._seen(rows):
             if len(rows) <= count:
                 continue
-            new = file.with_name(f".{file.name}-{secrets.token_hex(8)}")  # others may write to the folder, and guess
+            new = file.with_name(f".{file.name}-{secrets.token_hex(8)}")  # others may guess a name in the folder
             with suppress(OSError):
                 file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
                 with open(os.open(new, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "w") as out:

@@ -21,7 +21,8 @@ _COLUMNS = {*Event.__dataclass_fields__, "hash"}
 
 
 def check_export(path: Path, ledger: Ledger | None = None) -> str:
-    """Check an exported JSON file against itself, and against the beginning of ``ledger``; return what was checked.
+    """Check an exported JSON file against itself, and against the beginning of ``ledger``; return a report of the
+    checks.
 
     Raises :class:`ProjectError` for a file that is not an export, :class:`LedgerError` for one that was changed.
     """
@@ -59,7 +60,7 @@ def check_export(path: Path, ledger: Ledger | None = None) -> str:
 
 
 def check_release(folder: Path, ledger: Ledger) -> str:
-    """Check that the files of ``folder`` are those of an entry of ``ledger``; return a report on the entry.
+    """Check that the files of ``folder`` belong to an entry of ``ledger``; return a report about the entry.
 
     Raises :class:`ProjectError` for a folder without a release, :class:`LedgerError` if it and the ledger differ.
     """

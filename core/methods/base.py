@@ -92,7 +92,7 @@ class Fit(Protocol):
 
 @dataclass(frozen=True)
 class NoOptions:
-    """Options of a method that declares no plan keys."""
+    """Options of a method without its own plan keys."""
 
 
 Separations = tuple[Separation, ...]
@@ -109,7 +109,7 @@ def nothing(project: Project, frame: Frame) -> tuple[Clique, ...]:  # noqa: ARG0
 
 
 def largest_pair(project: Project, frame: Frame, among: Sequence[str] = ()) -> tuple[Clique, ...]:
-    """The largest pair of columns (``among`` some) that the frame lets a private choice count together."""
+    """The largest pair of columns (among ``among``) that a private choice may count together in this frame."""
     schema, sizes = project.schema, project.schema.sizes
     names = sorted(among or schema.names, key=lambda n: -sizes[n])
     pairs = ((a, b) for i, a in enumerate(names) for b in names[i + 1 :] if not frame.forbids(a, b))
@@ -176,7 +176,7 @@ def zero(project: Project) -> int:  # noqa: ARG001
 class Guidance:
     """Text about a method for screens and reports.
 
-    ``when`` is one sentence on when to choose it. ``purposes`` are the purposes it is recommended for (keys of
+    ``when`` is one sentence that states when to choose it. ``purposes`` are its recommended purposes (keys of
     :data:`espalier.core.methods.purpose.PURPOSES`). ``unseparated`` describes a table without separations, given
     whether arrows are drawn. ``advice`` explains the drawing's annotations for the method. ``counts_with`` returns the
     steps on the Plan page that ensure that given columns are counted with an outcome (and a treatment); empty if no
@@ -202,8 +202,8 @@ class Capabilities:
     ``alone``. ``embedding``: it returns `Marginals`, and a second stage may follow it
     (`espalier.core.methods.embedding`). ``linked``: it releases people with their visits, from two linked tables.
     ``accounting`` are the rules by which its draws can be paid for; with ``pure`` among them, every draw can have a
-    pure guarantee (δ = 0). ``unread`` are the keys of every plan that it does not read: a plan that contains one gets a
-    warning or is refused, and the app offers no field.
+    pure guarantee (δ = 0). ``unread`` are the common plan keys that it does not read: a plan that contains one gets a
+    warning or is refused, and the app shows no field for it.
     """
 
     fence: Fence = "optional"
@@ -222,8 +222,8 @@ class Capabilities:
 class Limits:
     """Bounds on a method's model before anything is read.
 
-    ``largest`` are the largest tables that private choices could lead to: refused in the plan, or never. ``cells`` is
-    the largest size of the whole model, if a cap bounds it. ``fits`` is the number of intermediate models
+    ``largest`` are the largest tables to which private choices could lead: they are refused with the plan, or never.
+    ``cells`` is the largest size of the whole model, if a cap bounds it. ``fits`` is the number of intermediate models
     fitted. ``width`` is the largest group of columns that a plan allows, minus one.
     """
 

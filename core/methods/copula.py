@@ -31,10 +31,10 @@ if TYPE_CHECKING:
     from espalier.core.models.copula.model import CopulaModel
 
 NOMINAL = 0.15
-"""Share of ρ that counts nominal columns and links them, if there are any."""
+"""Share of ρ for counting nominal columns and linking them, if there are any."""
 
 ALONE, CHOICE = 0.4, 0.2
-"""Shares of it for one-way counts and for choosing pairs; the pairs' counts get the rest."""
+"""Shares of this share for one-way counts and for choosing pairs; the pairs' counts get the rest."""
 
 BYTES_PER_SUM, SECONDS_PER_SUM = 40, 20e-6
 """Approximate memory and time of one noisy sum."""
@@ -85,7 +85,7 @@ def copula(curator: Curator, project: Project, frame: Frame, report: Report = si
 
     layout = Layout.of(project.schema, project.plan.target)
     rest = 1 - NOMINAL if layout.categories else 1.0
-    # the floating-point sum of ρ may exceed the budget in the last digit: drop it
+    # the floating-point sum of ρ may exceed the budget in the last digit: round it off
     rhos = {pool: (1 - 1e-12) * rest * share * curator.budget.rho for pool, share in parts(layout).items()}
     report(0.0, "Counting nominal columns")
     nominal, counted = _nominal(curator, layout)
@@ -96,7 +96,7 @@ def copula(curator: Curator, project: Project, frame: Frame, report: Report = si
 
 
 def _nominal(curator: Curator, layout: Layout) -> tuple[GraphicalModel | None, tuple[Clique, ...]]:
-    """Count a tree of pairs over the nominal columns, grown as in MST, for their share of the budget."""
+    """Count a tree of pairs over the nominal columns, grown as in MST, with their share of the budget."""
     names = list(layout.categories)
     if not names:
         return None, ()

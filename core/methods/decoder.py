@@ -1,4 +1,5 @@
-"""The causal decoder: every column a softmax of its drawn causes, trained with noisy gradients (causal VAE, paper 003).
+"""The causal decoder: every column is a softmax of its drawn causes, trained with noisy gradients (causal VAE, paper
+003).
 
 With latent 0 there is no shared z: the model factors along the drawing, and a separation that the drawing implies
 holds exactly. With ``groups`` joint, a panel of columns is one node of the drawing. The paper's design, an encoder and
@@ -46,14 +47,16 @@ from espalier.core.project.options import option, read_options
 LARGEST_IMPORTANCE = 6.0
 EASY_COLUMNS = 8
 COLUMNS_PER_IMPORTANCE = 4.0
-"""Weight of a target's residual: one for every four columns beyond the first eight, at least 1 and at most 6. Among
-many columns its gradient would be lost in the clipped sum; among few, a weight only takes from the others. It depends
-only on the number of columns."""
+"""Weight of a target's residual: one for every four columns beyond the first eight, at least 1 and at most 6. With many
+columns, the target's gradient would be lost in the clipped sum; with few, a weight only takes budget from the other
+columns. The weight depends only on the number of columns.
+"""
 
 SECONDS_PER_PARAMETER, SECONDS_PER_COLUMN, SECONDS_PER_ENTRY = 14e-6, 350e-6, 25e-9
-"""CPU seconds of a step for each parameter (its noise), each column (its solver) and each category of a column and row.
-For eight releases of 12 to 222 columns and 2,000 to 147,000 rows they predict 0.9 to 1.1 times the measured seconds;
-with a latent z, 0.7 times."""
+"""CPU seconds of a step for each parameter (its noise), for each column (its solver), and for each category and row.
+For eight releases of 12 to 222 columns and 2,000 to 147,000 rows, the predictions are 0.9 to 1.1 times the measured
+seconds; with a latent z, 0.7 times.
+"""
 
 USUAL_ROWS = 50_000
 """Number of rows assumed for the planned seconds if n is private."""
@@ -103,9 +106,9 @@ class DecoderOptions:
         "auto",
         "Causes of a column",
         choices={
-            "auto": "May interact where the budget allows: a column and its causes are counted as one table, or with "
-            "two causes at a time. Elsewhere the effects of causes add up, except for drawn interactions.",
-            "tables": "May interact where the budget allows one table of a column and its causes. Elsewhere the "
+            "auto": "May interact if the budget allows it: a column and its causes are counted as one table, or with "
+            "two causes at a time. Otherwise the effects of causes add up, except for drawn interactions.",
+            "tables": "May interact if the budget allows one table of a column and its causes. Otherwise the "
             "effects of causes add up, except for drawn interactions.",
             "additive": "Act separately: their effects add up.",
         },
@@ -184,8 +187,8 @@ class Trained:
     def trained_pairs(self) -> dict[Clique, float]:
         """The weight of a row in the noisy sums about each trained (cause, column); in counts it would be 1.
 
-        A step counts the rows of each category of the cause with each one of the column, less those it expects. A row
-        weighs as much as the column, times the factor that clips its gradient. That factor is taken from a row of
+        A step counts the rows for each category of the cause with each category of the column, minus the expected rows.
+        A row weighs as much as the column, times the factor that clips its gradient. That factor is taken from a row of
         evenly distributed columns.
         """
         heads, tables = self.decoder.heads, {family.column for family in self.families if family.table}
@@ -195,11 +198,11 @@ class Trained:
 
     @property
     def becomes(self) -> tuple[str, ...]:
-        """How each drawn family is modelled, in one sentence each."""
+        """One sentence for each drawn family: how it is modelled."""
         return tuple(family.sentence(self.decoder.heads.sizes) for family in self.families)
 
     def facts(self, project: Project) -> dict[str, Any]:  # noqa: ARG002
-        """Return what each family became, with the arrows that the tables contradict."""
+        """Return how each family was modelled, with the arrows that the tables contradict."""
         out = []
         for family in self.families:
             idle: list[str] = []
@@ -255,10 +258,10 @@ def _trained(
     steps: int,
     report: Report,
 ) -> Decoder:
-    """Train the heads of all columns but those with a table in ``counted``.
+    """Train the heads of all columns except those with a table in ``counted``.
 
-    In training those keep only their intercept, with almost no weight, because their heads are not used. A row's
-    gradient is shorter without them, so ``clip`` and with it the noise are lower.
+    In training, columns with a table keep only their intercept, with almost no weight, because their heads are not
+    used. A row's gradient is shorter without them, so ``clip``, and with it the noise, is lower.
     """
     heads, tables = counted.heads, set(counted.tables)
     parents = {n: () if n in tables else heads.inputs(n) for n in heads.sizes}

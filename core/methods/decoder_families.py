@@ -1,4 +1,5 @@
-"""What each drawn family becomes in the decoder: a table, additive causes with interactions, or additive causes.
+"""How each drawn family is modelled in the decoder: as a table, as additive causes with interactions, or as additive
+causes.
 
 A family is a column with its drawn causes. The choice reads public numbers alone: the numbers of categories, the number
 of rows, and the family's share of the budget. If the number of rows is neither public nor declared, its noisy count is
@@ -25,8 +26,10 @@ from espalier.core.privacy.softmax_heads import CONSTANT, FloatArray, Heads
 Way = Literal["auto", "tables", "additive"]
 
 MOST_NOISE = 0.2
-"""Largest expected noise of a table, as a share of the rows. Only cells that additive causes would not need anyway are
-added up: as many numbers as a head has weights are as noisy in training. Chosen on generated tables and Adult."""
+"""Largest expected noise of a table, as a share of the rows. Only cells beyond those that additive causes would need
+anyway are counted here: in training, a head's weights are about as noisy as the same number of cells. Chosen on
+generated tables and Adult.
+"""
 
 COUNTED = 0.5
 """Part of a family's share for counts of its interactions; the rest trains its head."""
@@ -63,7 +66,7 @@ class Family:
         return sum(math.prod(sizes[n] for n in clique) for clique in self.cliques(sizes))
 
     def sentence(self, sizes: Mapping[str, int]) -> str:
-        """Return what the family becomes, in a few words."""
+        """Return how the family is modelled, in a few words."""
         if self.table:
             return f"{self.column}: a table of {self.cells(sizes):,} cells with {', '.join(self.causes)}"
         if not self.together:
@@ -93,8 +96,9 @@ class Family:
 
 @dataclass(frozen=True)
 class Noise:
-    """What decides on families: the ``sensitivity`` of a table's counts, ``rho`` for all families, the number of
-    ``rows``, and the largest table."""
+    """The numbers that decide how families are modelled: the ``sensitivity`` of a table's counts, ``rho`` for all
+    families, the number of ``rows``, and the largest table.
+    """
 
     sensitivity: float
     rho: float
@@ -112,13 +116,14 @@ class Noise:
 
 
 def families_of(heads: Heads, drawn: Sequence[Interaction], noise: Noise, way: Way) -> tuple[Family, ...]:
-    """Return what the family of each column with causes becomes.
+    """Return how the family of each column with causes is modelled.
 
-    A family's share is about that of its head in the squared norm of a row's gradient: the square of the column's
-    weight, times one more than its causes. So a target keeps the part of the budget that training would give it.
+    A family's share is about the share of its head in the squared norm of a row's gradient: the square of the column's
+    weight, times one more than the number of its causes. So a target keeps the part of the budget that training would
+    give it.
 
     1. A table, if its further noise is at most `MOST_NOISE`.
-    2. Otherwise additive causes with all their pairs, and the drawn interactions, if their noise together is.
+    2. Otherwise additive causes with all their pairs, and the drawn interactions, if their joint noise is.
     3. Otherwise additive causes with the drawn interactions.
 
     No table has more than ``noise.max_cells`` cells. A latent z leaves all causes additive.

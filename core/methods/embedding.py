@@ -42,8 +42,9 @@ from espalier.core.project.plan import Plan
 from espalier.core.project.schema import Schema
 
 FREQUENCIES, PROBED = 500, 50
-"""Number of random directions, each with a cosine and a sine: those to be reproduced, and those of the probe. Fewer
-directions have less total noise, while the expected length of the base's error does not depend on their number."""
+"""Number of random directions, each with a cosine and a sine: directions to reproduce, and directions of the probe.
+Fewer directions have less total noise, while the expected length of the base's error does not depend on their number.
+"""
 
 WIDTH = 0.2
 """Width of the kernel: two rows are alike if their mid-ranks differ by less."""
@@ -58,11 +59,11 @@ LARGEST_SET = 5
 """Largest number of columns in the coarse cell."""
 
 CHOICE_SECONDS, PER_ROW, PER_SET = 3.0, 4e-9, 3e-5
-"""Largest CPU time for choosing the coarse columns; and the seconds of one set, per row and fixed."""
+"""Largest CPU time for choosing the coarse columns, and the seconds for one set: per row, and fixed."""
 
 LEAST, SURE, ABOVE_BASE = 0.02, 3.0, 2.0
 """The gate opens if the base misses more than this share of the rows, by this number of standard deviations of the
-probe's noise, and more than this multiple of what a base with the same noise misses of its own rows."""
+probe's noise, and by more than this multiple of the share that a base with the same noise misses of its own rows."""
 
 MOST_DRAWN = 4_000_000
 """Largest number of rows in the gate's bootstrap. With fewer, the gate opens less easily."""
@@ -93,11 +94,12 @@ class Shares:
 
 @dataclass(frozen=True)
 class Found:
-    """Result of the probe: the share of rows that the base misses, the same for a base with equal noise, and the noise.
+    """Result of the probe: the share of rows that the base misses, the same share for a base with equal noise, and the
+    noise.
 
     ``missed`` is the length of the base's error relative to n rows; ``by_noise`` the same for the bootstrap; ``sure``
-    the distance between the two in standard deviations of the probe's noise. ``limit`` is the least ``missed`` that it
-    can detect, with noise ``sigma`` in each of its ``sums``.
+    the distance between the two in standard deviations of the probe's noise. ``limit`` is the smallest ``missed`` that
+    the probe can detect, with noise ``sigma`` in each of its ``sums``.
     """
 
     missed: float
@@ -114,7 +116,7 @@ class Found:
 
 
 def detectable(sigma: float, cells: int, rows: float) -> float:
-    """Return the least share of rows that a probe with noise ``sigma`` in ``cells`` sums can detect."""
+    """Return the smallest share of rows that a probe with noise ``sigma`` in ``cells`` sums can detect."""
     return max(LEAST, math.sqrt(SURE * sigma**2 * math.sqrt(2 * cells)) / max(rows, 1.0))
 
 
@@ -326,7 +328,9 @@ def column_sets(
 
 
 def directions(rows: float, sigma: float, columns: int) -> int:
-    """Return the columns of one random direction: as many as leave a neighbourhood more rows than noise."""
+    """Return the columns of one random direction: as many as possible while a neighbourhood has more rows than
+    noise.
+    """
     return max(1, min(columns, math.floor(math.log2(max(2.0, rows / (8 * sigma))))))
 
 
@@ -335,7 +339,8 @@ def phases(
 ) -> dict[str, NDArray[np.uint16]]:
     """Return each column's term of every angle by code, in whole `TURN`s: w·x with w ~ N(0, 1/`WIDTH`²).
 
-    A direction reads ``together`` random columns. An ordered column is read at its mid-rank, another one as one-hot.
+    A direction reads ``together`` random columns. An ordered column is read at its mid-rank, any other column as
+    one-hot.
     """
     names, chosen = list(ranks), np.zeros((FREQUENCIES, len(ranks)), dtype=bool)
     for line in chosen:
@@ -353,7 +358,7 @@ def phases(
 
 
 def _sigma(unit: Unit, mark: int, rho: float) -> float:
-    """Return the noise of class sums that cost ``rho``, in rows."""
+    """Return the noise, in rows, of class sums that cost ``rho``."""
     square = 1.0 if unit.neighbors == "add-remove" else 4 - 2 * (mark / UNIT) ** 2
     return unit.rows_per_person * math.sqrt(square / (2 * rho))
 
@@ -399,7 +404,7 @@ def sums_of(rows: Rows, recipe: ClassSums, weights: NDArray[np.float64] | None =
 def _noisy(m: Any, base: Marginals, rows: Rows, rng: np.random.Generator, each: float) -> Any:
     """Return the counts of ``rows``, where one row represents ``each`` people, with noise as in ``m``.
 
-    The noise is not protective, as these rows are synthetic.
+    The noise protects no one, because these rows are synthetic.
     """
     codes = [base.merged[n][rows[n]] if n in base.merged else rows[n] for n in m.clique]
     counts = np.bincount(np.ravel_multi_index(codes, m.values.shape), minlength=m.values.size)

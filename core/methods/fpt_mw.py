@@ -123,12 +123,12 @@ class Weighted:
 
     @property
     def cliques(self) -> tuple[Clique, ...]:
-        """The columns that were counted, each by itself; nothing was counted together."""
+        """The columns that were counted, each by itself; no columns were counted together."""
         return tuple(m.clique for m in self.ones)
 
     @property
     def edges(self) -> tuple[tuple[str, str], ...]:
-        """Pairs of columns that one question joins."""
+        """Pairs of columns joined by one question."""
         return links_of(self.scopes)
 
     def size(self, max_cells: int, further: tuple[Clique, ...] = ()) -> Size:
@@ -162,11 +162,12 @@ def fpt_mw(curator: Curator, project: Project, frame: Frame, report: Report = si
     """T rounds of one private choice and one noisy margin, 1/(2T) of the budget each; a margin that is noise ends them.
 
     ``one_way`` of the budget first counts every column: the search then starts from independent columns with these
-    counts. T and the threshold are from public figures (`public_rule`). The choice is the exponential mechanism over
+    counts. T and the threshold follow from public figures (`public_rule`). The choice is the exponential mechanism over
     all questions on both sides, Δ = k rows; the margin has Gaussian noise (under pure accounting Laplace noise) and Δ =
-    k rows, and is debited in every round that runs: it both moves the weight and is the stop test. Ended
-    early, the rest of the budget stays unspent: choices of rounds that ran are paid, and a filter that stops at the
-    planned total holds for adaptive ends too. A count without a question becomes a question for each of its values.
+    k rows, and is debited in every round that runs: it both moves the weight and serves as the stop test. If the search
+    ends early, the rest of the budget stays unspent: the choices of rounds that ran are paid for, and a filter that
+    stops at the planned total is valid for adaptive ends too. A count without a question becomes a question for each of
+    its values.
     """
     plan, whole = project.plan, curator.whole
     options = read_options(WeightsOptions, plan.options)

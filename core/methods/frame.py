@@ -1,4 +1,4 @@
-"""Frame of a plan: roles turned into separations, features and conflicts, all before anything is read."""
+"""The frame of a plan: separations from roles, features and conflicts, all before anything is read."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ GAUSSIAN_ALONE = (
     "analysis_share",
     "copies",
 )
-"""Plan keys whose draws, or whose intervals, are proved for Gaussian noise alone."""
+"""Plan keys whose draws or intervals are proved only for Gaussian noise."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class Frame:
 
 
 def check_plan(plan: Plan) -> None:
-    """Raise :class:`ProjectError` if parts of the plan contradict each other; the checks apply to every method."""
+    """Raise :class:`ProjectError` if parts of the plan contradict each other; these checks apply to every method."""
     if plan.accounting == "basic" and plan.epsilon > LARGEST_BASIC:
         raise ProjectError(
             f"basic accounting calibrates noise for a small ε, at most {LARGEST_BASIC:g} here: "

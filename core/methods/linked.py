@@ -44,18 +44,19 @@ Array = NDArray[np.float64]
 
 OWN_POOL = "visits"
 OWN, ECHOES, CHOICE, CHOSEN = 0.50, 0.06, 0.10, 0.34
-"""Shares of the visits' budget: counting each column with itself at the visit before, counting repeats, choosing
-further pairs, and counting them."""
+"""Shares of the visits' budget: counting each column with itself at the previous visit, counting repeats, choosing
+further pairs, and counting these pairs.
+"""
 BATCHES = 8
 """Rounds of choosing and counting further pairs, each based on the model's remaining errors."""
 EVEN_SHARES = 2
 """Largest share of a batch for one column's pairs: one missing pair makes many others wrong."""
 FEW_PAIRS, MOST_PAIRS, GOOD_PAIR = 16, 60, 0.008
-"""Smallest and largest number of further pairs, and the largest expected TV error of a typical pair at which one more
-is counted.
+"""Smallest and largest number of further pairs, and the largest expected TV error of a typical pair at which another
+pair is counted.
 """
 TIED_VISITS, TIED_PEOPLE = 4, 2
-"""Largest number of columns of the same visit, and of the person, that a column is tied to without a joint count."""
+"""Largest number of columns of the same visit, and of the person, to which a column is tied without a joint count."""
 TIE, WEAK_TIE = 4.0, 0.1
 """σ of a tie: this multiple of the counts' median σ, and at least this part of a mean cell."""
 WEAKER = 3
@@ -158,7 +159,7 @@ class Layout:
 class Stepping:
     """The counts of steps so far, and the intermediate models fitted to them. A rehearsal fits nothing.
 
-    It becomes part of the release, so it stores only public facts of the curator, never the curator itself.
+    It becomes part of the release, so it stores only the curator's public facts, never the curator itself.
     """
 
     is_rehearsal: bool
@@ -184,14 +185,14 @@ class Stepping:
     # Counting ---------------------------------------------------------------------------------------------------------
 
     def count_own(self, curator: Curator) -> None:
-        """Count each column with itself at the visit before, ρ ∝ cells^(2/3), using all shares without another
+        """Count each column with itself at the previous visit, ρ ∝ cells^(2/3), using all shares that have no other
         purpose.
         """
         share = OWN + (0 if self.has_echoes else ECHOES) + (0 if self.candidates() else CHOICE + CHOSEN)
         self.count(curator, [(name + BEFORE, name) for name in self.layout.columns], share * self.rho, OWN_POOL)
 
     def count_echoes(self, curator: Curator) -> None:
-        """Count how often each column repeats the visit before the last."""
+        """Count how often each column repeats its value from the visit before the previous one."""
         if not self.has_echoes:
             return
         columns = self.layout.columns
@@ -234,7 +235,7 @@ class Stepping:
         return math.ceil(EVEN_SHARES * most / len(self.layout.columns))
 
     def count(self, curator: Curator, pairs: Sequence[Pair], rho: float, pool: str) -> None:
-        """Count ``pairs`` for ``rho`` together."""
+        """Count ``pairs`` for ``rho`` in total."""
         sizes = [self.layout.cells(pair) ** (2 / 3) for pair in pairs]
         self.stale = {name for _, name in pairs}
         for pair, size in zip(pairs, sizes, strict=True):
@@ -246,7 +247,7 @@ class Stepping:
 
     @property
     def most_pairs(self) -> int:
-        """Return the number of further pairs in all, from noisy counts: more if a typical pair is counted well."""
+        """Return the total number of further pairs, from noisy counts: more if a typical pair is counted well."""
         cells = sorted(self.layout.cells(pair) for pair in self.layout.candidates(self.layout.columns))
         typical = cells[len(cells) // 2] if cells else 1
         unit, total = self.unit.count_sensitivity, max(self.total, 1.0)
@@ -275,7 +276,7 @@ class Stepping:
     def margin(self, name: str) -> Array:
         """Return the noisy counts of a column of this visit, from all tables with it, by their precision.
 
-        Where they are mostly noise, they are shrunk towards the first visit of people with further ones.
+        Counts that are mostly noise are shrunk towards the first visit of people with further visits.
         """
         found = [
             (t.values.sum(axis=0), t.sigma**2 * len(t.values)) for (_, child), t in self.tables.items() if child == name
@@ -322,13 +323,13 @@ class Stepping:
     # Fitting ----------------------------------------------------------------------------------------------------------
 
     def parents(self, name: str) -> dict[str, NoisyTable]:
-        """Return the parents of a column: those counted with it, and those that it is tied to."""
+        """Return the parents of a column: the columns counted with it, and the columns to which it is tied."""
         counted = {parent: table for (parent, child), table in self.tables.items() if child == name}
         before = self.order[: self.order.index(name)]
         return counted | {other: self.tie(other, name) for other in self.tied(name, before) if other not in counted}
 
     def tied(self, name: str, before: Sequence[str]) -> list[str]:
-        """Return the columns that ``name`` is tied to: the strongest at the first visit."""
+        """Return the columns to which ``name`` is tied: those with the strongest links at the first visit."""
         found = list[str]()
         for others, most in ((before, TIED_VISITS), (self.layout.person, TIED_PEOPLE)):
             may = [o for o in others if self.layout.allows((o, name)) and self.strength(o, name) > 0]
@@ -353,7 +354,7 @@ class Stepping:
     def fit(
         self, cells: Callable[[str], Any], weights: Array, evaluations: int, stale: Iterable[str]
     ) -> tuple[dict[str, Any], dict[str, Array]]:
-        """Fit the ``stale`` columns in order on the synthetic steps; return this visit's drawn codes and all
+        """Fit the ``stale`` columns in order on the synthetic steps; return the codes drawn for this visit, and all
         probabilities.
         """
         now, shown = dict[str, Any](), dict[str, Array]()
@@ -383,7 +384,7 @@ class Stepping:
         return steps, now, shown
 
     def people_with_steps(self, most: int) -> Codes:
-        """Return synthetic people with two visits or more, who have about ``most`` steps together."""
+        """Return synthetic people with two visits or more, who have about ``most`` steps in total."""
         number = self.layout.linked.number
         shares = self.person_model.marginal((number,)) / max(self.person_model.total, 1e-9)
         mean = max(float(shares @ np.arange(len(shares))), 1e-2)
@@ -424,7 +425,7 @@ class Stepping:
         return table
 
     def _rows_known(self, parent: str) -> Array | None:
-        """Return noisy counts of a parent's values, `None` where nothing counted it."""
+        """Return noisy counts of a parent's values; `None` if it was not counted."""
         if parent in self.layout.columns:
             return _positive(self.margin(parent), self.total)
         own = self.tables.get((parent, parent.removesuffix(BEFORE)))
@@ -446,7 +447,7 @@ class LinkedFit:
 
     @property
     def features(self) -> tuple[str, ...]:
-        """Empty: no column is measured with a target alone."""
+        """Empty: no column is measured only with a target."""
         return ()
 
     @property
@@ -542,7 +543,7 @@ def _frame(project: Project, separations: Separations, warnings: list[str]) -> F
     slices = layout.slices
     if wide_columns := [n for n in layout.columns if layout.cells((n + BEFORE, n)) > plan.max_cells]:
         raise ProjectError(
-            f"{wide_columns[0]!r} has too many values: counting it with itself at the visit before needs more than "
+            f"{wide_columns[0]!r} has too many values: counting it with itself at the previous visit needs more than "
             f"{plan.max_cells:,} cells. Group its values, or raise max_cells",
             key="max_cells",
             column=wide_columns[0],

@@ -48,13 +48,13 @@ class CountsInPart(Protocol):
 class Marginals:
     """Noisy counts of cliques, and scores that were bought in addition.
 
-    ``sizes`` are all columns with their numbers of categories, ``counted`` those of the counts: groups of categories if
-    ``merged`` is not empty. ``rows`` is the number of rows if it is public. ``explained`` are the scores that were
-    bought to report what the fence cost, those of the tree's edges first, then those of the pairs that the frame
-    refused; ``scores`` are all vectors of scores that were bought, including these. ``impossible`` are the cells that
-    no row may have, by clique: the model contains them in addition to the counts. ``shrunk``: the model shrinks each
-    pair's association by the part that noise explains (`espalier.core.models.graphical.shrinkage`); a fit together with
-    questions does not. ``best_tree`` is the tree found from scores bought for this purpose.
+    ``sizes`` are all columns with their numbers of categories; ``counted`` has the numbers in the counts, which are
+    groups of categories if ``merged`` is not empty. ``rows`` is the number of rows if it is public. ``explained`` are
+    the scores that were bought to report the cost of the fence: first the scores of the tree's edges, then those of the
+    pairs that the frame refused; ``scores`` are all vectors of scores that were bought, including these. ``impossible``
+    are the cells that no row may have, by clique: the model contains them in addition to the counts. ``shrunk``: the
+    model shrinks each pair's association by the part that noise explains (`espalier.core.models.graphical.shrinkage`);
+    a fit together with questions does not. ``best_tree`` is the tree found from scores bought for this purpose.
     """
 
     sizes: Mapping[str, int]

@@ -43,8 +43,9 @@ from espalier.core.project.options import read_options
 
 ONE_WAY, SELECTION, TASK, BACKGROUND = 0.05, 0.10, 0.55, 0.30
 """Pools, as shares of the budget (§5.4): one-way counts, choosing S, counting with the target, the rest with its own
-choices. If S takes all columns, nothing is chosen, and the task also gets that share, as it gets the share that `CLEAR`
-takes from the background."""
+choices. If S contains all columns, nothing is chosen, and the task also gets that share; likewise it gets the share
+that `CLEAR` takes from the background.
+"""
 
 FITS = 4
 """Number of intermediate models, for the planned seconds: two of the background, and the same again for shrinkage in
@@ -58,29 +59,32 @@ FOR_WEIGHTS = 0.05
 
 SIGNAL = 10.0
 """Signal below which the background gets `SLIGHT` or nothing: rows of the target's rarer value per value of a feature,
-over the noise in a
-cell. A background makes features correlated, and a regression on correlated features magnifies the noise
-of their counts with the target; below this, a full share costs more AUC than it gains (diabetes at ε = 0.2: about 8,
-0.61 against the star's 0.63; Adult at ε = 0.2: about 13, 0.880 against 0.878)."""
+divided by the noise in a cell. A background makes features correlated, and a regression on correlated features
+magnifies the noise of their counts with the target; below this, a full share costs more AUC than it gains (diabetes at
+ε = 0.2: about 8, 0.61 against the star's 0.63; Adult at ε = 0.2: about 13, 0.880 against 0.878).
+"""
 
 SLIGHT, CHEAP = 0.05, 0.25
 """The background's share below `SIGNAL`, and the largest expected TV error of a typical pair at which there is a
 background. Small tables gain much from a small background: with an error of 0.03 (asia, 3,000 rows, ε = 2) two-way TV
 falls from 0.031 to 0.009, with 0.05 (alarm, 8,000 rows, ε = 2) from 0.040 to 0.022, with 0.12 (diabetes, 8,000 rows,
-ε = 2) from 0.048 to 0.043, with 0.24 (child, 5,000 rows, ε = 0.5) from 0.085 to 0.082; with 0.5 it stays. AUC does not
-change measurably. The share is the one that the one-way counts would get (`QUIET_ONE_WAY`), so the target's tables keep
-theirs."""
+ε = 2) from 0.048 to 0.043, with 0.24 (child, 5,000 rows, ε = 0.5) from 0.085 to 0.082; with 0.5 it does not change. AUC
+does not change measurably. The share is the one that the one-way counts would otherwise get (`QUIET_ONE_WAY`), so the
+target's tables keep theirs.
+"""
 
 CLEAR = 45.0
-"""Signal at which the background gets its full share; below, it gets proportionally less and the task the
-rest. AUC above the star's over 50 pairs of runs, with 30, 45 and 60: COMPAS at ε = 0.5 (about 22) −0.0024, −0.0016 and
-−0.0011, at 1 (about 42) −0.0030, −0.0024 and −0.0020 (each ± 0.0009); over eight, Adult at 0.5 (about 33) + 0.0073,
-+ 0.0064 and + 0.0046 (± 0.0009)."""
+"""Signal at which the background gets its full share; below, it gets proportionally less, and the task gets the rest.
+AUC above the star's over 50 pairs of runs, with 30, 45 and 60: COMPAS at ε = 0.5 (about 22) −0.0024, −0.0016 and
+−0.0011, at 1 (about 42) −0.0030, −0.0024 and −0.0020 (each ± 0.0009); over eight, Adult at 0.5 (about 33) + 0.0073, +
+0.0064 and + 0.0046 (± 0.0009).
+"""
 
 QUIET_ONE_WAY = 0.05
-"""Share of the one-way counts, instead of `ONE_WAY`, if no background is counted. If S takes all columns too, this is
-the star: a tenth for one-way counts, the rest for the pairs with the target. More costs AUC (with 0.10 COMPAS at ε =
-0.2 has 0.004 ± 0.003 less than the star, paired over thirty splits)."""
+"""Share of the one-way counts, instead of `ONE_WAY`, if no background is counted. If S also contains all columns, this
+is the star: a tenth for one-way counts, the rest for the pairs with the target. A larger share costs AUC (with 0.10,
+COMPAS at ε = 0.2 has 0.004 ± 0.003 less than the star, paired over thirty splits).
+"""
 
 MAX_CELLS = 20_000
 """Cells of the largest clique of the background, including the targets."""
@@ -88,7 +92,7 @@ MAX_CELLS = 20_000
 
 @dataclass(frozen=True)
 class _Run:
-    """The arguments of every step of one fit; ``total`` is n or a noisy, paid-for total."""
+    """The arguments that every step of one fit needs; ``total`` is n or a noisy, paid-for total."""
 
     curator: Curator
     budget: BudgetSplit
@@ -121,8 +125,8 @@ def prism(curator: Curator, project: Project, frame: Frame, report: Report = sil
     the selection pool goes to the task. Y is linked by the task alone: an edge (child, Y) in the background would bring
     back the spurious link that the causal regime leaves out. Unspent shares go to the next measurement. Several targets
     divide the selection and task pools by their weights; each has its own S, three-way and joint tables. The background
-    is that of the workload method: all pairs but those with a target, against what the task explains. The fit shrinks
-    each pair's association by the part that noise explains (`espalier.core.models.graphical.shrinkage`).
+    is chosen as in the workload method, from all pairs but those with a target, relative to the model of the task. The
+    fit shrinks each pair's association by the part that noise explains (`espalier.core.models.graphical.shrinkage`).
     """
     options = read_options(PrismOptions, project.plan.options)
     if options.regime == "effect" and options.treatment is not None:
@@ -191,7 +195,9 @@ def _background(run: _Run, ones: Sequence[Measurement]) -> float:
 
 
 def _signal(run: _Run, ones: Sequence[Measurement]) -> float:
-    """Return the rows of the first target's rarer values in a cell of a typical feature, over the noise of counts."""
+    """Return the number of rows of the first target's rarer values in a cell of a typical feature, divided by the noise
+    of counts.
+    """
     target = run.frame.tasks[0].target
     sizes = sorted(size for name, size in run.curator.sizes.items() if name != target and size > 1)
     (alone,) = [m.values for m in ones if m.clique == (target,)]

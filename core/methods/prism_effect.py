@@ -22,8 +22,9 @@ ONE_WAY, TASK, BACKGROUND = 0.05, 0.75, 0.20
 
 JOINT_ROWS = 100
 """Average number of rows per cell of (treatment, target, all adjustment columns) at or above which the joint table is
-counted instead of one table per column: with 167 the two are equally good, with 22 the joint errs three times as
-much."""
+counted instead of one table per column: with 167 rows the two are equally good; with 22 the joint table has three times
+the error.
+"""
 
 MAX_CELLS = 20_000
 

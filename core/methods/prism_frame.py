@@ -48,7 +48,8 @@ class PrismOptions:
         "Adjust for (blank: the cheapest valid set)",
         columns="several",
         empty="the cheapest valid set of the drawing",
-        help="Must block every path from treatment to target that is not the effect; otherwise the plan is refused.",
+        help="Must block every path from treatment to target that is not part of the effect; otherwise the plan is "
+        "refused.",
         only={"regime": "effect"},
     )
     features: int | None = option(
@@ -172,7 +173,7 @@ def frame_of_prism(project: Project, separations: tuple[Separation, ...], warnin
 
 
 def _frame_of_effect(project: Project, fence: tuple[Separation, ...], warnings: list[str]) -> Frame:
-    """S is the treatment and the adjustment columns; the task links nothing else to the target."""
+    """S consists of the treatment and the adjustment columns; the task links nothing else to the target."""
     plan, options = project.plan, _options(project)
     target = plan.target or ""
     if options.treatment is None:
@@ -191,7 +192,7 @@ def _frame_of_effect(project: Project, fence: tuple[Separation, ...], warnings: 
         else:
             found = choices(effect, project.schema.sizes)
             if not found:
-                raise GraphError(f"no columns of the table block every other path. {verdict(effect, ()).sentence}")
+                raise GraphError(f"no set of columns blocks every other path. {verdict(effect, ()).sentence}")
             chosen = found[0].columns
         refuse_fenced(effect, chosen, fence)
     except GraphError as error:
@@ -212,8 +213,8 @@ def _task(
 ) -> Task:
     """Return one target's S, or its candidates.
 
-    If the drawing decides S, its pairs with the target join ``linked``; a pair that would close a path around a
-    separation together with earlier ones is refused.
+    If the drawing decides S, its pairs with the target join ``linked``; a pair that, together with earlier pairs, would
+    close a path around a separation is refused.
     """
     plan, schema, options = project.plan, project.schema, _options(project)
     if fence and target not in project.roles.outcome:

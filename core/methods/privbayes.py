@@ -17,17 +17,19 @@ from espalier.core.progress import Report, silent
 from espalier.core.project.file import Project
 
 NETWORK, COUNTS = 0.3, 0.7
-"""Pools, as shares of the budget. The paper halves ε; the R score reaches thousands of rows where its noise is a
-hundred (Adult, ε = 1), so choices stay good with a smaller share, while every counted cell benefits from the rest."""
+"""Pools, as shares of the budget. The paper halves ε; the R score reaches thousands of rows while its noise is a
+hundred (Adult, ε = 1), so choices stay good with a smaller share, while every counted cell benefits from the rest.
+"""
 
 
 def privbayes(curator: Curator, project: Project, frame: Frame, report: Report = silent) -> Marginals:  # noqa: ARG001
-    """Count P(X, Pa(X)) for every column X, by the drawn graph if there is one, else by a privately chosen network.
+    """Count P(X, Pa(X)) for every column X, with parents from the drawn graph if there is one, else from a privately
+    chosen network.
 
-    A drawn graph costs nothing: the whole budget goes to its counts. A learned one starts from the column with the
-    fewest values (at least two): any may be first, and this one adds the fewest cells to its children's tables.
-    A table that lies inside another is not counted on its own (the paper, too, derives its first k from one joint).
-    The model is the one of largest entropy over these tables, fitted to all of them together.
+    A drawn graph costs nothing: the whole budget goes to its counts. A learned network starts from the column with the
+    fewest values (at least two): any column may be first, and this one adds the fewest cells to its children's tables.
+    A table that lies inside another is not counted on its own (the paper, too, derives its first k from one joint). The
+    model is the one with the largest entropy, fitted to all these tables together.
     """
     plan, budget = project.plan, BudgetSplit.of(project.plan, curator.budget, curator.sizes)
     if project.dag.edges:

@@ -202,7 +202,7 @@ class Asked:
         """Return the maximum-entropy model of marginals, counts and answers, each weighted by its noise.
 
         Without direct questions, `espalier.core.models.graphical.estimate` fits the hidden columns of the counts.
-        ``smoothing`` defaults to that of a release (`smoothing_for`).
+        ``smoothing`` defaults to the smoothing of a release (`smoothing_for`).
         """
         lowered, direct, total = self.lowered, self.answers.direct, self.total()
         marginals = [*self.measurements, *self.answers.histograms]

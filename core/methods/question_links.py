@@ -6,7 +6,7 @@ pair that the method counts. Each group of columns that questions link, except t
 therefore added to one side.
 
 Proof that this suffices. Let L and R be the extended sides and S the separating columns. Every linked group lies within
-L or within R. Suppose that a path from L to R avoids S. Between its last column in L and the next one in R are only
+L or within R. Suppose that a path from L to R avoids S. Between its last column in L and the next column in R are only
 columns of neither side. No question links these, so all steps there are pairs that the method counted. The method's own
 graph therefore contains such a path, which its frame forbids.
 """

@@ -1,4 +1,4 @@
-"""The published methods, by name. A new one joins with one file and one line here."""
+"""The published methods, by name. A new method needs one file, and one line here."""
 
 from __future__ import annotations
 
@@ -42,7 +42,9 @@ def offered(project: Project) -> list[str]:
 
 
 def method_of(plan: Plan) -> Method:
-    """Return the method that ``plan`` names; raises :class:`ProjectError` for one that is unknown or not private."""
+    """Return the method that ``plan`` names; raises :class:`ProjectError` for a method that is unknown or not
+    private.
+    """
     refuse_blurring(plan)
     if plan.method not in METHODS:
         known = ", ".join([*METHODS, *BLURRINGS])
@@ -51,9 +53,9 @@ def method_of(plan: Plan) -> Method:
 
 
 def check_options(plan: Plan) -> None:
-    """Raise :class:`ProjectError` for a method, a key or a value of a key that no method knows.
+    """Raise :class:`ProjectError` for an unknown method, an unknown key, or an invalid value of a key.
 
-    A key of another method than the plan's is accepted and ignored.
+    A key that belongs to a method other than the plan's is accepted and ignored.
     """
     if is_blurring(plan):
         check_blurring(plan)
@@ -214,7 +216,7 @@ def _around(project: Project, separations: tuple[Separation, ...]) -> tuple[Sepa
 
 
 def _check_constraints(project: Project, method: Method) -> None:
-    """Raise if the plan's method cannot keep them, or if they do not match the columns."""
+    """Raise an error if the plan's method cannot keep the constraints, or if they do not match the columns."""
     if not method.capabilities.constraints:
         raise ProjectError(
             f"the method {method.title} cannot keep constraints (impossible combinations, ordered pairs, "

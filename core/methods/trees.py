@@ -79,7 +79,8 @@ class TreeOptions:
 
 
 def tree(curator: Curator, project: Project, frame: Frame, report: Report = silent) -> Marginals:
-    """PrivCI's Algorithm 1 for the frame given: a third of ρ each for one-way, tree choice and two-way counts.
+    """PrivCI's Algorithm 1 for the given frame: a third of ρ each for one-way counts, the choice of the tree, and
+    two-way counts.
 
     With constraints, the tree begins with their pairs, which are counted without a choice.
 
@@ -177,9 +178,9 @@ def _frame(project: Project, separations: tuple[Separation, ...], warnings: list
 def _prefair(project: Project, separations: tuple[Separation, ...], warnings: list[str]) -> Frame:
     """PreFair (Pujol, Gilad & Machanavajjhala 2023) as PrivCI §II-C describes it, as one more frame.
 
-    That an outcome o touches admissible columns only is the separation o | everything else, given admissible. The
-    published code removes items from a list while iterating over it and so lets forbidden edges through; here the frame
-    decides, in the loop shared by all methods.
+    The rule that an outcome o touches only admissible columns is the separation o | everything else, given admissible.
+    The published code removes items from a list while iterating over the list, and so admits forbidden edges; here the
+    frame decides, in the loop shared by all methods.
     """
     schema, admissible = project.schema, set(project.roles.admissible)
     touching = tuple(

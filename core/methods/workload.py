@@ -55,8 +55,10 @@ FEW = 350
 one choice at a time, it grows with the root of the number chosen."""
 
 ONE_WAY, MOST_ONE_WAY = 0.08, 0.25
-"""Smallest and largest share of the budget for the one-way counts. Pairs of small columns inform about columns too:
-with at most 0.6, 3,000 rows of asia at ε = 0.2 have a two-way TV of 0.050, with 0.25 0.041; Adult reaches neither."""
+"""Smallest and largest share of the budget for the one-way counts. Pairs of small columns also improve single columns:
+with a limit of 0.6, 3,000 rows of asia at ε = 0.2 have a two-way TV of 0.050, and with 0.25 of 0.041; Adult reaches
+neither limit.
+"""
 
 GOOD_ENOUGH = 0.015
 """Expected TV error of a one-way count at which it gets no more than `ONE_WAY`."""
@@ -71,10 +73,11 @@ FITS = 1 + BATCHES
 """Number of intermediate models, for the planned seconds: one for the tree, and one per batch."""
 
 GOOD_PAIR = 0.0105
-"""Expected TV error of a typical pair up to which more pairs than `MOST_ROUNDS` are counted. With up to 80 instead
-of 40, whatever the error, alarm with 30,000 rows has a TV of 0.0054 instead of 0.0058 at ε = 1 (where they err by
-0.0075 to 0.0106), but child with 20,000 rows 0.0087 instead of 0.0079 (from 0.011) and alarm with 8,000 at ε = 0.2
-0.056 instead of 0.053."""
+"""Expected TV error of a typical pair up to which more pairs than `MOST_ROUNDS` are counted. With up to 80 instead of
+40, for any error, alarm with 30,000 rows has a TV of 0.0054 instead of 0.0058 at ε = 1 (where they err by 0.0075 to
+0.0106), but child with 20,000 rows 0.0087 instead of 0.0079 (from 0.011) and alarm with 8,000 at ε = 0.2 0.056 instead
+of 0.053.
+"""
 
 
 @dataclass(frozen=True)
@@ -227,7 +230,7 @@ def _at_once(second: Second, cliques: Sequence[Clique], room: Room) -> list[Meas
 
 
 def _triangles(second: Second, cliques: Sequence[Clique]) -> list[Clique]:
-    """Triples that the tree links, up to the wanted number, those with the strongest edges first."""
+    """Triples that the tree links, up to the wanted number, with the strongest edges first."""
     request, strength = second.request, dict[Clique, float]()
     if not request.wanted.triples:
         return []

@@ -14,12 +14,15 @@ from espalier.core.project.file import Project
 from espalier.core.project.options import option, read_options
 
 MAX_CELLS = 100_000
-"""Cells of the largest clique. On Adult at ε = 1 50,000 give a TV of 0.0097 in 1.6 s, 200,000 0.0092 in 6 s."""
+"""Cells of the largest clique. On Adult at ε = 1, 50,000 cells give a TV of 0.0097 in 1.6 s, and 200,000 cells give
+0.0092 in 6 s.
+"""
 
 WIDTH, MOST_PAIRS, BATCHES = 6, 80, 8
 """If pairs are chosen one at a time: the largest clique minus one, the largest number of pairs added to the tree, and
-the number of batches. Width 4 with 4 batches gives Adult a TV of 0.0098 at ε = 1 and these 0.0090; alarm with
-30,000 rows has 0.0062 with 4 batches and 0.0055 with 8."""
+the number of batches. Width 4 with 4 batches gives Adult a TV of 0.0098 at ε = 1, and these values give 0.0090; alarm
+with 30,000 rows has 0.0062 with 4 batches and 0.0055 with 8.
+"""
 
 PER_COLUMN, TOGETHER = 2, 4
 """If pairs are chosen one at a time: the largest number of choices per column if they are counted badly, and the
@@ -39,7 +42,7 @@ class WorkloadOptions:
         weights=True,
         low=0.0,
         high=1000.0,
-        help="How much each counts; 1 by default. A column's weight applies to all its pairs; 0 excludes "
+        help="The importance of each; 1 by default. A column's weight applies to all its pairs; 0 excludes "
         'them. "age × income" weights one pair; three names add a table of three columns as a candidate.',
     )
     triples: int = option(
@@ -78,9 +81,9 @@ class Workload:
     """The purpose of the table: ``columns`` and ``cliques`` have weights, 1 unless given.
 
     A pair has the weight given for it, else the product of its columns' weights. ``cliques`` may hold triples, which
-    are further candidates. ``max_cells`` caps the model; at most ``triples`` more join the second round. If pairs are
-    chosen one at a time, they are counted in ``batches``, with at most ``rounds`` rounds of choosing
-    unless pairs are counted well, and up to ``together`` small columns may be counted together.
+    are further candidates. ``max_cells`` caps the model; at most ``triples`` further tables join the second round. If
+    pairs are chosen one at a time, they are counted in ``batches``, with at most ``rounds`` rounds of choosing unless
+    pairs are counted well, and up to ``together`` small columns may be counted together.
     """
 
     columns: Mapping[str, float] = field(default_factory=dict)
@@ -120,7 +123,7 @@ class Workload:
         return self.cliques.get(clique, math.prod(self.columns.get(name, 1.0) for name in clique))
 
     def candidates(self, sizes: Mapping[str, int]) -> list[Clique]:
-        """All pairs of columns that vary and the cliques named, except those with weight 0 and those too large."""
+        """All pairs of columns that vary and the cliques named, except those that have weight 0 or are too large."""
         varied = [name for name in sizes if sizes[name] > 1]
         pairs = [*itertools.combinations(varied, 2), *(q for q in self.cliques if len(q) > 2)]
         return [

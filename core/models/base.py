@@ -20,7 +20,7 @@ Answer = Literal["exact", "by design", "not promised"]
 
 @runtime_checkable
 class Model(Protocol):
-    """A distribution over rows. ``total`` is the number of rows it represents."""
+    """A distribution over rows. ``total`` is the number of rows that it represents."""
 
     @property
     def columns(self) -> tuple[str, ...]:

@@ -109,8 +109,8 @@ class Decoder:
     def holds(self, left: Iterable[str], right: Iterable[str], given: Iterable[str]) -> bool | None:
         """Return whether left ⊥ right | given is exact in this model. None: with a latent z it is not promised.
 
-        Lauritzen et al. (1990): in a distribution that factors along a drawing, two sets are independent given a
-        third where the third separates them in the moral graph of the smallest ancestral set of all three.
+        Lauritzen et al. (1990): in a distribution that factors along a drawing, two sets are independent given a third
+        if the third separates them in the moral graph of the smallest ancestral set of all three.
         """
         if self.heads.latent:
             return None
@@ -118,12 +118,12 @@ class Decoder:
         return separated(parents, set(left), set(right), set(given))
 
     def answers(self, separation: Separation) -> Answer:
-        """``exact`` where the drawing separates the two sides, ``not promised`` otherwise, and always with a z."""
+        """``exact`` if the drawing separates the two sides and there is no z; otherwise ``not promised``."""
         kept = self.holds(separation.left, separation.right, separation.given)
         return "exact" if kept else "not promised"
 
     def facts(self) -> dict[str, Any]:
-        """Return the entries of release.json on training."""
+        """Return the entries of release.json about training."""
         return {"steps": self.steps, "parameters": self.heads.parameters, "latent": self.heads.latent}
 
     def strength(self) -> dict[tuple[str, str], float]:
@@ -236,7 +236,9 @@ def _check_interaction(heads: Heads, name: str, causes: Causes, factors: FloatAr
 
 
 def _rebased(heads: Heads, whole: FloatArray) -> FloatArray:
-    """The same distribution without weights for base categories: those of ``whole`` are added to the intercepts."""
+    """The same distribution without weights for base categories: the base weights of ``whole`` are added to the
+    intercepts.
+    """
     out = np.zeros(heads.parameters)
     blocks, encoder = heads.blocks(out)
     at = 0
@@ -256,7 +258,7 @@ def _rebased(heads: Heads, whole: FloatArray) -> FloatArray:
 
 
 def parents_of(sizes: Mapping[str, int], edges: Iterable[tuple[str, str]]) -> dict[str, tuple[str, ...]]:
-    """The arrows by effect; their columns in the order given."""
+    """The arrows by effect; their columns in the given order."""
     out: dict[str, tuple[str, ...]] = dict.fromkeys(sizes, ())
     for cause, effect in edges:
         out[effect] = (*out.get(effect, ()), cause)

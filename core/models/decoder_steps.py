@@ -13,7 +13,7 @@ their start with variance τ², their posterior mean given the mean gradient g a
 
 so a weight whose signal is lost in noise stays near its start, and a well-measured one moves freely.
 τ² is estimated for every arrow from its weights (expectation maximisation, as in automatic relevance determination:
-MacKay 1994, Tipping 2001), with `STRENGTH` as a prior that counts for `PRIOR_WEIGHTS` of them.
+MacKay 1994, Tipping 2001), with `STRENGTH` as a prior that counts as much as `PRIOR_WEIGHTS` weights.
 """
 
 from __future__ import annotations
@@ -46,13 +46,13 @@ INTERCEPT = 2.0 / CONSTANT
 
 DRAWN_ROWS = 2000
 RENEWED = 5
-"""Number of steps after which rows are drawn again and the variances of arrows estimated again."""
+"""Number of steps after which rows are drawn again and the variances of arrows are estimated again."""
 
 LARGEST_BLOCK = 128
 """Largest number of a head's inputs in one block: a longer head is split into parts, treated as independent."""
 
 LEAST_NOISE = 1.0
-"""Least noise, in rows: below it the drawn rows are the larger source of error."""
+"""Smallest noise, in rows: below it the drawn rows are the larger source of error."""
 
 LEAST_RIDGE = 1e-12
 """Share of a matrix's trace that is added to it; keeps it invertible with many rows and little noise."""
@@ -97,7 +97,7 @@ class Descent:
             self._taken += 1
 
     def _renew(self, noise: float, rng: np.random.Generator) -> None:
-        """Estimate the variances of arrows anew (not at the start), and measure on new rows."""
+        """Estimate the variances of arrows again (except at the start), and measure on new rows."""
         if self._solvers:
             for i, (layer, solver) in enumerate(zip(self._layers, self._solvers, strict=True)):
                 away = layer.of(self.mean) - layer.of(self._start.parameters)
@@ -111,7 +111,7 @@ class Descent:
 
 @dataclass(frozen=True)
 class _Layer:
-    """Some of the inputs of the head of ``name``, or of the encoder where that is None, each with all its outputs.
+    """Some of the inputs of the head of ``name``, or of the encoder if ``name`` is None, each with all its outputs.
 
     They are ``inputs`` of the block at ``span`` in the parameters, which has ``parts`` parts. ``groups`` maps each
     input to its group of weights: 0 is the intercept, then one for each arrow.
@@ -169,7 +169,7 @@ class _Solver:
         )
 
     def solve(self, gradient: FloatArray, away: FloatArray) -> FloatArray:
-        """The step at weights that are ``away`` from their start."""
+        """The step for weights at the distance ``away`` from their start."""
         pull = (self._inputs @ (gradient @ self._vectors)) * self._values
         pull -= self._ridge[:, None] * (away @ self._vectors)
         return np.asarray(np.einsum("kij,jk->ik", self._inverse, pull) @ self._vectors.T)

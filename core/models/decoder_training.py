@@ -34,7 +34,7 @@ RAKING_ERROR = 2e-4
 """Number of drawn rows for raking the intercepts, largest number of rounds, and L1 tolerance of the shares."""
 
 SMALL_EFFECT, FALSE_ALARM = 0.1, 0.05
-"""An arrow is reported as one without an effect only if an effect of this size (Cohen's w, for two columns of two
+"""An arrow is reported as having no effect only if an effect of this size (Cohen's w, for two columns of two
 values their correlation) would be reported with at most this chance."""
 
 
@@ -192,7 +192,7 @@ def family_table(noisy: FloatArray, sigma: float, alone: FloatArray) -> FloatArr
 
 
 def shrunk(values: FloatArray, noise: float) -> tuple[FloatArray, float]:
-    """Return ``values`` with less noise, and the share of its variance that is left.
+    """Return ``values`` with less noise, and the remaining share of their variance.
 
     All axes but the last are causes, and ``noise`` is the variance of each combination of them. The values are divided
     into their mean, the main effects of causes, the interactions of two, and the rest. These parts are orthogonal, so
@@ -223,8 +223,8 @@ def shrunk(values: FloatArray, noise: float) -> tuple[FloatArray, float]:
 def without_effect(noisy: FloatArray, sigma: float, axis: int) -> bool:
     """Return whether a family's noisy counts contradict an effect of the cause on ``axis``.
 
-    The statistic is χ² of the counts against those in which the column is independent of the cause given the other
-    causes. It is compared with its distribution under the effect `SMALL_EFFECT`, spread evenly over the cells: a
+    The statistic is χ² of the counts against the counts expected if the column is independent of the cause given the
+    other causes. It is compared with its distribution under the effect `SMALL_EFFECT`, spread evenly over the cells: a
     noncentral χ². If there is such an effect or a stronger one, the answer is wrong with a chance of at most
     `FALSE_ALARM`.
     """

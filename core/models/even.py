@@ -20,7 +20,7 @@ def uniforms(
     Each of ``causes`` is a column's codes and its number of categories. To spread the numbers, rows are sorted by the
     causes' codes, with ties in random order, and take the multiples of the golden ratio modulo 1 from a random start.
     Each number is uniform by itself, so every row is drawn from the model. Any run of neighbours fills [0, 1) evenly,
-    so counts err less than those of independent rows.
+    so counts err less than counts of independent rows.
     """
     if causes is None:
         return rng.random(rows)

@@ -1,6 +1,6 @@
 """Rows of a graphical model, weighted until they reproduce noisy sums of features of whole rows.
 
-The weights are the distribution of maximum entropy relative to the model's rows. A ridge set by the noise scale
+The weights are the maximum-entropy distribution relative to the model's rows. A ridge set by the noise scale
 prevents overfitting the noise. Everything here is post-processing of noisy answers and costs no budget.
 """
 
@@ -59,7 +59,7 @@ class NoisySums:
 
 @dataclass(frozen=True)
 class TiltedModel:
-    """A weighted list of rows. ``base`` is the model that they were drawn from, before they were weighted.
+    """A weighted list of rows. ``base`` is the model from which they were drawn, before they were weighted.
 
     ``pool`` are the rows as codes; ``weights`` sum to one. They reproduce the noisy ``sums``, which are kept for
     copies.
@@ -286,7 +286,7 @@ def raked(pool: Rows, weights: FloatArray, base: GraphicalModel) -> FloatArray:
 
 
 def _resampled(pool: Rows, weights: FloatArray, rng: np.random.Generator) -> dict[str, NDArray[Any]]:
-    """Return as many rows as ``pool`` has, each as often as its weight implies, rounded down or up."""
+    """Return the same number of rows as in ``pool``, each as often as its weight implies, rounded down or up."""
     chosen = _systematic(weights, len(weights), rng)
     return {name: codes[chosen] for name, codes in pool.items()}
 

@@ -14,19 +14,19 @@ from espalier.core.privacy.draws import Draw
 from espalier.core.project.plan import Plan
 
 IN_ROWS = ("step-counts", "echoes", "visit-counts")
-"""Recipes of sums with a σ in rows, which are people in linked tables."""
+"""Recipes of sums with a σ in rows; in linked tables, a row is a person."""
 
 
 @dataclass(frozen=True)
 class Line:
     """One row of the budget table.
 
-    ``columns`` is None if a private choice decides them at release; then ``cells`` and ``sigma`` are those of the
-    largest candidate. ``sigma`` is in rows (for a choice: the scale of its score's noise); ``error`` the expected
-    absolute error per cell σ√(2/π) as a share of n, None if n is not known; ``bound`` (a total variation distance, see
-    `espalier.core.planning.error_bounds`) holds for all marginals together in 95 of 100 releases. ``sums``: a vector of
-    sums other than counts, such as a gradient, with σ in its own unit and not in rows. ``epsilon`` is the ε of its pure
-    guarantee, None without one.
+    ``columns`` is None if a private choice decides them at release; then ``cells`` and ``sigma`` describe the largest
+    candidate. ``sigma`` is in rows (for a choice: the scale of its score's noise); ``error`` the expected absolute
+    error per cell σ√(2/π) as a share of n, None if n is not known; ``bound`` (a total variation distance, see
+    `espalier.core.planning.error_bounds`) holds for all marginals simultaneously in 95 of 100 releases. ``sums``: a
+    vector of sums other than counts, such as a gradient, with σ in its own unit and not in rows. ``epsilon`` is the ε
+    of its pure guarantee, None without one.
     """
 
     pool: str
@@ -67,13 +67,13 @@ def grouped(lines: Iterable[Line]) -> list[tuple[int, Line]]:
 
 
 def not_in_rows(lines: Iterable[Line]) -> str:
-    """Return a sentence on lines whose σ is not in rows; empty if there is none."""
+    """Return a sentence about lines whose σ is not in rows; empty if there is none."""
     what = dict.fromkeys(line.what for line in lines if line.sums)
     return f"σ of {', '.join(what)} is in the unit of these sums, not in rows." if what else ""
 
 
 def given_by_hand(plan: Plan, lines: tuple[Line, ...]) -> list[str]:
-    """Return sentences on shares given by hand that are ignored or scaled down."""
+    """Return sentences about shares given by hand that are ignored or scaled down."""
     if isinstance(plan.allocation, str):
         return []
     out = []

@@ -19,7 +19,7 @@ from espalier.core.privacy.tails import bound_in_sigmas
 from espalier.core.project.plan import Plan
 
 BETA = 0.05
-"""The bounds hold together with probability 1 − β."""
+"""All bounds hold simultaneously with probability 1 − β."""
 
 
 @dataclass(frozen=True)
@@ -54,8 +54,8 @@ class MarginalBound:
 class ErrorBounds:
     """The bounds of one plan. ``tree`` and ``excess_risk`` are None if no pair is counted with the target.
 
-    ``inputs`` names what the bound on the risk assumes: a loss between 0 and ``loss``, linear predictors of norm at
-    most ``norm`` over one-hot features and a 1-Lipschitz loss, ``rows`` synthetic rows, confidence 1 − ``beta``.
+    ``inputs`` lists the assumptions of the bound on the risk: a 1-Lipschitz loss between 0 and ``loss``, linear
+    predictors of norm at most ``norm`` over one-hot features, ``rows`` synthetic rows, and confidence 1 − ``beta``.
     """
 
     marginals: tuple[MarginalBound, ...]
@@ -83,12 +83,12 @@ def error_bounds(
     norm: float = 1.0,
     beta: float = BETA,
 ) -> ErrorBounds:
-    """Return the bounds for marginals counted on a table of ``rows`` rows; of repeated counts of a marginal the best is
-    used.
+    """Return the bounds for marginals counted on a table of ``rows`` rows; if a marginal is counted repeatedly, its
+    best count is used.
 
-    They are bounds on the noisy counts, each projected onto the simplex, not on the model that is fitted to all of them
+    These are bounds on the noisy counts, each projected onto the simplex, not on the model that is fitted to all counts
     together. The star around ``target`` (its pairs) is the tree of the tree's bound, and its columns are S: it bounds
-    what those pairs alone would give. Under add-remove ``rows`` is a noisy total, whose error is ignored.
+    the error of those pairs alone. Under add-remove ``rows`` is a noisy total, whose error is ignored.
     """
     best: dict[Clique, Counted] = {}
     for item in counted:

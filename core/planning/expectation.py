@@ -1,7 +1,7 @@
 """The effect of a plan's noise on its purpose, at any ε.
 
-Noise in rows is proportional to a factor, so all that does not depend on it is computed once (`Scale`): a verdict
-evaluates a plan at hundreds of factors.
+Noise in rows is proportional to a factor. Everything that does not depend on this factor is computed once (`Scale`),
+because a verdict evaluates a plan at hundreds of factors.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ of the mean error of the counts of pairs. Fitted to the first seven tables of ``
 ALONG, ALONG_ODDS = 1.35, 0.5
 """`COLUMNS` and `ODDS` if every column is drawn from its causes: errors of causes then reach their effects. The first
 was fitted to decoder releases of all tables of ``TUNED``, for which the weight of pairs is 0.12. The second is the
-smallest with which nine of ten of these plans that are rated "works" for their outcome hold."""
+smallest value with which the rating "works" for an outcome is right for nine of ten of these plans.
+"""
 
 ODDS, CROWD = 0.2, 300.0
 """Weights of the two sources of noise in a score that predicts the outcome: the log odds of the counts with the target;
@@ -35,16 +36,18 @@ and, if private choices decide which columns are counted with it, the squared me
 measures the noise of these choices. Chosen on the same tables."""
 
 SURE, SAFE = 3.0, 1.2
-"""Ratio of the loss stated as "up to" to the expected loss, and of the total variation that must be small for "works"
-to the expected one: the smallest ones with which nearly all plans of ``TUNED`` that are rated "works" hold, and 70 % of
-those that hold are rated so."""
+"""Ratio of the loss stated as "up to" to the expected loss, and ratio of the total variation that must be small for
+"works" to the expected total variation: the smallest values with which the rating "works" is right for nearly all plans
+of ``TUNED``, and 70 % of the plans that work are rated so.
+"""
 
 DROWNED, FAINT, PERFECT = 0.1, 0.3, 1.0
 """Cramér's V of a small and of a medium association (Cohen 1988), and its largest value. Below `DROWNED` a pair must be
-visible to be rated "works"; a pair in which noise alone shows more than `FAINT` is rated "noise". An outcome is rated
-"noise" only if noise hides even a `PERFECT` association with each column: one strong predictor that is counted well may
-save a plan whose expected loss is large. `PERFECT` was 0.5 until the tables that report the rules showed plans that
-held although they were rated "noise"."""
+visible to be rated "works"; a pair in which noise alone produces more than `FAINT` is rated "noise". An outcome is
+rated "noise" only if noise hides even a `PERFECT` association with each column: one strong predictor that is counted
+well may save a plan whose expected loss is large. `PERFECT` was 0.5 until the tables on which the rules are reported
+showed plans that worked although they were rated "noise".
+"""
 
 EPSILONS = tuple(round(10 ** (k / 10), 3) for k in range(-13, 11))
 """The grid of ε, from 0.05 to 10."""
@@ -95,7 +98,7 @@ class Expectation:
         return self.outcome or self.pairs if purpose == "outcome" else self.pairs
 
     def to_json(self) -> dict[str, Any]:
-        """Return it as stored in plans and releases."""
+        """Return the cost as plans and releases store it."""
         return {**vars(self), "pairs": self.pairs}
 
 

@@ -9,16 +9,16 @@ from espalier.core.methods.question_answers import Answers
 from espalier.core.privacy.tails import bound_in_sigmas
 
 BETA = 0.05
-"""All bounds of a release's questions and counts hold together with probability 1 − β."""
+"""All bounds of a release's questions and counts hold simultaneously with probability 1 − β."""
 
 
 @dataclass(frozen=True)
 class Expected:
     """The expected error of one question or count, stated before any row is read.
 
-    ``sigma`` is that of its noisy answer, or of each value of a count. In 95 of 100 releases it errs by at most
-    ``within``, and so do all others. Both are in rows, and None if a private choice decides which questions are
-    answered. ``how`` describes how it is answered.
+    ``sigma`` is the noise scale of its noisy answer, or of each value of a count. In 95 of 100 releases, every answer
+    errs by at most its ``within``. Both are in rows, and None if a private choice decides which questions are answered.
+    ``how`` describes how the question is answered.
     """
 
     name: str
@@ -58,6 +58,6 @@ class HasAnswers(Protocol):
 
 
 def factor_of_all(answers: Answers) -> float:
-    """Return the multiple of σ that bounds all errors together."""
+    """Return the multiple of σ that bounds all errors simultaneously."""
     numbers = len(answers.questions) + sum(m.values.size for m in answers.histograms)
     return bound_in_sigmas(numbers, BETA, laplace=answers.noise == "laplace")

@@ -17,7 +17,7 @@ from espalier.core.tables.parquet_files import BATCH_CELLS, BATCH_ROWS
 PROCESS = 190 << 20
 """Python with the libraries of a release, before a row is read."""
 READ, NUMBER, POINTER, TEXT = 5, 8, 8, 60
-"""Bytes of a cell while a file is read, of a number, of a reference to a text, and of a text of its own."""
+"""Bytes of a cell while a file is read, of a number, of a reference to a text, and of a separate text."""
 IN_BATCH = 16
 """Bytes of a cell in a batch, for tables that are read or written batch by batch."""
 DRAWN = 12
@@ -41,7 +41,7 @@ class Memory:
 
     @classmethod
     def of(cls, schema: Schema, plan: Plan, size: Size, rows: int | None) -> Memory:
-        """Return what the release of ``rows`` rows needs, with a model of ``size``."""
+        """Return the memory that a release of ``rows`` rows needs, with a model of ``size``."""
         if rows is None:
             return cls(PROCESS, 0, size.bytes, 0, None)
         columns = schema.columns
@@ -65,9 +65,9 @@ class Memory:
         return {**vars(self), "total": self.total}
 
     def check(self) -> None:
-        """Raise :class:`SizeError` if this process can get less; nothing was drawn yet.
+        """Raise :class:`SizeError` if this process can get less; nothing has been drawn yet.
 
-        The message does not say how much it can get, because that would reveal how many rows the server holds.
+        The message does not state how much memory it can get, because that would reveal how many rows the server holds.
         """
         left = available()
         if left is None or self.total - used() <= left:
@@ -86,7 +86,7 @@ def _code(column: Column) -> int:
 
 
 def _read(column: Column) -> int:
-    """Bytes of a cell of a table in memory: its text's number, its code, the number itself; and of reading it."""
+    """Bytes of a cell of a table in memory (its text's number, its code, the number itself), and of reading it."""
     return _code(column) + (NUMBER if column.kind == "numeric" else 0) + READ
 
 

@@ -26,9 +26,9 @@ class Noise:
     """Scales of the noise in rows, for a table of ``rows`` rows. Arrays follow the order of ``names``.
 
     ``one`` has σ of each column's counts, and ``pair`` that of each pair if it is counted; both are infinite for
-    uncounted ones. A private choice decides whether the pairs marked in ``chosen`` are counted, and ``choice`` is its
-    noise in rows. ``with_target`` is the probability that each column's pair with ``target`` is counted. ``along``:
-    each column is drawn from its causes, along the arrows of the drawing.
+    columns and pairs that are not counted. A private choice decides whether the pairs marked in ``chosen`` are counted,
+    and ``choice`` is its noise in rows. ``with_target`` is the probability that each column's pair with ``target`` is
+    counted. ``along``: each column is drawn from its causes, along the arrows of the drawing.
     """
 
     names: tuple[str, ...]
@@ -48,7 +48,7 @@ class Noise:
 
     @property
     def unbounded_column_errors(self) -> FloatArray:
-        """Expected total variation of each column's counts, were it not bounded by 1."""
+        """Expected total variation of each column's counts, ignoring that it is at most 1."""
         return np.asarray(0.5 * EXPECTED * self.sizes * self.one / self.rows)
 
     @property
@@ -57,11 +57,11 @@ class Noise:
         return np.asarray(np.minimum(1.0, self.unbounded_column_errors))
 
     def unbounded_pair_errors(self, i: IndexArray, j: IndexArray) -> FloatArray:
-        """Expected total variation of the counts of the pairs (i, j), were it not bounded by 1."""
+        """Expected total variation of the counts of the pairs (i, j), ignoring that it is at most 1."""
         return np.asarray(0.5 * EXPECTED * self.sizes[i] * self.sizes[j] * self.pair[i, j] / self.rows)
 
     def unbounded_visible(self, i: IndexArray, j: IndexArray) -> FloatArray:
-        """`visible` of the pairs (i, j), were it not bounded by 1: proportional to the noise."""
+        """`visible` of the pairs (i, j), ignoring that it is at most 1: proportional to the noise."""
         one, other = self.sizes[i], self.sizes[j]
         less, least = np.maximum(one - 1, 1.0), np.maximum(other - 1, 1.0)
         phi = np.sqrt(less * least * one * other) * self.pair[i, j] / self.rows
@@ -101,10 +101,11 @@ def noise_of(
 ) -> Noise | None:
     """Return the noise of the counts among ``draws``; None if there are none.
 
-    Columns of one value are left out. ``features``: the method counts tables with the target as such, so a privately
-    chosen table contains the target if the rehearsed one does. ``trained`` are the pairs that training steps learn,
-    with the weight of a row. The mean of such steps is as noisy as counts of the pair with their σ over the weight and
-    the root of their number. None: the method does not train columns along a drawing.
+    Columns of one value are left out. ``features``: the method counts tables because they contain the target, so a
+    privately chosen table contains the target if the rehearsed table does. ``trained`` are the pairs that training
+    steps learn, with the weight of a row. The mean of such steps is as noisy as counts of the pair whose σ is that of a
+    step, divided by the weight and by the root of the number of steps. None: the method does not train columns along a
+    drawing.
     """
     names = tuple(name for name, size in sizes.items() if size > 1)
     place = {name: i for i, name in enumerate(names)}

@@ -51,10 +51,10 @@ NAMED = 2
 
 
 UNRATED = (
-    "This method measures means and correlations of numbers. How far their noise matters is not known before the "
+    "This method measures means and correlations of numbers. How much their noise matters is not known before the "
     "release. Choose private evaluation to see afterwards how well the table predicts."
 )
-"""Stated instead of a verdict for a method that sums numbers."""
+"""Shown instead of a verdict for a method that sums numbers."""
 
 
 @dataclass(frozen=True)
@@ -127,7 +127,9 @@ class Preview:
 
     @property
     def alone(self) -> dict[str, float]:
-        """ε of each pool if nothing else were spent, at the plan's δ. They add up to ε under a pure budget only."""
+        """The ε of each pool, at the plan's δ, if nothing else were spent. These add up to ε under a pure budget
+        only.
+        """
         if not self.budget.pure:
             return {pool: epsilon_of(rho, self.budget.delta) for pool, rho in self.pools.items()}
         out: dict[str, float] = {}

@@ -1,6 +1,6 @@
 """The procedure of a plan: describe the schema, test the drawing, buy regressions, fit the method.
 
-A preview carries it out without rows, a release on the private ones. Both run this code, so they agree on every draw.
+A preview runs it without rows, a release on the private rows. Both run this code, so they agree on every draw.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from espalier.core.project.file import Project
 
 
 class Rows(Protocol):
-    """The rows of a procedure: none for a preview, the private ones for a release."""
+    """The rows of a procedure: none for a preview, the private rows for a release."""
 
     @property
     def schema_spending(self) -> Spending:

@@ -25,7 +25,7 @@ from espalier.core.project.schema import Schema
 
 @dataclass(frozen=True)
 class Need:
-    """The least data in ``column`` for a bounded interval in a regression.
+    """The minimum data in ``column`` for a bounded interval in a regression.
 
     ``least`` counts rows in each category, or is the standard deviation of a number. ``even`` is the same figure for
     evenly spread values. A rare event needs more.
@@ -94,7 +94,7 @@ def _check_adjustment(project: Project, analysis: PlannedCounts, adjust: Iterabl
 
 
 def check_fence(project: Project, frame: Frame) -> None:
-    """Raise :class:`ProjectError` for a regression or analysis that relates columns which the frame keeps apart."""
+    """Raise :class:`ProjectError` for a regression or analysis that relates columns that the frame keeps apart."""
     for analysis in project.analyses if project.plan.analysis_share else ():
         if isinstance(analysis, PlannedCounts) and analysis.adjust is not None:
             _check_adjustment(project, analysis, analysis.adjust)

@@ -40,7 +40,7 @@ class Space:
         return cls(out, codes if rows > IN_MEMORY else 0, answers + min(files, 64 << 20))
 
     def check(self, out: Path | None, ledger: Path | None) -> None:
-        """Raise :class:`SizeError` if one of the disks has too little room; nothing was drawn yet."""
+        """Raise :class:`SizeError` if one of the disks has too little room; nothing has been drawn yet."""
         wanted: dict[int, tuple[int, Path]] = {}
         for needed, place in ((self.out, out), (self.temporary, Path(tempfile.gettempdir())), (self.ledger, ledger)):
             if place is None or not needed:

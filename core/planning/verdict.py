@@ -1,9 +1,10 @@
 """The verdict on a plan before anything is spent: the effect of its noise, from public facts and declared assumptions.
 
 Public facts give the noise, not the signal. So a verdict states "a loss of up to 0.04 AUC" and "associations below V =
-0.1 are hidden". Its ratings are those of the verdict on a release (`espalier.core.evaluation.verdict`). The rules were
-chosen on some tables and are checked on others (``python -m benchmarks.verdict``). One of them was changed after the
-others had been seen, so these are no clean test of it (`espalier.core.planning.expectation.PERFECT`).
+0.1 are hidden". Its ratings have the same names as in the verdict on a release (`espalier.core.evaluation.verdict`).
+The rules were chosen on some tables and are checked on others (``python -m benchmarks.verdict``). One rule was changed
+after the results on the other tables had been seen, so these tables are not a clean test of that rule
+(`espalier.core.planning.expectation.PERFECT`).
 """
 
 from __future__ import annotations
@@ -40,7 +41,8 @@ SHOWN, WORTH = 3, 0.8
 class ColumnVerdict:
     """One column: ``error`` is the share of its rows that noise moves, ``share`` its part of the plan's whole noise.
 
-    Associations with the target below V = ``drowned`` drown; None for a column that is not counted with it.
+    Noise hides associations with the target below V = ``drowned``; None for a column that is not counted with the
+    target.
     """
 
     column: str
@@ -52,7 +54,7 @@ class ColumnVerdict:
 
 @dataclass(frozen=True)
 class Step:
-    """A change of one column, and the smallest ε that suffices after it (None: none up to the grid's end).
+    """A change of one column, and the smallest ε that suffices after the change (None: no ε of the grid suffices).
 
     ``values_left`` is the number of values of a coarsened column; None if the column is left out.
     """
@@ -73,7 +75,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Verdict:
-    """The verdict on one plan. ``grid`` is the same for other ε, all else as planned."""
+    """The verdict on one plan. ``grid`` holds the verdict at other ε, with everything else unchanged."""
 
     purpose: Purpose
     target: str | None
@@ -157,7 +159,7 @@ class Verdict:
         }[self.now.pairs]
 
     def to_json(self) -> dict[str, Any]:
-        """Return it as stored in plans and releases: no value depends on the rows."""
+        """Return the verdict as plans and releases store it: no value depends on the rows."""
         return {
             "purpose": self.purpose,
             "rating": self.rating,
@@ -176,8 +178,8 @@ class Verdict:
 def verdict_of(noise: Noise, purpose: Purpose, epsilon: float, delta: float, assumed: Assumed) -> Verdict:
     """Return the verdict on a plan with this ``noise`` at (``epsilon``, ``delta``).
 
-    At another ε, all noise of the plan is multiplied by the root of the ratio of ρ. (A method may divide its budget
-    differently there; a plan with that ε shows it.)
+    At another ε, all noise of the plan is multiplied by the root of the ratio of ρ. (At that ε, a method may divide its
+    budget differently; a plan with that ε shows the difference.)
     """
     if noise.target is None or not noise.with_target.any():
         purpose = "pairs"
@@ -191,7 +193,7 @@ def verdict_of(noise: Noise, purpose: Purpose, epsilon: float, delta: float, ass
 
 
 def _epsilon(rho: float, delta: float) -> float:
-    """Return the ε of a smallest ρ, exactly that of the grid where the grid begins."""
+    """Return the ε that a smallest ρ implies; at the start of the grid, exactly the grid's own value."""
     return EPSILONS[0] if rho == rho_of(EPSILONS[0], delta) else epsilon_of(rho, delta)
 
 
@@ -221,7 +223,7 @@ def _steps(
 
 
 def _without(noise: Noise, i: int) -> Noise:
-    """The plan without column ``i``: its share of the budget goes to the others, evenly."""
+    """The plan without column ``i``: its share of the budget is divided evenly among the others."""
     kept = [k for k in range(len(noise.names)) if k != i]
     factor = math.sqrt(len(kept) / len(noise.names))
     target = None if noise.target is None else noise.target - (i < noise.target)

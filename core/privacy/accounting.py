@@ -30,8 +30,8 @@ LARGEST_DELTA = 1e-3
 class Budget:
     """The whole budget: (ε, δ) as given, and a ρ.
 
-    Up to this ρ is spent. It implies (ε, δ). With δ = 0 the budget is ``pure``: then ε adds up too, and ρ = ε²/2 is
-    the most that a pure release of ε costs a ledger.
+    Up to this ρ is spent. It implies (ε, δ). With δ = 0 the budget is ``pure``: ε then adds up too, and ρ = ε²/2 is the
+    largest amount that a pure release of ε costs a ledger.
     """
 
     epsilon: float
@@ -59,8 +59,8 @@ class Budget:
         """Return the budget of a plan; ``rows`` is n if it is public (see
         :func:`espalier.core.privacy.contribution.public_rows`).
 
-        Raises :class:`ProjectError` without a δ, and for one above 1/n (above `LARGEST_DELTA` where n is private or
-        not given): publishing one random row would satisfy it.
+        Raises :class:`ProjectError` without a δ, and for a δ above 1/n (above `LARGEST_DELTA` if n is private or not
+        given): publishing one random row would satisfy such a δ.
         """
         if not plan.has_epsilon:
             raise ProjectError("this plan gives no epsilon, so it has no budget and promises nothing", key="epsilon")
@@ -88,7 +88,7 @@ class Budget:
 
 @cache
 def _accountant() -> tuple[Any, Any]:
-    """OpenDP's map from a Gaussian's scale to (ε, δ), with only the modules it needs."""
+    """OpenDP's map from a Gaussian's scale to (ε, δ), importing only the modules that it needs."""
     from opendp.combinators import make_zCDP_to_approxDP
     from opendp.domains import atom_domain, vector_domain
     from opendp.measurements import make_gaussian
@@ -137,7 +137,7 @@ def rho_of(epsilon: float, delta: float) -> float:
 
 
 def rho_asked(plan: Plan, delta: float) -> float:
-    """Return the ρ that ``plan`` may spend where δ is ``delta``; a pure plan has no δ."""
+    """Return the ρ that ``plan`` may spend if δ is ``delta``; a pure plan has no δ."""
     return Budget.of_pure(plan.epsilon).rho if plan.pure else rho_of(plan.epsilon, delta)
 
 

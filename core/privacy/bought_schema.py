@@ -3,7 +3,7 @@
 Everything is bought from the rows of the release, after the split and the row limits and before the method runs. The
 purchases, their order and their prices are public (:func:`prices`); the columns, the largest number of their bins or
 categories, and the range of numbers if known are declared. Every part is a
-:class:`Draw`; categories carry a δ₀ (:mod:`espalier.core.privacy.partitions`), bins none
+:class:`Draw`; categories cost a δ₀ (:mod:`espalier.core.privacy.partitions`), bins cost none
 (:mod:`espalier.core.privacy.quantiles`).
 
 A table in a database or a large file is read once, into codes (:mod:`espalier.core.project.public_grid`). A column to
@@ -67,9 +67,10 @@ FINER, MOST_CUTS = 4, 64
 """Private quantiles first cut a column into `FINER` times its bins, and into at most `MOST_CUTS` parts."""
 
 CUTS, COUNTS = 0.1, 0.9
-"""The parts of a numeric column's share that pay for those quantiles and for the counts of the cells between them, from
+"""The parts of a numeric column's share that pay for these quantiles and for the counts of the cells between them, from
 which its bins are built. On COMPAS and the bundled samples, other settings, including those of `FINER`, are no better
-(`python -m benchmarks.schema settings`)."""
+(`python -m benchmarks.schema settings`).
+"""
 
 RANGE = 0.2
 """Share taken first for a range, if it is bought too."""
@@ -87,7 +88,7 @@ NONE = "(none)"
 _LESS = 1 - 1e-12
 
 ESCAPED, NUMBER = 12, 27
-"""Largest number of bytes in JSON of a letter, and of a number with its comma."""
+"""Largest number of bytes that a letter, and a number with its comma, take in JSON."""
 
 
 @dataclass(frozen=True)
@@ -100,7 +101,7 @@ class Part:
 
 
 def budget_of(project: Project, budget: Budget) -> Budget:
-    """The whole budget of a plan; if categories are bought, ρ is that of (ε, δ − Σδ₀)."""
+    """The whole budget of a plan; if categories are bought, ρ follows from (ε, δ − Σδ₀)."""
     slips = _slips(project.schema, project.plan, budget.delta)
     return replace(budget, rho=rho_beside(budget.epsilon, budget.delta, slips)) if slips else budget
 
@@ -146,7 +147,7 @@ def _slips(schema: Schema, plan: Plan, delta: float) -> list[float]:
 
 
 def _numbers(column: NumbersToBuy, unit: Unit, rho: float) -> list[Part]:
-    """A range if none is declared; cuts at private quantiles; the rows of the cells between the cuts."""
+    """A range if none is declared; cuts at private quantiles; counts of the rows between the cuts."""
     out = []
     if column.range is None:
         sigma, cells = gaussian_scale(unit.count_sensitivity, RANGE * rho), len(range_grid()) - 1
@@ -333,7 +334,9 @@ def left(budget: Budget, spending: Spending) -> Budget:
 
 
 def nothing_found(wanted: Schema, schema: Schema) -> tuple[str, ...]:
-    """Return a sentence for each column without any category found. Computed from bought answers: public."""
+    """Return a sentence for each column for which no category was found. Computed from bought answers, so it is
+    public.
+    """
     return tuple(
         f"No category of {c.name} was found, so all its cells are empty: a category needs more rows than the threshold "
         "in the plan. Declare its categories, set a larger share, or declare it as a column of numbers or dates."

@@ -64,7 +64,7 @@ class RowFeatures:
 
     @property
     def cells(self) -> int:
-        """Number of coarse cells; 0 without columns for them."""
+        """Number of coarse cells; 0 if no columns are given for them."""
         return BINS ** len(self.coarse) if self.coarse else 0
 
     def check(self, sizes: Mapping[str, int]) -> None:
@@ -138,7 +138,7 @@ class ClassSums:
         """Raise :class:`ValueError` unless it may be asked of a table with columns of ``sizes``."""
         self.features.check(sizes)
         if sizes.get(self.target) != self.classes or self.target in (*self.features.phases, *self.features.coarse):
-            raise ValueError("the classes are those of another table, or among the features")
+            raise ValueError("the classes belong to another table, or are among the features")
 
     def sensitivity(self, unit: Unit) -> float:
         """Under add-remove k·UNIT, under replace-one k·√(4·UNIT² − 2·mark²); rounded up.
@@ -176,7 +176,7 @@ class ColumnSets:
 
     ``coarse`` has the coarse bin of each code of each column. ``expected(set)`` are the counts over coarse cells ×
     classes that a public model expects, in rows; ``penalties`` are the rows explained by sampling alone. The score is
-    that of `espalier.core.privacy.scores.EdgeScore`: ‖c − E‖₁ minus the penalty, in units of 1/1024 row.
+    computed as in `espalier.core.privacy.scores.EdgeScore`: ‖c − E‖₁ minus the penalty, in units of 1/1024 row.
     """
 
     coarse: Mapping[str, NDArray[np.int64]]
@@ -189,7 +189,7 @@ class ColumnSets:
     def check(self, sizes: Mapping[str, int]) -> None:
         """Raise :class:`ValueError` unless it may be asked of a table with columns of ``sizes``."""
         if any(len(bins) != sizes.get(name) for name, bins in self.coarse.items()):
-            raise ValueError("the coarse bins are those of another table")
+            raise ValueError("the coarse bins belong to another table")
         if sizes.get(self.target) != self.classes or not self.candidates:
             raise ValueError("a choice of columns needs candidates and the classes of the table's target")
         if not len(self.candidates) == len(self.expected) == len(self.penalties):

@@ -43,8 +43,9 @@ NEARLY = 1 - 2**-16
 row is ignored."""
 
 _ONES, _INPUTS, _LATENTS = 24, 53 - 6, 53 - 6 - 3
-"""Bits available to a product's weights: all 24 of a float32 times 0 or 1; of the 53 of a float64, six fewer for
-multiples of 1/64, and three fewer again for multiples up to 8."""
+"""Bits available to a product's weights: all 24 of a float32 for a factor of 0 or 1. A float64 has 53, of which
+multiples of 1/64 leave six fewer, and multiples up to 8 another three fewer.
+"""
 
 LARGEST_WEIGHT = 1e6
 """Larger parameters are refused: no fit produces them, and exponentials of their sums overflow."""
@@ -72,7 +73,7 @@ def clipped_sensitivity(unit: Unit, clip: float) -> int:
     Proof. Parameters and step are public (made from earlier noisy answers), the same for both of two neighbouring
     tables. `clipped_sums` adds, for each row, a vector of whole numbers that is a function of that row, the parameters
     and the step alone: neither its place in the table nor any other row enters (the z of a row is drawn from a hash of
-    its codes). That is true of its rounding too. Matrix products add in an order that depends on the size of the chunk
+    its codes). The same is true of the rounding. Matrix products add in an order that depends on the size of the chunk
     and the place in it, so parameters are rounded to a lattice on which they are exact (`_on_lattices`); all else is
     done entry by entry, or added up column by column in one order (`_down`) where order can matter. The squared norm of
     that vector is Σ_X ‖q_X‖²·(45² + m_X·64² + ‖z‖²) plus the encoder's, q, m and z whole numbers: every block is an
@@ -245,7 +246,8 @@ def _residuals(
 
 
 def _on_lattices(heads: Heads, parameters: FloatArray) -> FloatArray:
-    """``parameters``, the heads' intercepts times the constant, such that every matrix product of a row is exact.
+    """``parameters`` with the heads' intercepts multiplied by the constant, rounded so that every matrix product of a
+    row is exact.
 
     A row reads the constant and at most one category of each column, so no sum is larger than the largest weights of
     all of them together.
@@ -266,8 +268,8 @@ def _on_lattices(heads: Heads, parameters: FloatArray) -> FloatArray:
 def _exact_in(bits: int, weights: FloatArray, lengths: list[int]) -> FloatArray:
     """Return ``weights``, rounded: sums of one entry from each group (sizes ``lengths``) are exact in ``bits`` bits.
 
-    They are whole multiples of a power of two, and every partial sum, in whatever order, is at most 2^bits of it. That
-    is about the resolution of floats near the largest sum, so no accuracy is lost.
+    They are whole multiples of a power of two, and every partial sum, in any order, is at most 2^bits times that power.
+    That is about the resolution of floats near the largest sum, so no accuracy is lost.
     """
     if not len(weights):
         return weights

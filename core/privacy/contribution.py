@@ -21,10 +21,10 @@ the ledger's fingerprints. Without that key the two are indistinguishable, and t
 
 **A resumed release** reads the rows again. Without a hold-out it draws fresh lots for row limits and totals. They are
 independent of the earlier ones, so answers on T_r(D) and answers on T_s(D) add up to the sum of their ρ. The same lots
-would not do, since they belong to positions and the rows may be in another order by then: if only one person's row has
-moved, everybody's lots between its two places have changed, and without that person none. For a hold-out, a person in
-the rest of one and in the held part of the other would pay for both. So the same lots are used, and `same_parts`
-compares keyed fingerprints of both parts before a row is counted, and refuses other parts.
+would not suffice, since they belong to positions and the rows may be in another order by then. If only one person's row
+has moved, the lots of everyone between its two places have changed; without that person, no one's lots have changed.
+For a hold-out, a person in the rest of one and in the held part of the other would pay for both. So the same lots are
+used, and `same_parts` compares keyed fingerprints of both parts before a row is counted, and refuses other parts.
 
 **In a database** the server's strong generator draws the lots, and they are stored in the snapshot before anything is
 picked by them (`espalier.core.tables.postgres_snapshot`). A lot is drawn for each distinct person or row of the
@@ -33,7 +33,8 @@ coupling may pair them with the people (rows) that both tables share. When rows 
 broken by position (`split`), which a replaced row keeps, or by content (`bounded`), so all others keep their relative
 order.
 
-People are compared by the person column's text as written: a person written in two ways counts as two people.
+People are compared by the text of the person column as written: a person who is written in two ways counts as two
+people.
 """
 
 from __future__ import annotations
@@ -53,8 +54,8 @@ def public_rows(plan: Plan, rows_in_table: int | None) -> int | None:
     """Return the number of rows of the private table if it is public under ``plan``, else None.
 
     n for replace-one without a person column; the declared total for replace-one with a person column (the table
-    is filled or cut to it, see :func:`bounded`); None under add-remove. The number of rows of a private table goes
-    through here, and through nothing else, before it becomes part of a plan, a budget, a file or a ledger.
+    is filled or cut to it, see :func:`bounded`); None under add-remove. Only through this function does the number of
+    rows of a private table become part of a plan, a budget, a file or a ledger.
     """
     if plan.neighbors == "add-remove":
         return None
@@ -62,13 +63,13 @@ def public_rows(plan: Plan, rows_in_table: int | None) -> int | None:
 
 
 def check_fits(project: Project, table: Source, what: str = "the table", *, figures: bool = False) -> None:
-    """Raise :class:`TableError` unless ``table`` was made for ``project``: this checks everything on which the two must
+    """Raise :class:`TableError` unless ``table`` was made for ``project``. This checks everything on which the two must
     agree.
 
-    They must agree on the schema and on the person column: on its name, since a bound by one person column does not
-    bound another, and on whether there is one. The curator checks that at most k rows of a person are counted
-    (:func:`known_rows`). With ``figures`` the table serves only figures that never leave, and may have been read
-    without its people.
+    They must agree on the schema and on the person column: on its name, because a bound by one person column does not
+    bound another, and on whether there is a person column. The curator checks that at most k rows of a person are
+    counted (:func:`known_rows`). With ``figures``, the table is used only for figures that are never released, and may
+    have been read without its people.
     """
     if not table.encodes(project.schema):
         differs = next((c.name for c in project.schema.columns if c not in table.schema.columns), None)
@@ -139,7 +140,7 @@ def bounded(table: S, most: int, total: int | None = None) -> S:
 
     Unit, with R: one person's rows, however many, become any others, or none, and at most k rows of a table of R
     change in place. Proof: of the kept rows and the filler rows the first R are taken, in the order of fresh lots, all
-    filler rows last. Let L be that order for everybody else and the filler rows: the same in both tables. With a of
+    filler rows last. Let L be that order for everyone else and the filler rows: the same in both tables. With a of
     the person's rows among the first R (a ≤ k, since no more were kept) the table is those a and the first R − a of L;
     in the other table it is b ≤ k and the first R − b of L. If a ≥ b, the two differ in that a rows became b others and
     the next a − b of L: a ≤ k rows changed in place, and the other way round for b. So they are neighbours under
@@ -147,7 +148,7 @@ def bounded(table: S, most: int, total: int | None = None) -> S:
 
     A table without person codes is refused with :class:`TableError`: its rows are bounded by promise, or were already
     filled or cut to a total. A snapshot was cut to k rows of a person when it was made
-    (:mod:`espalier.core.tables.row_limits` has the proof), so that only the total is left.
+    (:mod:`espalier.core.tables.row_limits` has the proof), so that only the total remains to be applied.
     """
     limited = table.limited(most)
     return limited if total is None else limited.to_total(total)

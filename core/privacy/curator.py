@@ -52,7 +52,7 @@ from espalier.core.tables.public_chance import Chance, fresh
 from espalier.core.tables.source import Source
 
 Impossible = Mapping[Clique, NDArray[np.bool_]]
-"""The cells that no row of the model may have, by clique: True where a cell is impossible."""
+"""The cells that no row of the model may have, by clique: True for an impossible cell."""
 
 TOGETHER = 1 << 22
 """Largest number of cells of exact counts in memory at a time (32 MB)."""
@@ -97,7 +97,7 @@ class Curator(ABC):
         self._max_cells = max_cells
         self._order = {name: i for i, name in enumerate(sizes)}
         self._fine: set[Clique] = set()
-        """Cliques that were already checked: a tree requests each of 19,900 pairs about a hundred times."""
+        """Cliques that were already checked: a tree requests each of its 19,900 pairs about a hundred times."""
 
     @property
     def cell_sensitivity(self) -> float:
@@ -119,7 +119,7 @@ class Curator(ABC):
         return recipe.total_sensitivity(self.unit)
 
     def measure(self, rhos: Mapping[Clique, float], pool: str = "") -> list[Measurement]:
-        """Noisy counts of each clique, for the ρ given: σ = Δ/√(2ρ), Δ from the unit of privacy (`cell_sensitivity`).
+        """Noisy counts of each clique, for the given ρ: σ = Δ/√(2ρ), Δ from the unit of privacy (`cell_sensitivity`).
 
         Raises :class:`BudgetError` and :class:`SizeError` before anything is read.
         """
@@ -281,7 +281,7 @@ class Curator(ABC):
         self.spending.debit(replace(draw, held_out=self.held_out) for draw in draws)
 
     def _check_score(self, score: Score, cliques: Sequence[Clique]) -> None:
-        """Raise unless ``score`` is a known recipe and is defined for every clique."""
+        """Raise an error unless ``score`` is a known recipe and is defined for every clique."""
         if type(score) not in (EdgeScore, FeatureScore, ConditionalScore):
             raise TypeError("a score must be one of the recipes whose sensitivity is proved in scores.py")
         if not cliques or not all(score.fits(clique) for clique in cliques):
@@ -292,7 +292,7 @@ class Curator(ABC):
                 self._fine.add(clique)
 
     def _check_sums(self, recipe: SumRecipe) -> None:
-        """Raise unless ``recipe`` is a known one and is defined for this table."""
+        """Raise an error unless ``recipe`` is a known recipe and is defined for this table."""
         if type(recipe) not in PROVED:
             raise TypeError("sums must be one of the recipes whose sensitivity is proved, see sums.py")
         recipe.check(self.whole)

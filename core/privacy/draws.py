@@ -25,14 +25,14 @@ Noise = Literal["gaussian", "laplace"]
 class Draw:
     """A purchase and its cost. It does not contain the answer.
 
-    ``what`` describes it. ``columns`` are the columns counted or chosen, None if there are none. ``is_open``: in a
-    rehearsal, a private choice still decides the columns, and these are the largest. ``cells`` is the length of the
-    answer (0 for a choice, which states its number of ``candidates``). ``sensitivity`` Δ and ``scale``
-    are in rows; the scale is σ of a discrete Gaussian, or the scale of a choice's noise.
-    ``rho`` is its price in zCDP and ``delta`` the δ₀ of an approximate-zCDP draw (0 for nearly all). ``held_out``: it
-    was drawn from the people held out to judge the release. ``recipe`` names the proof of Δ (`PROOFS`), and ``given``
-    lists the public numbers that Δ depends on in addition to the unit of privacy. ``noise``: with Laplace noise Δ is an
-    L1 sensitivity, and the scale is σ = √2·b, the standard deviation of a Laplace distribution with parameter b.
+    ``what`` describes it. ``columns`` are the columns that were counted or chosen, None if there are none. ``is_open``:
+    in a rehearsal, a private choice still decides the columns, and these are the largest. ``cells`` is the length of
+    the answer (0 for a choice, which states its number of ``candidates``). ``sensitivity`` Δ and ``scale`` are in rows;
+    the scale is σ of a discrete Gaussian, or the scale of a choice's noise. ``rho`` is its price in zCDP and ``delta``
+    the δ₀ of an approximate-zCDP draw (0 for nearly all). ``held_out``: it was drawn from the people held out to judge
+    the release. ``recipe`` names the proof of Δ (`PROOFS`), and ``given`` lists the public numbers that Δ depends on in
+    addition to the unit of privacy. ``noise``: with Laplace noise Δ is an L1 sensitivity, and the scale is σ = √2·b,
+    the standard deviation of a Laplace distribution with parameter b.
     """
 
     kind: Kind
@@ -85,13 +85,13 @@ PROOFS = {
     "quantiles": "core/privacy/quantiles.py: calls_of_level",
     "threshold": "core/privacy/partitions.py: distances",
 }
-"""Place of the sensitivity proof of each recipe: a file, and the class or function whose docstring contains it."""
+"""Location of each recipe's sensitivity proof: a file, and the class or function whose docstring contains it."""
 L1_PROOFS = {
     "counts": "core/privacy/unit.py: Unit.rows_moved",
     "questions": "core/privacy/question_recipes/recipes.py: QuestionSums.total_sensitivity",
     "count-histogram": "core/privacy/question_recipes/recipes.py: CountHistogram.total_sensitivity",
 }
-"""Place of the proof of each recipe's L1 sensitivity, for draws with Laplace noise."""
+"""Location of the proof of each recipe's L1 sensitivity, for draws with Laplace noise."""
 
 PartKind = Literal["select", "measure", "look"]
 """Purpose of a draw in a ledger entry: choosing, measuring, or judging the result."""

@@ -1,10 +1,10 @@
 """Selection of bin edges for a column of numbers: bins in which its values lie nearly flat.
 
-Rows are drawn uniformly inside a bin, so a bin errs if its values are not uniform: for any other cut of the column, by
-at most the largest distance between the cumulative count inside the bin and the straight line between its two ends. A
-bin that lumps many rows together also hides how they differ in other columns. The chosen bins minimise the sum of both.
-So a value shared by many rows gets a separate bin, a long tail gets bins although it has few rows, and flat stretches
-are cut into bins with similar numbers of rows.
+Rows are drawn uniformly inside a bin, so a bin errs if its values are not uniform. For any other cut of the column, the
+error is at most the largest distance between the cumulative count inside the bin and the straight line between its two
+ends. A bin that lumps many rows together also hides how they differ in other columns. The chosen bins minimise the sum
+of both costs. So a value shared by many rows gets a separate bin, a long tail gets bins although it has few rows, and
+flat stretches are cut into bins with similar numbers of rows.
 
 Everything is computed from noisy counts of the cells between the cuts, so it is post-processing.
 """
@@ -19,14 +19,16 @@ from numpy.typing import NDArray
 
 BRIDGE = math.sqrt(math.pi / 2) * math.log(2)
 """The expected largest distance of a Brownian bridge of unit length from 0 (Kolmogorov's distribution): noise alone
-adds about this times σ·√(m − 1) to a flat bin of m cells."""
+adds about this value times σ·√(m − 1) to a flat bin of m cells.
+"""
 
 LUMPED = 0.2
-"""Cost of lumping, added to that of unevenness: this times p²/m rows for a bin of p rows out of m. m excludes the rows
-of single cells that have more than their share."""
+"""Weight of the cost of lumping, which is added to the cost of unevenness. Lumping costs this weight times p²/m rows
+for a bin of p rows out of m; m excludes the rows of single cells that have more than their share.
+"""
 
 WORTH = 0.01
-"""Least gain of each bin, in σ: without a gain there are fewer bins."""
+"""Smallest gain of an additional bin, in σ; without such a gain, a division has fewer bins."""
 
 
 def flattest(

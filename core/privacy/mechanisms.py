@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 @cache
 def _opendp() -> Any:
-    """OpenDP's constructors; its modules are imported one by one because the prelude costs seconds."""
+    """OpenDP's constructors; its modules are imported one by one because importing the prelude takes seconds."""
     from types import SimpleNamespace
 
     from opendp.domains import atom_domain, vector_domain

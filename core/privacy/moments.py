@@ -153,7 +153,7 @@ class WithOutcome:
 
 
 ROW_BY_ROW: tuple[type, ...] = (Bin, Left, Scored, WithOutcome)
-"""The permitted functions of a row: each depends on that row alone, because it works by lookup."""
+"""The permitted functions of a row: each depends on that row alone, because its values are looked up."""
 
 
 @dataclass(frozen=True)
@@ -189,7 +189,7 @@ class Histogram:
     def sensitivity(self, unit: Unit) -> float:
         """Return the L2 sensitivity of the counts: k under add-remove, √2·k under replace-one.
 
-        Proof. Each row adds 1 to exactly one entry, whatever ``group`` and ``together`` are, and both are public:
+        Proof. Each row adds 1 to exactly one entry, for any ``group`` and ``together``, and both are public:
         computed earlier from noisy answers. So these are the counts of one clique, and :attr:`Unit.count_sensitivity`
         proves the figure.
         """

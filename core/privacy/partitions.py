@@ -6,7 +6,7 @@ threshold with probability δ₀, so the whole is δ₀-approximate ρ-zCDP (Bun
 ``make_gaussian_threshold``.
 
 **Accounting.** Approximate zCDP composes: ρ and δ₀ add up (Lemma 8.2). A release that is ρ-zCDP with total Σδ₀ is (ε,
-δ)-DP if ρ alone gives (ε, δ − Σδ₀): with probability 1 − Σδ₀ the answers are those of a ρ-zCDP mechanism, and
+δ)-DP if ρ alone gives (ε, δ − Σδ₀): with probability 1 − Σδ₀ the answers equal those of a ρ-zCDP mechanism, and
 the rest is added to δ. So ρ is converted at δ − Σδ₀ (`rho_beside`, `epsilon_beside`).
 
 **Rows chosen at random, and a part held out at random.** The two coupling arguments of
@@ -121,7 +121,7 @@ def cost(unit: Unit, sigma: float, threshold: int) -> tuple[float, float]:
     OpenDP releases a count of exactly the threshold, and its map omits that event (opendp issue 2922, in 0.16.0): a new
     text with t rows passes with probability P[Z ≥ T − t], but the map uses P[N ≥ T − t] with N continuous, which is
     less. P[Z ≥ m] ≤ P[N ≥ m − 1] (Canonne, Kamath & Steinke 2020, Proposition 25), so the map of T − 1 is a bound.
-    Keep this while such versions may be installed; with a fixed version it costs one row.
+    Keep this correction while such versions may be installed; with a fixed version it costs one row.
     """
     d = distances(unit)
     rho, delta = _mechanism(sigma, threshold - 1).map((d.keys, d.l2, float(d.most)))

@@ -4,7 +4,7 @@ A quantile q = a/b is a choice among the points z of a finite public grid. Its s
 
     −|(b − a)·below(z) − a·above(z)|,    below(z) = #{x < z},  above(z) = #{x ≥ z},
 
-0 where a share q of the values lies below z (Smith 2011, with the score in whole numbers). Bins are half-open, so
+0 if a share q of the values lies below z (Smith 2011, with the score in whole numbers). Bins are half-open, so
 values equal to an edge z lie on its right, as here. Several quantiles are found by halving: the middle one first,
 then those of each half among the values of that half (Kaplan, Schnapp & Stemmer 2022). The sequence of choices depends
 on the grid and on earlier choices alone, never on the values.
@@ -111,7 +111,7 @@ def choose_edges(
 ) -> tuple[float, ...]:
     """Choose edges of at most ``bins`` bins with about the same number of values each, in `levels_of` levels.
 
-    ``counts`` are those of the values on ``grid`` (`Source.grid_counts`). The outermost edges are those of ``grid``.
+    ``counts`` count the values on ``grid`` (`Source.grid_counts`). The outermost edges are the ends of ``grid``.
     If many values are equal, or the grid is coarse, there are fewer bins. ``rho`` is the price of one call: a cut
     costs a public number of rows for each doubling of its distance from the lower end of its part, one noise scale. So
     among cuts with the same counts, the one next to the equal values below is chosen, and a bin for "none" ends just

@@ -152,7 +152,7 @@ class Surface:
         return self.of(self.features.of(codes))
 
     def of(self, phi: NDArray[np.int64]) -> NDArray[np.float64]:
-        """The fitted value where the features are ``phi``, a line per row.
+        """The fitted value for the features ``phi``, a line per row.
 
         Row by row, in one order of additions: a row's value depends on no other row.
         """

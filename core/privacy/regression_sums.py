@@ -144,7 +144,7 @@ def whole(coefficients: NDArray[np.float64]) -> tuple[int, ...]:
 
 @dataclass(frozen=True, eq=False)
 class RegressionSums:
-    """One vector of sums for a regression, ``what`` names it.
+    """One vector of sums for a regression; ``what`` names it.
 
     ``moments``: products of the scores, the outcome's (from −1 to 1) included. ``gradient``: scores times the residual
     of the outcome after ``fit``. ``curvature``: products of scores, times the fit's weight. ``spread``: products of

@@ -22,7 +22,7 @@ from espalier.core.privacy.unit import Unit
 from espalier.core.project.linked import Pair
 
 UNKNOWN_ROWS = 10_000
-"""Number of rows assumed by a rehearsal if it is private; the plan's figures apply to a table of this size."""
+"""Number of rows that a rehearsal assumes if n is private; the plan's figures apply to a table of this size."""
 
 
 class Rehearsal(Curator):

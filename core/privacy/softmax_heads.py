@@ -124,7 +124,7 @@ class Heads:
         return (rows, size) if size > 1 else (0, size)
 
     def weights(self, block: FloatArray, name: str) -> dict[str, FloatArray]:
-        """W_P→X by input P of ``name``, categories of P × categories of X, zeros for the base of P."""
+        """W_P→X for each input P of ``name``: categories of P × categories of X, with zeros for the base of P."""
         out, at = {}, 1
         for parent in self.inputs(name):
             to = at + self.sizes[parent] - 1

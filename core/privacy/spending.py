@@ -59,7 +59,7 @@ class Spending:
         return total_up(draw.delta for draw in self.draws)
 
     def debit(self, draws: Iterable[Draw]) -> None:
-        """Debit the cost of ``draws`` from the rest, all or nothing; raises :class:`BudgetError`."""
+        """Debit the cost of all ``draws`` from the rest, or of none; raises :class:`BudgetError`."""
         with self._lock:
             asked = list(draws)
             for draw in asked:
@@ -79,7 +79,7 @@ class Spending:
             self.draws += asked
 
     def _check_pure(self, asked: list[Draw], most: float) -> None:
-        """Raise unless every one of ``asked`` has a pure guarantee, and their ε fit into what is left."""
+        """Raise an error unless each of ``asked`` has a pure guarantee, and their ε fit into the remaining budget."""
         for draw in asked:
             if draw.epsilon == math.inf or draw.delta:
                 raise BudgetError(

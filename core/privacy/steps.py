@@ -21,7 +21,7 @@ from espalier.core.project.linked import Pair
 from espalier.core.tables.source import Source
 
 FINEST = 1024
-"""Least number of units per person in a score: expected counts are rounded to them."""
+"""Smallest number of units per person in a score: expected counts are rounded to these units."""
 LARGEST = 1e9
 """Expected counts in people are clipped here, and those of all cells together to 2⁶¹ units, so a score fits 64 bits."""
 
@@ -34,7 +34,7 @@ class StepCounts:
     shape: tuple[int, int]
     units: int
     is_open: bool = False
-    """Whether a plan's choice of the pair is still open; then this is the largest candidate."""
+    """Whether a plan's choice of the pair is still open; if so, this is the largest candidate."""
     kind: Literal["sums"] = field(default="sums", init=False)
     recipe: str = field(default="step-counts", init=False)
 
@@ -198,7 +198,7 @@ class StepScore:
         target: str = "",
         weaker: int = 3,
     ) -> None:
-        """``expected(pair)`` is E in people; ``units`` are those of the counts; ``per_cell`` is in people."""
+        """``expected(pair)`` is E in people; ``units`` are the units of the counts; ``per_cell`` is in people."""
         self._expected, self._per_cell, self._target, self._weaker = expected, per_cell, target, weaker
         self.finer = max(1, FINEST // units)
         self.units = units * self.finer
@@ -221,6 +221,6 @@ class StepScore:
 
 
 def _check_unit(unit: Unit) -> None:
-    """Raise :class:`ValueError` unless each person has one row, which stands for the person with all visits."""
+    """Raise :class:`ValueError` unless each person has one row, which represents the person with all visits."""
     if unit.rows_per_person != 1:
         raise ValueError("the unit of linked tables is one person with all visits")

@@ -24,7 +24,7 @@ from espalier.core.tables.source import Source
 
 
 class SumRecipe(Protocol):
-    """The interface of a vector of sums to the curator. ``kind`` is that of its draw, ``what`` its description.
+    """The interface of a vector of sums to the curator. ``kind`` is the kind of its draw, ``what`` its description.
 
     ``cells`` is the length of the vector; its entries are whole numbers of units, ``units`` per row.
     """
@@ -76,7 +76,7 @@ PROVED: tuple[type, ...] = (
     *(QuestionSums, CountHistogram, RegressionSums, ClassSums),
     *(StepCounts, Echoes, VisitCounts),
 )
-"""The recipes whose sensitivity is proved: a curator works out no others."""
+"""The recipes whose sensitivity is proved: a curator computes no others."""
 
 
 @runtime_checkable

@@ -1,4 +1,4 @@
-"""Analyses that a study plans before anything is spent: questions, and the half-widths of their intervals."""
+"""A study's analyses, planned before anything is spent: questions, and the half-widths of their intervals."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class PlannedCounts:
 
     ``event`` and ``among`` are written ``column=value``, ``group`` is ``column=value:other``. ``shares`` are the
     assumed shares of the event in each group, and ``groups`` the assumed shares of the groups among all rows; `None`
-    means one half, and values that are all equally common.
+    means shares of one half, and values that are equally common.
 
     An ``effect`` is the difference of the event's shares between two groups, in each stratum of the columns ``adjust``,
     weighted by the strata's shares of all rows. ``strata`` are the assumed shares of the strata, the last column's

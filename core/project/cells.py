@@ -1,4 +1,4 @@
-"""The text form of cells, in a table that is read and in one that is written."""
+"""The text form of cells, in tables that are read or written."""
 
 MISSING = ""
 """A missing cell."""

@@ -63,8 +63,8 @@ class Column:
     ``missing`` makes the empty cell a category, always the last code. ``missing_marks`` are texts that count as an
     empty cell, such as ``?`` or ``-9``. ``unknown="missing"`` reads an undeclared text as an empty cell instead of
     refusing it. ``guessed`` names the fields that were guessed from the data, in whole or in part, and are not
-    confirmed yet, ``confirmed`` those that are: the report lists them. ``shown`` is the digest of what a person saw
-    when they confirmed them.
+    confirmed yet; ``confirmed`` names the guessed fields that are confirmed. The report lists both. ``shown`` is the
+    digest of what a person saw when they confirmed them.
 
     ``label``, ``unit`` and ``description`` describe the column for people; ``value_labels`` maps values to labels (in
     the project file: ``labels``). They change no cell. They are untrusted, so all code that shows them escapes them.
@@ -173,7 +173,9 @@ class Column:
 
     @property
     def doubled(self) -> tuple[str, str] | None:
-        """Two listed texts that mean one value and have two codes, such as "1" and "1.0"; `None` if there are none."""
+        """Two listed texts that mean the same value but have two codes, such as "1" and "1.0"; `None` if there are
+        none.
+        """
         return None if self.code_book else spellings(self._listed)[1]
 
     @property
@@ -309,7 +311,7 @@ class Column:
     _why_unknown = "is not among its declared categories"
 
     def refuse_empty(self) -> NoReturn:
-        """Raise the refusal of an empty cell."""
+        """Raise the error that refuses an empty cell."""
         raise TableError(
             f'column {self.name!r} has empty cells, but its schema does not set "missing": true',
             column=self.name,
@@ -317,7 +319,7 @@ class Column:
         )
 
     def refuse_unknown(self, text: str) -> NoReturn:
-        """Raise the refusal of an undeclared value."""
+        """Raise the error that refuses an undeclared value."""
         shown = text if len(text) <= 60 else text[:57] + "…"
         raise TableError(
             f"column {self.name!r}: the value {shown!r} {self._why_unknown}; correct the table, declare it, "
@@ -344,7 +346,7 @@ class Column:
         return np.searchsorted(np.asarray(self.edges[1:-1], dtype=np.float64), numbers, side="right").astype(np.int64)
 
     def coarser(self, values: int) -> Column | None:  # noqa: ARG002
-        """Return this column with at most this many ``values``, including missing; `None` if a person must choose
+        """Return this column with at most this number of ``values``, including missing; `None` if a person must choose
         them.
         """
         return None
@@ -368,9 +370,9 @@ class Column:
     def marked_like(self, origin: Column) -> Self:
         """Return this description with the marks of ``origin``, which it replaces.
 
-        A mark stays while a part of the guess does. A list stays guessed (or confirmed) while a category, a text of a
-        group or a bin edge of it is still present, even if categories became edges: adding one's own values to a
-        guessed list declares none of the others. Another field stays while its value does.
+        A mark stays as long as a part of the guess remains. A list stays guessed (or confirmed) as long as one of its
+        categories, texts of a group or bin edges is present, even if categories became edges: adding values to a
+        guessed list does not declare the others. Any other field stays marked as long as its value is unchanged.
         """
         lists = {"categories", "edges"}
         same = {f for f in FIELDS.keys() - lists if getattr(self, f) == getattr(origin, f)}

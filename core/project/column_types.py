@@ -37,7 +37,7 @@ class Categories(Column, kinds=("categorical", "ordinal")):
 
     def _check(self) -> None:
         if self.kind not in ("categorical", "ordinal"):
-            raise self.error(f"kind is {self.kind!r}; categories are categorical or ordinal")
+            raise self.error(f"kind is {self.kind!r}; a column with categories is categorical or ordinal")
         if not self.categories:
             raise self.error("list at least one category")
         if not all(isinstance(c, str) for c in self.categories):

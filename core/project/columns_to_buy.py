@@ -139,7 +139,9 @@ class NumbersToBuy(ToBuy):
         return self._placeholder.judge(texts)
 
     def numbers(self, texts: Sequence[str]) -> NDArray[np.float64]:
-        """Return the number of each text, NaN for other texts. One too large for a float becomes the largest float."""
+        """Return the number of each text, NaN for other texts. A number too large for a float becomes the largest
+        float.
+        """
         read = self._placeholder.number_of
         known = np.array([math.nan if x is None else x for x in map(read, texts)], dtype=np.float64)
         largest = float(np.finfo(np.float64).max)
@@ -154,7 +156,7 @@ class NumbersToBuy(ToBuy):
 class HierarchyToBuy(ToBuy):
     """A column of many known codes in groups of groups: the release buys how deep they are expanded.
 
-    ``hierarchy`` pairs each code and group with the group it belongs to (empty: none). It is expanded to at most
+    ``hierarchy`` pairs each code and group with the group to which it belongs (empty: none). It is expanded to at most
     ``at_most`` codes and groups. Make it with :meth:`of`.
     """
 
@@ -302,7 +304,8 @@ def to_buy(
 
 
 def with_categories(column: str, hierarchy: Mapping[str, str], categories: Sequence[str]) -> Mapping[str, str]:
-    """Return ``hierarchy`` with the declared ``categories`` that it does not name, at the top; unchanged if none are.
+    """Return ``hierarchy`` with the declared ``categories`` that it does not name added at the top; unchanged if none
+    are declared.
 
     Raises :class:`SchemaError` for a code that is not a category, and for a category that is a group.
     """

@@ -191,7 +191,7 @@ class Determines:
 
 
 def _codes(column: Column, values: Values) -> Mask:
-    """Return the codes of ``column`` that are meant."""
+    """Return the codes of ``column`` that these values denote."""
     out = np.zeros(column.size, dtype=np.bool_)
     if isinstance(values, Range):
         if column.kind != "numeric":
@@ -244,7 +244,7 @@ def entry_error(key: str, text: str) -> ProjectError:
 
 
 def _marked(data: Any, inside: str, key: str, also: tuple[str, ...] = ()) -> tuple[Any, Mark]:
-    """Return an entry's content and its mark; an entry without a mark may be written without its frame."""
+    """Return an entry's content and its mark; an entry without a mark may be the bare content."""
     if not isinstance(data, Mapping):
         return data, ""
     marks = [m for m in ("guessed", "confirmed") if isinstance(data.get(m), bool)]

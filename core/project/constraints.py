@@ -96,10 +96,10 @@ class Constraints:
         )
 
     def masks(self, schema: Schema, max_cells: int = 10_000_000) -> dict[Clique, Mask]:
-        """Return the cells without probability: clique in schema order → mask, true where no row is allowed.
+        """Return the cells without probability: clique in schema order → mask, true if no row is allowed in the cell.
 
         A pair a ≤ c that follows from a ≤ b ≤ c is left out if b is never missing: it would only enlarge the
-        model. Raises :class:`SchemaError` or :class:`SizeError` where a constraint does not fit the columns.
+        model. Raises :class:`SchemaError` or :class:`SizeError` if a constraint does not fit the columns.
         """
         out: dict[Clique, Mask] = {}
         found: list[Constraint] = [*self.impossible, *_needed(self.monotone, schema), *self.determines]
@@ -141,8 +141,8 @@ class Constraints:
     def conflict(
         self, separations: Iterable[Separation], edges: Iterable[tuple[str, str]] = ()
     ) -> tuple[Separation, str] | None:
-        """Return a separation that the constraints (with ``edges`` that a plan needs anyway) break, and the reason;
-        None if all separations hold.
+        """Return a separation that the constraints break, together with the ``edges`` that a plan needs anyway, and the
+        reason; None if all separations hold.
 
         A constraint joins its columns in the model's graph, since which values are possible in one depends on the
         others. The separation holds only if no path leads around it.

@@ -1,7 +1,7 @@
 """Dates in bins of weeks, months, quarters or years over a declared range; and invented identifiers.
 
 A date is a whole number, the day counted from 1 January of the year 1 (:meth:`datetime.date.toordinal`), so a column of
-dates is a numeric one of whole numbers whose bins end where calendar periods do. Both ends of the range are public.
+dates is a numeric column of whole numbers whose bins end with calendar periods. Both ends of the range are public.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _ISO = re.compile(r"\s*(\d{4}-\d{2}-\d{2})([T ]\d{2}:\d{2}\S*)?\s*", re.ASCII)
 class DateBins:
     """The bins of a date column: each calendar ``by`` from ``first`` to ``last``, both of them in the range.
 
-    The outermost bins are cut off where the range ends. Weeks begin on Monday. Raises :class:`SchemaError` for an
+    The outermost bins are cut off at the ends of the range. Weeks begin on Monday. Raises :class:`SchemaError` for an
     impossible range, or one with more than `MOST_PERIODS` bins.
     """
 
@@ -61,8 +61,8 @@ class DateBins:
     def edges(self) -> tuple[float, ...]:
         """Bin edges as day numbers, for a numeric column of whole numbers.
 
-        The last edge lies half a day after the last day: the outermost bin is closed, and would otherwise hold the day
-        after the range, or lack the last one where a period begins on it.
+        The last edge lies half a day after the last day: the outermost bin is closed, and would otherwise include the
+        day after the range, or lack the last day if a period begins on it.
         """
         return (*(float(day.toordinal()) for day in self._starts()), self.last.toordinal() + 0.5)
 
@@ -111,7 +111,7 @@ def _label(day: date, by: Period) -> str:
 
 
 def day_number(text: str, order: str = "") -> int | None:
-    """Return the day of an ISO date, or of one in this ``order``; `None` if ``text`` is not a date.
+    """Return the day of an ISO date, or of a date in this ``order``; `None` if ``text`` is not a date.
 
     A time of day is ignored.
     """
@@ -132,7 +132,7 @@ def date_texts(days: NDArray[np.float64]) -> list[str]:
 def invented(rows: int, rng: np.random.Generator, prefix: str = "S") -> list[str]:
     """An identifier for each of ``rows`` synthetic rows, each once, in random order: S0001, S0002, …
 
-    They are made from the number of rows alone. What an identifier column held is neither read nor released.
+    They are made from the number of rows alone. The contents of an identifier column are neither read nor released.
     """
     width = len(str(rows))
     return [f"{prefix}{i:0{width}d}" for i in (rng.permutation(rows) + 1).tolist()]

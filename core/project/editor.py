@@ -146,7 +146,9 @@ class ProjectEditor:
     future: list[Drawing] = field(default_factory=list)
 
     def change_schema(self, schema: Schema) -> None:
-        """Change the columns. References to a column that leaves are set aside; those to one that returns come back."""
+        """Change the columns. References to a column that is taken out are set aside; they come back when the column
+        returns.
+        """
         if schema != self.project.schema:
             self._take(*self._under(schema))
 
@@ -199,7 +201,7 @@ class ProjectEditor:
         return self.project.dag, self.project.roles, self.project.plan.target
 
     def redraw(self, dag: Dag | None = None, roles: Roles | None = None, **target: str | None) -> None:
-        """Change the drawing; undo restores the one before."""
+        """Change the drawing; undo restores the previous drawing."""
         was = self.drawing
         new = (dag or was[0], roles or was[1], target.get("target", was[2]))
         if new != was:

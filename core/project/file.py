@@ -51,7 +51,7 @@ class Project:
     dag: Dag = field(default_factory=Dag)
     roles: Roles = field(default_factory=Roles)
     separations: tuple[Separation, ...] = ()
-    """Further separations that every plan with a fence holds, in addition to that of the roles."""
+    """Further separations that every plan with a fence keeps, in addition to the separation from the roles."""
     question_list: QuestionList = field(default_factory=QuestionList)
     """The questions that reports will ask, and the counts over whole rows."""
     analyses: tuple[PlannedAnalysis, ...] = ()
@@ -125,7 +125,9 @@ class Project:
             raise ProjectError(OPEN, key=ONE_ROW)
 
     def unit_facts(self) -> dict[str, Any]:
-        """Return the unit of privacy, and who states the rows per person, for plan output and ``release.json``."""
+        """Return the unit of privacy, and the source of the row limit per person, for plan output and
+        ``release.json``.
+        """
         plan = self.plan
         return {
             "neighbors": plan.neighbors,
@@ -263,7 +265,7 @@ class Project:
 
 SIGNOFF = ("drawn_by", "schema_confirmed_by", "approved_by")
 CHOSEN = ("chosen_because", "compared_with")
-"""The reason for this plan, and the plans it was compared with: stored with the signatures."""
+"""The reason for this plan, and the plans with which it was compared: stored with the signatures."""
 
 
 def _signoff(data: Any) -> dict[str, str]:

@@ -25,14 +25,14 @@ from espalier.core.errors import SchemaError
 from espalier.core.project.cells import MISSING
 
 DIVIDE = 2.0
-"""A group is divided where its noisy count is at least this multiple of its parts' joint noise: σ·√parts. Below that,
+"""A group is divided if its noisy count is at least this multiple of its parts' joint noise: σ·√parts. Below that,
 even a part that held all its rows would not exceed the noise."""
 
 RARE = 2.0
 """Categories of one group below this many σ are merged again after they have been counted."""
 
 MOST_APART = 1000
-"""Largest number of groups after expansion: the model's categories of a column, however many codes it has."""
+"""Largest number of groups after expansion: the model's categories of a column with any number of codes."""
 
 DEEPEST = 8
 
@@ -47,8 +47,8 @@ Ask = Callable[["Cut"], tuple[NDArray[np.float64], float]]
 class Cut:
     """A division of a column's codes into groups.
 
-    ``groups`` gives the group of each code, counted from 0; ``parts`` gives the nodes that each group consists of
-    (one, or several that were put together: a node is a code or a group of the hierarchy), ``names`` what it is called.
+    ``groups`` gives the group of each code, counted from 0. ``parts`` gives the nodes of each group: one, or several
+    that were combined (a node is a code or a group of the hierarchy). ``names`` gives the name of each group.
     """
 
     groups: NDArray[np.intp]
@@ -112,7 +112,7 @@ class Hierarchy:
         return self.labels[: self.codes - self.missing]
 
     def _check(self) -> None:
-        """Raise for a cycle of groups, or too many levels."""
+        """Raise an error for a cycle of groups, or too many levels."""
         for start in range(len(self.labels)):
             node, steps = start, 0
             while node >= 0:
@@ -211,7 +211,7 @@ class Hierarchy:
         return self.cut(parts)
 
     def gather(self, cut: Cut, counts: NDArray[np.float64], sigma: float) -> tuple[Cut, NDArray[np.float64]]:
-        """``cut`` with the rare parts of each group put together again, and its counts; those at the top stay apart."""
+        """``cut`` with the rare parts of each group combined again, and its counts; parts at the top stay separate."""
         rare: dict[int, list[int]] = {}
         for i, (part, count) in enumerate(zip(cut.parts, counts.tolist(), strict=True)):
             if self.parent[part[0]] >= 0 and (len(part) > 1 or count < RARE * sigma):
@@ -231,8 +231,8 @@ def descend(hierarchy: Hierarchy, ask: Ask, at_most: int = MOST_APART) -> Reache
     """Measure from the top down, with at most `Hierarchy.depth` calls of ``ask`` and fewer if nothing is left to
     divide. After each call, rare nodes of a group are combined, to make room for the frequent ones.
 
-    Memory and time are those of one histogram of the column, for any hierarchy. With an ``ask`` that answers from
-    public expectations, the result is the one that a plan shows (`expected`).
+    For any hierarchy, memory and time equal those of one histogram of the column. With an ``ask`` that answers from
+    public expectations, the result is the cut that a plan shows (`expected`).
     """
     cut, sigmas, sizes = hierarchy.top(), [], []
     for level in range(hierarchy.depth):
@@ -262,8 +262,8 @@ def expected(hierarchy: Hierarchy, rows: float, sigma: float, at_most: int = MOS
 
 
 def read_hierarchy(text: str) -> dict[str, str]:
-    """Return the mapping in a table of two columns: a code or group, and the group it belongs to (empty: none). Cells
-    are separated by commas, semicolons or tabs; a first line such as ``code,group`` is left out. Raises
+    """Return the mapping in a table of two columns: a code or group, and the group to which it belongs (empty: none).
+    Cells are separated by commas, semicolons or tabs; a first line such as ``code,group`` is left out. Raises
     :class:`SchemaError` that names the line.
     """
     lines = text.lstrip("\ufeff").splitlines()

@@ -9,7 +9,7 @@ from typing import Any
 from espalier.core.errors import ProjectError, first_twice
 
 MOST_JSON = 64 << 20
-"""Largest size of a JSON file in bytes; a release of 10,000 columns has 20 MB."""
+"""Largest size of a JSON file in bytes; files of a release with 10,000 columns reach 20 MB."""
 DEEPEST = 50
 """Levels of nesting; a project file has six, plus those in the notes of a drawing tool."""
 MOST_LISTS = 2_000_000

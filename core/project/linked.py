@@ -2,7 +2,7 @@
 
 One schema describes both tables. The name of a column begins with the name of its table, such as ``visits.insulin``;
 the drawing, the roles and the plan use the same names. A *row* of a linked project is a person with the first visit and
-the number of visits, `Linked.number`. A *step* is a visit after the first, with what came before it:
+the number of visits, `Linked.number`. A *step* is a visit after the first, together with earlier data:
 
 | name | meaning at a step |
 | --- | --- |
@@ -10,8 +10,8 @@ the number of visits, `Linked.number`. A *step* is a visit after the first, with
 | ``visits per person`` | the number of visits that are kept |
 | ``position`` | the number of this visit |
 | ``visits.insulin`` | this visit |
-| ``visits.insulin@before`` | the visit before this one |
-| ``visits.insulin@earlier`` | the visit before that one, "none" where there is none |
+| ``visits.insulin@before`` | the previous visit |
+| ``visits.insulin@earlier`` | the visit before the previous one, "none" if there is none |
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ GAP = "days since the visit before"
 VISIT = "visit"
 """The column of a released visit that holds its position, from 1."""
 MOST_KEPT = 20
-"""The largest number of visits that a release keeps. Weights count in units of 1/lcm(1, …, k − 1)."""
+"""The largest number of visits that a release keeps. Weights are counted in units of 1/lcm(1, …, k − 1)."""
 
 RESERVED = ("synthetic", "synthetic-whole", "dictionary", "questions", "not-private")
 """Names of other files of a release."""
@@ -59,11 +59,11 @@ def is_table_name(name: str) -> bool:
 class Linked:
     """The link between two tables.
 
-    ``people`` and ``visits`` are the names of the tables. ``key`` is the person identifier in the first, ``by`` the one
-    in the second. ``order`` is the column that orders a person's visits; the first ``keep`` are kept. ``visit_key``
-    identifies a visit and is read to break ties of ``order`` only. ``together``: both tables are read from one file,
-    and the person columns have the values of the first kept visit. ``gap`` are bin edges of the days between two
-    visits; without them no date is released. ``arrows`` lead from one visit to the next.
+    ``people`` and ``visits`` are the names of the tables. ``key`` is the person identifier in the first table, ``by``
+    the person identifier in the second. ``order`` is the column that orders a person's visits; the first ``keep`` are
+    kept. ``visit_key`` identifies a visit and is read to break ties of ``order`` only. ``together``: both tables are
+    read from one file, and the person columns have the values of the first kept visit. ``gap`` are bin edges of the
+    days between two visits; without them no date is released. ``arrows`` lead from one visit to the next.
     """
 
     people: str
@@ -108,11 +108,11 @@ class Linked:
 
     @property
     def gap_name(self) -> str:
-        """The column of a step that holds the days since the visit before."""
+        """The column of a step that holds the days since the previous visit."""
         return f"{self.visits}.{GAP}"
 
     def gap_column(self, schema: Schema) -> Column:
-        """Return the description of the days since the visit before."""
+        """Return the description of the days since the previous visit."""
         return Numbers(self.gap_name, "numeric", edges=self.gap, integer=True, missing=schema[self.dated].missing)
 
     def person_columns(self, schema: Schema) -> tuple[str, ...]:
@@ -124,7 +124,7 @@ class Linked:
         return tuple(name for name in schema.names if name.startswith(f"{self.visits}."))
 
     def step_columns(self, schema: Schema) -> tuple[str, ...]:
-        """Return the columns of a visit after the first: days since the last visit for its date."""
+        """Return the columns of a visit after the first: the days since the last visit replace its date."""
         rest = tuple(name for name in self.visit_columns(schema) if name != self.dated)
         return (self.gap_name, *rest) if self.gap else rest
 
@@ -142,7 +142,7 @@ class Linked:
     # Schema -----------------------------------------------------------------------------------------------------------
 
     def check(self, schema: Schema) -> None:
-        """Raise :class:`ProjectError` where the schema does not fit the two tables."""
+        """Raise :class:`ProjectError` if the schema does not fit the two tables."""
         ours = {*self.person_columns(schema), *self.visit_columns(schema), self.number}
         if odd := [name for name in schema.names if name not in ours]:
             raise ProjectError(
@@ -222,7 +222,7 @@ class Linked:
 
     @cached_property
     def units(self) -> int:
-        """Units to a person: lcm(1, …, k − 1), so that each weight 1/m is a whole number of units."""
+        """Number of units per person: lcm(1, …, k − 1), so that each weight 1/m is a whole number of units."""
         return math.lcm(*range(1, self.keep))
 
     # File -------------------------------------------------------------------------------------------------------------

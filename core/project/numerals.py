@@ -18,7 +18,7 @@ _STYLES = {
 """For each style, the pattern of a number, and the characters that separate thousands."""
 
 STYLES = tuple(_STYLES)
-"""The styles, each shown by the number 1234.5."""
+"""The styles, each shown with the number 1234.5."""
 
 
 def plain_number(text: str, style: str) -> str | None:

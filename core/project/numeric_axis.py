@@ -15,7 +15,7 @@ TICKS = 2048
 """Approximate largest number of ticks of a column."""
 
 BINS = 64
-"""Smallest number of bins that a column is counted in, if its values allow."""
+"""Smallest number of bins in which a column is counted, if its values allow."""
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
-"""Options: keys of a plan that belong to one method, declared by a dataclass of its own.
+"""Options: keys of a plan that belong to one method, declared by a separate dataclass.
 
 A method declares each of its options with :func:`option`; pages draw the field from this declaration, and
-:func:`read_options` checks the plan's values. A plan is flat: its file does not mark which keys are a method's own.
+:func:`read_options` checks the plan's values. A plan is flat: its file does not mark which keys belong to a method.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ class Option:
 
     ``low`` and ``high`` are both allowed. ``whole`` requires a whole number. ``empty`` explains a missing value, if
     `None` is allowed. ``columns``: the option is a list of column names; with ``of_visits``, of columns that every
-    visit has. ``weights``: it maps the names of columns, or of several ("age × income"), to numbers, which may be 0 if
-    ``low`` is 0; ``example`` is one line of them. The field is shown only if the plan has a fence (for ``fenced``) and
-    if the options in ``only`` have these values (or one of a tuple). ``pool`` is the pool that this share pays for,
-    ``unbought`` the reason if a plan buys nothing for it.
+    visit has. ``weights``: it maps names of columns, or of several columns ("age × income"), to numbers, which may be 0
+    if ``low`` is 0; ``example`` is one such line. The field is shown only if the plan has a fence (for ``fenced``) and
+    if the options in ``only`` have these values (or one of a tuple). ``pool`` is the pool for which this share pays,
+    ``unbought`` the reason if a plan buys nothing with it.
     """
 
     label: str

@@ -21,7 +21,9 @@ MAX_ROWS = 1_000_000_000
 IN_MEMORY, CELLS_IN_MEMORY = 1_000_000, 20_000_000
 """Above this number of rows or cells, synthetic rows stay on disk as codes and are written in batches."""
 SHOWN = 100_000
-"""Rows of a large release that are kept in memory and written to ``synthetic.csv``. Rows are in random order."""
+"""Number of rows of a large release that are kept in memory and written to ``synthetic.csv``. Rows are in random
+order.
+"""
 MOST_STATEMENTS = 10
 MOST_ASKED = 0.9
 """The largest share of the budget that questions and counts, or a second stage, may take next to a method."""
@@ -78,10 +80,10 @@ class Plan:
     ``person`` is the person column, which is in the table but not in the schema: at most ``rows_per_person`` rows of
     each person are kept. Without it, that number is a promise. ``fair`` `None` means the method's default; ``strict``
     also keeps inadmissible columns away from the outcome. ``target`` is the column to predict; ``targets`` are further
-    ones with their weights, and the target's own weight is 1 unless given. ``allocation`` may also map marginals ("age
-    × income") to shares of their pools; the others follow ``auto``. ``rows`` `None` means n, or the noisy total under
-    add-remove; with a person column under replace-one it is required, and is the declared total to which the private
-    table is filled up or cut. ``max_cells`` is the largest table of the model that the plan allows.
+    columns with their weights, and the target's own weight is 1 unless given. ``allocation`` may also map marginals
+    ("age × income") to shares of their pools; the others follow ``auto``. ``rows`` `None` means n, or the noisy total
+    under add-remove; with a person column under replace-one it is required, and is the declared total to which the
+    private table is filled up or cut. ``max_cells`` is the largest table of the model that the plan allows.
 
     ``schema_share`` is the share of the budget that buys the bins and categories that are not declared.
     ``private_evaluation`` is the share of the people (rows) held out for private evaluation, 0 for none.
@@ -90,12 +92,12 @@ class Plan:
     none, or "auto" if a probe decides. ``rows_drawn`` states how the table is drawn from the model: ``even`` spreads
     the rows over the cells as evenly as whole numbers allow, so the table has smaller errors, and varies less, than
     independent draws. ``copies`` is the number of copies of the release for intervals. ``test_drawing`` is the share of
-    the budget for a test of the drawing's implied independences; ``statements`` is the number of tested ones, or lists
-    them. ``regressions`` are bought with ``regression_share`` of the budget, in equal parts. ``analysis_share`` of the
-    budget buys the counts of the project's planned analyses.
+    the budget for a test of the drawing's implied independences; ``statements`` is the number of independences tested,
+    or their list. ``regressions`` are bought with ``regression_share`` of the budget, in equal parts.
+    ``analysis_share`` of the budget buys the counts of the project's planned analyses.
 
     ``options`` are the keys that methods declare for themselves (`espalier.core.project.options`); the method registry
-    checks them. The file is flat: they are on the same level as the others.
+    checks them. The file is flat: these keys are on the same level as the others.
 
     Raises :class:`ProjectError` for impossible values.
 

@@ -1,4 +1,4 @@
-"""A regression that a study plans: the coefficient of interest, its desired half-width, and the assumptions."""
+"""A study's planned regression: the coefficient of interest, its desired half-width, and the assumptions."""
 
 from __future__ import annotations
 

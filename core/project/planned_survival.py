@@ -1,4 +1,4 @@
-"""A survival table that a study plans: the time and event columns, the compared groups, and the assumptions."""
+"""A study's planned survival table: the time and event columns, the compared groups, and the assumptions."""
 
 from __future__ import annotations
 

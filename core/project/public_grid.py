@@ -85,8 +85,8 @@ def codes_in(finest: Column, bought: Column) -> NDArray[np.int64]:
 def grid_of(low: float, high: float, *, integer: bool, points: int = 1024) -> Values:
     """Return the public grid from ``low`` to ``high``, both included.
 
-    It contains all whole numbers if ``points`` suffice, and otherwise evenly spaced points and `round_points`. The
-    latter separate a value that many rows share (no capital gain) from its neighbours. Raises :class:`SchemaError` for
+    It contains all whole numbers if ``points`` suffice, and otherwise evenly spaced points and `round_points`. Round
+    points separate a value that many rows share (no capital gain) from its neighbours. Raises :class:`SchemaError` for
     an impossible range.
     """
     if not (math.isfinite(low) and math.isfinite(high) and low < high):

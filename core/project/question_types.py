@@ -18,7 +18,9 @@ Condition = Mapping[str, tuple[int, ...]]
 
 @dataclass(frozen=True)
 class Question:
-    """Number of rows that meet one or more of ``alternatives``. One is a conjunction, several a disjunction."""
+    """Number of rows that meet one or more of ``alternatives``. One alternative is a conjunction, several are a
+    disjunction.
+    """
 
     name: str
     alternatives: tuple[Condition, ...]

@@ -89,7 +89,7 @@ class Schema:
     """All columns, in order; ``schema["age"]`` is a column.
 
     ``left_out`` are columns of the table that a guess classified as identifiers. The columns of a schema are public,
-    but that guess counts private values, so it must be confirmed like any other. Columns that a person leaves out need
+    but this guess counts private values, so it must be confirmed like any other. Columns that a person leaves out need
     not be listed.
 
     >>> import espalier as es

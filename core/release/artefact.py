@@ -58,7 +58,7 @@ if TYPE_CHECKING:
     from espalier.core.release.unfinished import FolderJournal
 
 TableFormat = Literal["csv", "parquet", "sav", "dta", "xpt"]
-"""Formats of the released table: CSV is always written, another one next to it."""
+"""Formats of the released table: CSV is always written, another format next to it on request."""
 
 PROMISES = (
     "These figures describe this release alone. Another release from the same people adds its ρ to them.",
@@ -133,7 +133,7 @@ class Release:
     regressions: tuple[Mapping[str, Any], ...] = ()
     apart: tuple[ToldApart, ...] = ()
     counted: int | None = None
-    """Number of rows that the release was made from, where it is public."""
+    """Number of rows from which the release was made, if it is public."""
     storage: FolderJournal | None = None
     """The stored answers of a release without a ledger, until it is saved."""
     signer: Signer | None = None
@@ -252,7 +252,7 @@ class Release:
         }
 
     def _schema_bought(self) -> dict[str, Any]:
-        """Return the bought parts of the schema; empty if all of it was declared."""
+        """Return the bought parts of the schema; empty if the whole schema was declared."""
         bought = [
             {
                 "column": (d.columns or ("",))[0],
@@ -312,7 +312,7 @@ class Release:
         return {**files, **self._sealed(statement.sealed(claims, files))}
 
     def _sealed(self, made: Mapping[str, Any]) -> dict[str, bytes]:
-        """The file of a finished statement, and its signature where there is a key."""
+        """The file of a finished statement, and its signature if there is a key."""
         signed = {} if self.signer is None else {statement.SIGNATURE: self.signer.sign(made)}
         return {statement.STATEMENT: statement.text(made), **signed}
 
@@ -353,7 +353,7 @@ class Release:
 
         If ``synthetic.csv`` does not contain all rows, or ``kind`` is Parquet, this also writes a file of
         `espalier.core.release.output.WHOLE` in batches. Ledgers do not record the hash of that file. A file of SPSS,
-        Stata or SAS transport holds the rows of ``synthetic.csv``. With such a file, or where the schema has labels,
+        Stata or SAS transport holds the rows of ``synthetic.csv``. With such a file, or if the schema has labels,
         the folder also holds a dictionary.
         """
         more: dict[str, Callable[[Path], None]] = {}

@@ -1,7 +1,7 @@
 """Results of a method that is not private. Nothing here is protected, and every file states so.
 
 They have no ε, no ledger entry and no model file, and cannot be shared as a release. Linkage and membership are
-reported with LID, which is uninformative alone.
+reported next to LID, which is uninformative on its own.
 """
 
 from __future__ import annotations
@@ -159,7 +159,7 @@ def _numbers(table: Table) -> Rows:
 
 
 def shown(disclosure: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Return pairs of description and value of a disclosure's figures, linkage and membership first."""
+    """Return the description and the value of each figure of a disclosure, linkage and membership first."""
     out = []
     for key, what in FIGURES.items():
         value = disclosure[key]
@@ -168,7 +168,7 @@ def shown(disclosure: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def _asked(told: Mapping[str, Any]) -> str:
-    """Return what the plan asked of the mixture."""
+    """Return the sentence about the mixture that the plan requested."""
     if told.get("alpha_given"):
         return f"The plan gives α = {told['alpha']:g}; η is {told['eta']:g} of the declared range."
     return f"The plan requests LID of at most {told['lid_asked']:.0%} at η = {told['eta']:g} of the declared range."

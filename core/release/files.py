@@ -25,7 +25,7 @@ from espalier.core.tables.consistency import settle
 from espalier.core.tables.released import csv_bytes
 
 PREFIX, LOCK = ".espalier-", "lock"
-"""Names of a folder that is being written, and of the file in it that its process locks."""
+"""Names of a folder that is being written, and of the file in it that the writing process locks."""
 
 
 def with_identifiers(schema: Schema, table: Mapping[str, list[str]], rng: np.random.Generator) -> dict[str, list[str]]:
@@ -118,7 +118,7 @@ def _write(
 
 
 def _remove_leftovers(parent: Path) -> None:
-    """Remove the folders of processes that were killed while they wrote here: no one holds their lock."""
+    """Remove the folders of processes that were killed while writing here: no process holds their locks."""
     for left in parent.glob(f"{PREFIX}*/{LOCK}"):
         with suppress(OSError), left.open("r+") as file:
             lock(file)

@@ -77,9 +77,9 @@ def _dates(
     place: tuple[NDArray[np.int64], NDArray[np.int64]],
     rng: np.random.Generator,
 ) -> list[str]:
-    """Return the date of each visit: that of the first visit, plus the days since the visit before.
+    """Return the date of each visit: the date of the first visit, plus the days since the previous visit.
 
-    A visit without a known number of days has no date; those after it count from the last known one.
+    A visit without a known number of days has no date; later visits count from the last known date.
     """
     column, (who, at) = linked.gap_column(schema), place
     start = np.array([np.nan if (day := day_number(t)) is None else day for t in first], dtype=np.float64)

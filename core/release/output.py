@@ -31,7 +31,7 @@ from espalier.core.tables.snapshot import Snapshot
 STEP = 1 << 17
 """Rows per batch of a model that does not draw batches itself."""
 WHOLE = {"csv": "synthetic-whole.csv", "parquet": "synthetic.parquet"}
-"""File with all rows, for a release that ``synthetic.csv`` does not contain in full, or on request as Parquet."""
+"""File with all rows, if ``synthetic.csv`` does not contain all of them, or on request as Parquet."""
 
 
 def on_disk(
@@ -52,7 +52,7 @@ def on_disk(
 
 
 def write_whole(project: Project, whole: Snapshot, path: Path, report: Report = silent) -> None:
-    """Write all rows of a release that keeps them on disk; constraints hold as in ``synthetic.csv``."""
+    """Write all rows of a release that keeps them on disk, with the same constraints as ``synthetic.csv``."""
     made = _whole_cells(project, whole, defused=path.suffix == ".csv")
     _write(made, whole.schema, whole.rows, path, report)
 

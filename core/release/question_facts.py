@@ -1,4 +1,4 @@
-"""Facts of ``release.json`` on the plan's questions and counts.
+"""Facts of ``release.json`` about the plan's questions and counts.
 
 They are computed from noisy answers, the model fitted to them and the synthetic rows.
 """
@@ -20,7 +20,7 @@ def question_facts(fitted: Any, model: Model, codes: Codes, rows: int) -> dict[s
     """Return ``questions``, ``counts`` and ``agreement`` of release.json; empty without questions and counts.
 
     Answers are in rows of the private table, so answers of synthetic rows are scaled. ``low`` and ``high`` enclose all
-    true answers together in 95 of 100 releases; null for an answer that only the fit provides.
+    true answers simultaneously in 95 of 100 releases; null for an answer that only the fit provides.
     """
     if not isinstance(fitted, HasAnswers) or not isinstance(model, VisibleModel):
         return {}

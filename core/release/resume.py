@@ -38,7 +38,7 @@ def resume(
     ``unfinished`` is the folder to which the release was to be saved, or a reservation of
     :meth:`espalier.core.ledger.account.Account.resumed`. Stored answers are used again in their order. ``data`` is the
     private table, as for :func:`espalier.core.release.spend.release`; it is read only if an answer is missing, and must
-    be the table that the release began with, by its keyed fingerprint.
+    be the table with which the release began, according to its keyed fingerprint.
 
     Raises :class:`Unfinished` if rows are needed and ``data`` is `None`, or if nothing is stored.
 

@@ -59,7 +59,7 @@ if TYPE_CHECKING:
 class PrivateRows:
     """Private rows of one release, and the draws made from them.
 
-    ``own`` are the rows that the release is made from, ``held`` the rows held out to evaluate it.
+    ``own`` are the rows from which the release is made, ``held`` the rows held out to evaluate it.
     """
 
     def __init__(self, own: Source, held: Source | None, budget: Budget, journal: Journal, chance: Chance) -> None:
@@ -96,7 +96,7 @@ class PrivateRows:
     def judge(self, project: Project, synthetic: Table, budget: Budget, spent: float) -> PrivateEvaluation | None:
         """Evaluate ``synthetic`` privately on the held-out rows, with the ρ that the release ``spent``.
 
-        The two groups of people are disjoint, so together they cost the larger ρ, that of the release.
+        The two groups of people are disjoint, so together they cost the larger ρ, which is the release's.
         """
         if self.held is None:
             return None
@@ -164,7 +164,7 @@ class Run:
     def _interrupted(self, error: BaseException) -> str:
         """Record that the run stopped; return what the ledger could not record."""
         reason = "cancelled" if isinstance(error, Cancelled | KeyboardInterrupt) else type(error).__name__
-        drawn, trouble = bool(self.private.draws), ""  # a text of the error could reveal rows
+        drawn, trouble = bool(self.private.draws), ""  # the text of the error could reveal rows
         if self.reservation is not None and self.reservation.entry.status == "reserved":
             stopped = f"stopped: {reason}" if drawn else f"ended without a release: {reason}"
             trouble = self.reservation.end(drawn, stopped)
@@ -212,7 +212,7 @@ class Run:
         judged, lost = None, ""
         try:
             judged = self.private.judge(project, synthetic, carried.curator.budget, spending.rho)
-        except RequestDiffers:  # a different machine or libraries drew other rows from the same answers
+        except RequestDiffers:  # another machine, or other libraries, drew different rows from the same answers
             lost = NOT_JUDGED
         wanted = self.begun.given.schema
         made = Release(
@@ -264,8 +264,8 @@ def drawn(
 ) -> tuple[Codes, dict[str, list[str]], Snapshot | None]:
     """Draw ``rows`` rows of ``model`` as codes and as text.
 
-    A model without numbers has them drawn inside its bins. Above :func:`rows_in_memory` the result has the first rows
-    in memory and all rows as codes on disk. Models that draw their own numbers stay in memory.
+    If a model does not draw numbers, they are drawn inside its bins. Above :func:`rows_in_memory` the result has the
+    first rows in memory and all rows as codes on disk. Models that draw their own numbers stay in memory.
     """
     numbers: Mapping[str, NDArray[np.float64]] = {}
     whole, even = None, project.plan.rows_drawn == "even"

@@ -55,11 +55,12 @@ def release(
 
     ``ledger`` is an account of a :class:`espalier.core.ledger.ledger.Ledger`. The plan's whole ρ and the δ₀ of its
     draws are reserved there before the first draw, and a plan without δ uses the ledger's. A finished release is
-    charged what it spent. A failed release is charged nothing if nothing was drawn. Otherwise, and after a crash, it
-    stays reserved in full until :func:`espalier.core.release.resume.resume` finishes it or it is closed.
+    charged the amount that it spent. A failed release is charged nothing if nothing was drawn. Otherwise, and after a
+    crash, the whole amount stays reserved until :func:`espalier.core.release.resume.resume` finishes the release or the
+    entry is closed.
 
     Each noisy answer is stored with the entry before it is used. Without a ledger, answers are stored next to
-    ``folder``, the folder that the release will be saved to; without a folder they are not stored.
+    ``folder``, the folder to which the release will be saved; without a folder they are not stored.
 
     ``signer`` is the key that signs the release's statement (`espalier.core.statement.keys`).
 

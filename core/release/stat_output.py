@@ -59,7 +59,7 @@ def _as_numbers(column: Column) -> bool:
 
 
 def stat_names(names: Sequence[str], kind: StatFormat) -> dict[str, str]:
-    """Return a name for each column that the format allows; allowed names stay."""
+    """Return for each column a name that the format allows; allowed names stay unchanged."""
     out: dict[str, str] = {}
     taken: set[str] = set()
     for name in names:
@@ -142,7 +142,8 @@ def _cut(text: str, most: int) -> str:
 
 
 def check_stat(schema: Schema, kind: StatFormat) -> None:
-    """Raise before anything is spent if the file cannot be written: a row of first values is written and deleted.
+    """Raise an error, before anything is spent, if the file cannot be written: a row of first values is written and
+    deleted.
 
     Columns whose description is bought are left out. After this check the file can be written: longer texts are cut.
     """
@@ -201,7 +202,7 @@ def _measure(column: Column) -> str:
 
 
 def _cells(column: Column | None, texts: Sequence[str], kind: StatFormat) -> Any:
-    """A column's cells: numbers, days or texts; nothing where a cell is empty."""
+    """A column's cells: numbers, days or texts; `None` for an empty cell."""
     import pandas as pd
 
     if column is not None and column.dates is not None:

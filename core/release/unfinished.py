@@ -1,8 +1,8 @@
 """Unfinished releases: the facts stored before the first draw, and the working folder of a release without a ledger.
 
 `Begun` holds the public facts that a resumed release needs besides its noisy answers. With a ledger both are stored
-with the entry (`espalier.core.ledger.store`). Without one they are in ``.NAME.unfinished``, next to the folder NAME
-that the release is written to.
+with the entry (`espalier.core.ledger.store`). Without a ledger, they are in ``.NAME.unfinished``, next to the folder
+NAME to which the release is written.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ class Begun:
     ``planned`` is the project with the ledger's δ, ``given`` that of the caller; ``total`` is the public number of
     rows. ``own`` describes the rows of the release, ``held`` those held out. ``seed`` seeds everything random except
     noise. ``nonce`` makes, with the secret of the key file, the seed of the lots; ``lot_key`` is the
-    key of row limits, which needs no secrecy. ``marks`` are keyed fingerprints of the table, and of both parts of a
-    divided one; empty without a key file.
+    key of row limits, which needs no secrecy. ``marks`` are keyed fingerprints of the table and, if rows are held out,
+    of both parts; empty without a key file.
     """
 
     planned: Project
@@ -100,7 +100,7 @@ class Begun:
             raise Unfinished("The facts of the unfinished release are damaged.") from None
 
     def _check(self) -> None:
-        """Raise ValueError for facts of another kind."""
+        """Raise ValueError for facts of the wrong type."""
         counts = (self.total, *(n for one in (self.own, self.held) if one for n in (one.rows, one.row_limit)))
         texts = (self.nonce, self.lot_key, *self.marks, *([] if self.relation is None else [self.relation]))
         whole = all(n is None or (type(n) is int and n >= 0) for n in counts) and self.total != 0 and self.seed >= 0
@@ -128,7 +128,7 @@ def marks_of(secret: bytes, table: Source, own: Source, held: Source | None) -> 
 
 
 def same_rows(secret: bytes, marks: tuple[str, ...], digest: bytes) -> None:
-    """Raise :class:`TableError` unless the table with this ``digest`` is the one with which the release began."""
+    """Raise :class:`TableError` unless the release began with the table that has this ``digest``."""
     same = fingerprint.matches(secret, digest, marks[0], whole=True)
     if same is None:
         raise TableError(
@@ -144,7 +144,7 @@ def same_rows(secret: bytes, marks: tuple[str, ...], digest: bytes) -> None:
 
 
 def same_parts(secret: bytes, marks: tuple[str, ...], own: Source, held: Source | None) -> None:
-    """Raise :class:`TableError` unless both parts are those that the release began with.
+    """Raise :class:`TableError` unless both parts are those with which the release began.
 
     `espalier.core.privacy.contribution` explains why.
     """
@@ -279,7 +279,7 @@ class FolderJournal:
         data = self._file.read()
         frames, at = [], 0
         while at + HEAD <= len(data):
-            if not any(data[at:]):  # a power cut may leave zeros behind the end
+            if not any(data[at:]):  # a power cut may leave zeros after the end
                 break
             length, start = data[at : at + 8], at + HEAD
             if hashlib.sha256(length).digest()[:8] != data[at + 8 : at + 16]:

@@ -30,7 +30,7 @@ def _copies(facts: Mapping[str, Any]) -> str:
         f"<p>An interval computed from this table as if its rows were real is too narrow. {there}. A copy is the same "
         "release with another sample of people and other noise. Estimate in each copy separately, then "
         "combine. <strong>Never stack the copies into one table</strong>: that would count every person many times. "
-        "Only figures over columns that were counted together earn an interval; <code>espalier analyse FOLDER</code> "
+        "Only figures over columns that were counted together have an interval; <code>espalier analyse FOLDER</code> "
         "shows which. Where counts are noisy, the table leans towards independent columns and copies follow the counts "
         "more closely. Their mean may therefore differ slightly from the table's own figure: quote the "
         "mean. The intervals do not cover the private choice of columns that are counted together, nor the position of "

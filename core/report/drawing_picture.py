@@ -1,4 +1,4 @@
-"""A drawing as SVG: boxes in the board's layout, and lines led around them."""
+"""A drawing as SVG: boxes in the board's layout, and lines routed around them."""
 
 from __future__ import annotations
 
@@ -15,8 +15,7 @@ HIGH = 30
 PAGE = 1000.0
 """Width in pixels from which layers move closer together: names stay legible on paper."""
 BEFORE_TIP, MARK = 30.0, 7.0
-"""The place where the arrows of causes that act together are linked, in pixels before their tips; radius of the
-mark."""
+"""Distance from the tips of arrows at which causes that act together are linked, and radius of the mark, in pixels."""
 STYLE = (
     ".release text{font:14px 'Espalier Sans','Source Sans','Source Sans 3',system-ui,sans-serif;text-anchor:middle;"
     "fill:#1f2933}.release rect{fill:#eef1f4;stroke:#52606d}.release .outcome rect{fill:#ffe3b0}"
@@ -49,7 +48,7 @@ class Lines:
     together: tuple[Interaction, ...] = ()
 
     def looks(self, kind: str, ends: tuple[str, str]) -> str:
-        """Return the attributes of a line: its class, its width where its strength is known."""
+        """Return the attributes of a line: its class, and its width if its strength is known."""
         pair = frozenset(ends)
         if kind in ("line", "thin") and pair in self.drowned:
             return 'class="drowned"'

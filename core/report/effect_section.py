@@ -44,7 +44,7 @@ def effect_section(facts: Mapping[str, Any]) -> str:
 
 
 def _missing(section: Mapping[str, Any]) -> str:
-    """Return sentences on missing cells; empty for releases of older versions."""
+    """Return sentences about missing cells; empty for releases of older versions."""
     said = "".join(f"<li>{escape(line)}</li>" for line in section.get("missing", ()))
     warned = "".join(f"<p><strong>Warning.</strong> {escape(line)}</p>" for line in section.get("warnings", ()))
     return (f"<ul>{said}</ul>" if said else "") + warned

@@ -1,4 +1,4 @@
-"""The report's sections on the private evaluation: its figures, and the methods behind them."""
+"""The report's sections on the private evaluation: its figures and their methods."""
 
 from __future__ import annotations
 

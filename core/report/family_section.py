@@ -11,12 +11,13 @@ KINDS = {
     "interactions": "Trained with additive causes, and counted interactions",
     "additive": "Trained with additive causes",
 }
-"""The kinds of model for a family, as the start of a sentence. Older releases list tables alone, without naming the
-kind."""
+"""The kinds of model for a family, as the start of a sentence. Older releases list only tables, without naming the
+kind.
+"""
 
 
 def family_section(facts: Mapping[str, Any]) -> str:
-    """Return what each column with its drawn causes became, and where the counts contradict the drawing."""
+    """Return how each column was modelled with its drawn causes, and where the counts contradict the drawing."""
     made = facts.get("families", [])
     if not made:
         return ""

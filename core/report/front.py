@@ -19,7 +19,7 @@ SIGNED = {
     "schema_confirmed_by": "Confirmed that the schema is public",
     "approved_by": "Approved the release",
 }
-"""Statement that each signature makes, by the key of the project file."""
+"""The statement behind each signature, by the key of the project file."""
 CHOSEN = {"chosen_because": "Why this plan", "compared_with": "Compared with"}
 
 HARDLY = 0.05
@@ -238,7 +238,7 @@ def advice(facts: Mapping[str, Any]) -> str:
         "Do not publish a figure from it as a finding. Confirm it on the real table, or give the interval that "
         "<em>Analyse</em> shows for it.",
         "Do not treat a rare combination as a finding: it may be noise.",
-        "Do not compute error bars as if its rows were real: they are too narrow. The annex explains how to do it.",
+        "Do not compute error bars as if its rows were real: they are too narrow. The annex explains the correct way.",
     ]
     if facts["separations"]:
         dont.append(
@@ -253,7 +253,7 @@ def advice(facts: Mapping[str, Any]) -> str:
 
 
 def people(facts: Mapping[str, Any]) -> str:
-    """Return who drew, confirmed, approved and released it, and the budget it came from."""
+    """Return who drew, confirmed, approved and released the table, and the budget that paid for it."""
     signed = facts["project"].get("signoff", {})
     rows = [f"<tr><td>{what}</td><td>{escape(signed.get(key, 'not signed'))}</td></tr>" for key, what in SIGNED.items()]
     rows += [

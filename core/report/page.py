@@ -27,7 +27,7 @@ from espalier.core.report.regression_section import analysis_section, regression
 from espalier.core.report.style import STYLE, fonts
 
 MOST_PAIRS = 40
-"""Above this number of measured pairs, the annex states their number alone."""
+"""Above this number of measured pairs, the annex states only their number."""
 
 
 def render(facts: Mapping[str, Any], label: str = "") -> str:
@@ -114,7 +114,7 @@ def _in_full(facts: Mapping[str, Any]) -> str:
 
 
 def _stage(made: Mapping[str, Any] | None) -> str:
-    """Return a sentence on whether the second stage was used, and why."""
+    """Return a sentence that states whether the second stage was used, and why."""
     if made is None:
         return ""
     probe = ""
@@ -133,7 +133,7 @@ def _stage(made: Mapping[str, Any] | None) -> str:
 
 
 def _confirmed(schema: Sequence[Mapping[str, Any]], left_out: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return a sentence on guesses from the private table that the curator confirmed to be public."""
+    """Return a sentence about guesses from the private table that the curator confirmed to be public."""
     by_fields: dict[str, list[str]] = {}
     for c in schema:
         if c.get("confirmed"):
@@ -186,7 +186,7 @@ def _ledger(ledger: Mapping[str, Any] | None) -> str:
 
 
 def _unit(ledger: Mapping[str, Any]) -> str:
-    """Return sentences on the ledger's unit and on earlier confidential diagnostics; empty for old releases."""
+    """Return sentences about the ledger's unit and on earlier confidential diagnostics; empty for old releases."""
     if "unit" not in ledger:
         return ""
     unit, looks = ledger["unit"], ledger["diagnostics_before"]
@@ -256,7 +256,7 @@ def _shape(edges: Sequence[Sequence[str]]) -> str:
 
 
 def _schema_bought(facts: Mapping[str, Any]) -> str:
-    """Return the bought parts of the schema, their results and their cost; empty if all of it was declared."""
+    """Return the bought parts of the schema, their results and their cost; empty if the whole schema was declared."""
     parts, apart = facts.get("schema_bought"), facts.get("told_apart", [])
     if not parts:
         return ""
@@ -302,7 +302,7 @@ def _constraints(section: Mapping[str, Any] | None) -> str:
 
 
 def _of_method(notes: Sequence[str]) -> str:
-    """Return the method's own sentences on the release; empty for most methods."""
+    """Return the method's own sentences about the release; empty for most methods."""
     return "<h2>Notes of the method</h2>" + _bullets(notes) if notes else ""
 
 

@@ -40,9 +40,9 @@ def _questions(questions: Sequence[Mapping[str, Any]], words: Mapping[str, Mappi
     heads = ["question", "noisy answer ± σ#", "interval of the true answer#", "fitted#"]
     heads += ["L∞ projection, for comparison#"] if projected else []
     return table(
-        "Number of rows that meet each question. The noisy answers are safe to share. The intervals hold together in "
-        "95 of 100 releases. The fitted answer is that of the model. The last column counts the synthetic rows, scaled "
-        "to the size of the real table",
+        "Number of rows that meet each question. The noisy answers are safe to share. In 95 of 100 releases, all "
+        "intervals contain their true answers. The fitted answer is the model's. The last column counts the "
+        "synthetic rows, scaled to the size of the real table",
         [*heads, "synthetic rows#"],
         rows,
     )

@@ -129,7 +129,9 @@ def _ordered(pair: Iterable[str], names: Sequence[str]) -> tuple[str, str]:
 
 
 def _boxed(lines: Lines, box: Mapping[str, str], found: Layout) -> Lines:
-    """Return the lines between boxes, each once; lines inside a group or to a column without a place are left out."""
+    """Return the lines between boxes, each once; lines inside a group or to a column without a position are left
+    out.
+    """
 
     def of(pairs: Sequence[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
         ends = ((box.get(a, a), box.get(b, b)) for a, b in pairs)

@@ -26,7 +26,7 @@ _REFUSED = (
 
 @dataclass(frozen=True)
 class Allowed:
-    """Folders, resolved, and names of environment variables. ``wrong`` lists the entries that are neither."""
+    """Resolved folders, and names of environment variables. ``wrong`` lists the entries that are neither."""
 
     folders: tuple[Path, ...] = ()
     connections: tuple[str, ...] = ()

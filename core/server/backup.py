@@ -70,7 +70,7 @@ def back_up(where: str, folder: Path, shelf: Path | None = None, *, memories_onl
 
 
 def restore(folder: Path, where: str, shelf: Path | None = None, memories: Iterable[Path] = ()) -> str:
-    """Restore a backup where there is no ledger, and return a sentence; raises :class:`EspalierError`.
+    """Restore a backup to a place without a ledger, and return a sentence; raises :class:`EspalierError`.
 
     ``memories`` are further backups that contain only memories. No file is overwritten, except a memory by a later one.
     """
@@ -112,7 +112,7 @@ def restore(folder: Path, where: str, shelf: Path | None = None, memories: Itera
     ledger = Ledger(where)
     if problems := ledger.verify():
         raise LedgerError("the restored ledger is refused: " + "; ".join(problems))
-    for entry in ledger.store.unfinished():  # older versions backed answers up; more may have been drawn since
+    for entry in ledger.store.unfinished():  # older versions backed up answers; more may have been drawn since
         ledger.store.forget(entry)
     count, last = ledger.head()
     return f"{ledger.name}: {count:,} event{'s' * (count != 1)} restored, every hash, sum and rule holds; {last}"
@@ -124,7 +124,7 @@ def _memories(ledger: Ledger) -> list[Path]:
 
 
 def _said(memory: Path) -> tuple[int, str]:
-    """Return the number of events that a memory states, and its text; 0 and empty if it is missing."""
+    """Return the number of events that a memory states, and its text; 0 and an empty text if it is missing."""
     if not memory.exists():
         return 0, ""
     try:

@@ -1,4 +1,4 @@
-"""The checks of ``espalier doctor``: each returns lines, and each line is fine, a note, or needs attention."""
+"""The checks of ``espalier doctor``. Each returns lines; a line is fine, is a note, or needs attention."""
 
 from __future__ import annotations
 
@@ -175,7 +175,7 @@ def _ledger(where: str) -> Iterator[Line]:
 
 
 def _server(where: str) -> Iterator[Line]:
-    """The role's rights on the ledger, TLS, and the server's clock."""
+    """Check the role's rights on the ledger, TLS, and the server's clock."""
     url = database_url(where)
     engine = sa.create_engine(url, poolclass=sa.NullPool, connect_args={"connect_timeout": 10})
     try:
@@ -297,7 +297,7 @@ def _sign_in(secrets: Path | None) -> Iterator[Line]:
 
 
 def _proxy(name: str) -> Iterator[Line]:
-    """The certificate that the proxy shows for ``name`` (host or host:port)."""
+    """Check the certificate that the proxy shows for ``name`` (host or host:port)."""
     host, _, port = name.partition(":")
     try:
         context = ssl.create_default_context()

@@ -2,7 +2,8 @@
 
 The thread never touches Streamlit. A page starts a job, a fragment polls it, and the session collects its result.
 All sessions of the server share one queue: few jobs run at once, so memory stays bounded for any number of users, and
-each sees how many are ahead. A stopping server drains the queue: it accepts no new job and lets running ones finish.
+each user sees how many jobs are ahead. A stopping server drains the queue: it accepts no new job and lets running ones
+finish.
 """
 
 from __future__ import annotations
@@ -104,7 +105,9 @@ QUEUE = Queue(at_once=number("ESPALIER_JOBS"), most=50)
 
 
 class Job:
-    """One piece of work. ``work(report)`` runs in the thread; ``done(session, result)`` where it is collected."""
+    """One piece of work. ``work(report)`` runs in the thread; ``done(session, result)`` runs where the result is
+    collected.
+    """
 
     def __init__(
         self,
@@ -146,7 +149,7 @@ class Job:
 
     @property
     def too_late(self) -> bool:
-        """Whether a stop was requested too late."""
+        """Whether the stop was requested too late."""
         return self.state == "done" and self._stop.is_set()
 
     def seconds_left(self, now: float | None = None) -> float | None:
@@ -195,7 +198,7 @@ class Job:
             self.state, self.reason = "failed", str(error)
         except MemoryError:
             self.state, self.reason = "failed", "not enough memory; coarsen the columns with the most categories."
-        except Exception as error:  # a thread's last resort: report it, keep values out of the log
+        except Exception as error:  # a thread's last resort: report the error, keep values out of the log
             where = traceback.extract_tb(error.__traceback__)[-1]
             logging.getLogger(__name__).error(
                 "job %s: %s in %s, line %s", self.kind, type(error).__name__, where.filename, where.lineno

@@ -1,4 +1,4 @@
-"""The release of a session, as a worker or a thread carries it out."""
+"""The release of a session, carried out by a worker or a thread."""
 
 from __future__ import annotations
 
@@ -32,7 +32,8 @@ class Paid(NamedTuple):
 class Order:
     """The table to release: in memory, or ``far``, a place and a name that the server's operator allows.
 
-    ``rows`` is the number of rows on the Plan page, where it is public. ``paid`` `None`: not recorded in a ledger.
+    ``rows`` is the number of rows on the Plan page, if it is public. If ``paid`` is `None`, the release is not recorded
+    in a ledger.
     """
 
     project: Project
@@ -78,7 +79,7 @@ class Unended:
 
 
 class Ended(NamedTuple):
-    """The ρ of a finished release, which the ledger keeps, and what the ledger could not record."""
+    """The ρ of a finished release that the ledger keeps, and what the ledger could not record."""
 
     rho: float
     trouble: str

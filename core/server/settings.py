@@ -69,7 +69,7 @@ def number(name: str, environment: Mapping[str, str] = os.environ) -> int:
 
 
 OF_THE_KIT = {"ESPALIER_HOST", "ESPALIER_NAME"}
-"""Variables that only the kit's own files read: the server's public name."""
+"""Variables that only the files of the deployment kit read: the server's public name."""
 
 
 def unknown(environment: Mapping[str, str] = os.environ) -> list[str]:

@@ -33,7 +33,7 @@ from espalier.core.progress import Report
 from espalier.core.server.settings import number
 
 GRACE = 60.0
-"""Seconds in which a worker that was asked to stop must reach its next report."""
+"""Seconds within which a worker that was asked to stop must reach its next report."""
 OFTEN = 0.2
 """Seconds between checks of whether the work is still wanted."""
 STARTED = "Starting"
@@ -47,23 +47,23 @@ Task = Callable[[Any, Report, Begun], Any]
 
 @dataclass(frozen=True)
 class Limits:
-    """Memory of the process and size of each of its files, in MB; `None` means the system's limit."""
+    """Largest memory of the process and largest size of each of its files, in MB; `None` means the system's limit."""
 
     memory: int | None = None
     file: int | None = None
 
     @classmethod
     def of_the_server(cls) -> Limits:
-        """Return the limits of the environment."""
+        """Return the limits that the environment sets."""
         return cls(number("ESPALIER_JOB_MEMORY"), number("ESPALIER_JOB_DISK"))
 
 
 def run_apart(task: Task, given: Any, report: Report, begun: Begun, limits: Limits) -> Any:
     """Run ``task(given, report, begun)`` in a separate process and return its result.
 
-    Raises what the task raises, if it is an :class:`EspalierError`; another error, or the end of the process, becomes
-    one that quotes nothing. An error from ``report``, usually :class:`Cancelled`, asks the worker to stop. A result
-    that arrives nevertheless is returned, because it was paid for.
+    Raises the task's error if it is an :class:`EspalierError`. Any other error, or the end of the process, becomes an
+    :class:`EspalierError` that quotes nothing. An error from ``report``, usually :class:`Cancelled`, asks the worker to
+    stop. A result that arrives nevertheless is returned, because it was paid for.
     """
     ours, theirs = socket.socketpair()
     paths = os.pathsep.join(path for path in sys.path if path)
@@ -72,7 +72,7 @@ def run_apart(task: Task, given: Any, report: Report, begun: Begun, limits: Limi
         pass_fds=[theirs.fileno()],
         stdin=subprocess.DEVNULL,
         stdout=sys.stderr.fileno() if _has_descriptor(sys.stderr) else subprocess.DEVNULL,
-        env={"ARROW_DEFAULT_MEMORY_POOL": "system", **os.environ, "PYTHONPATH": paths},  # freed memory goes back
+        env={"ARROW_DEFAULT_MEMORY_POOL": "system", **os.environ, "PYTHONPATH": paths},  # return freed memory
     )
     theirs.close()
     with _Line(ours) as line:
@@ -204,7 +204,7 @@ class _Unpickler(pickle.Unpickler):
 
 
 def _limit(limits: Limits) -> None:
-    """Set the limits of this process. Where the system has none, as on Windows, there are none."""
+    """Set the limits of this process; on a system without limits, such as Windows, do nothing."""
     try:
         import resource
     except ImportError:
@@ -224,7 +224,7 @@ def work(descriptor: int) -> None:
         task, given, limits = line.receive()
         _limit(limits)
         stop, sent = threading.Event(), [0.0]
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal sends it to both; the server decides
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal sends it to both processes; the server decides
         signal.signal(signal.SIGTERM, lambda *_: stop.set())
 
         def listen() -> None:
@@ -262,6 +262,6 @@ def work(descriptor: int) -> None:
 
 
 if __name__ == "__main__":
-    from espalier.core.server import worker  # so that classes are those of the module, not of this script
+    from espalier.core.server import worker  # so that classes belong to the module, not to this script
 
     worker.work(int(sys.argv[1]))

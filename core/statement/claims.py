@@ -1,4 +1,4 @@
-"""``statement.json``: everything that a release promises, as data, from the records that ``release.json`` is made from.
+"""``statement.json``: everything that a release promises, as data, from the same records as ``release.json``.
 
 It contains digests of released files only. A digest of the private table without a key would break the guarantee:
 anyone could test a guess of the table. If the number of rows is private, the statement does not contain it.
@@ -50,8 +50,9 @@ def claims(
 ) -> dict[str, Any]:
     """Return the statement without the digests of the files.
 
-    ``facts`` is the content of ``release.json``. ``draws`` and ``held`` are the purchases from the rows that the model
-    is fitted to and from the held-out rows. ``rows`` is the number of the former if it is public. ``signer`` will sign.
+    ``facts`` is the content of ``release.json``. ``draws`` are the purchases from the rows to which the model is
+    fitted, ``held`` those from the held-out rows. ``rows`` is the number of rows to which the model is fitted, if it is
+    public. ``signer`` will sign.
     """
     project, asked, spent = facts["project"], facts["asked"], facts["spent"]
     plan, k = project["plan"], spent["rows_per_person"]
@@ -123,7 +124,7 @@ def _sentence(asked: Mapping[str, Any], spent: Mapping[str, Any]) -> str:
 
 
 def _adjacent(facts: Mapping[str, Any]) -> str:
-    """Return the sentence on adjacent tables."""
+    """Return the sentence about adjacent tables."""
     spent = facts["spent"]
     if linked := facts.get("tables"):
         return LINKED_ADJACENT[spent["neighbors"]].replace("{keep}", str(linked["keep"]))
@@ -213,7 +214,7 @@ def _versions() -> tuple[tuple[str, str], ...]:
 def versions() -> dict[str, str]:
     """Return the versions of the program and its libraries, each with a digest.
 
-    The program's digest is that of its source files under ``core/``; a library's is that of its ``RECORD``, the list
+    The program's digest covers its source files under ``core/``; a library's digest covers its ``RECORD``, the list
     of its files with their hashes.
     """
     return dict(_versions())

@@ -79,7 +79,9 @@ def sign_folder(folder: Path, signer: Signer) -> None:
 
 
 def signed_files(files: Mapping[str, bytes], signer: Signer | None) -> dict[str, bytes]:
-    """Return the files of a release, with a signature if ``signer`` may sign: the statement names no other key."""
+    """Return the files of a release, with a signature if ``signer`` may sign, that is, if the statement names no other
+    key.
+    """
     if signer is None or STATEMENT not in files or SIGNATURE in files:
         return dict(files)
     made = read_json(files[STATEMENT], STATEMENT)

@@ -36,7 +36,7 @@ class Signer:
 
     @property
     def facts(self) -> dict[str, str]:
-        """Return the statement's entry on its signer."""
+        """Return the statement's entry about its signer."""
         return {"algorithm": "Ed25519", "fingerprint": fingerprint(self.public)}
 
     def sign(self, statement: Mapping[str, Any]) -> bytes:
@@ -112,7 +112,7 @@ def load_signer(path: Path, passphrase: str) -> Signer:
 
 
 def server_signer() -> Signer | None:
-    """Return the key that the server signs with, from `KEY` and `PASSPHRASE`; `None` if none is configured."""
+    """Return the key with which the server signs, from `KEY` and `PASSPHRASE`; `None` if none is configured."""
     path = os.environ.get(KEY)
     return load_signer(Path(path), os.environ.get(PASSPHRASE, "")) if path else None
 

@@ -1,7 +1,7 @@
 """The privacy label: one page for people, from a statement.
 
 It states what is protected, how strongly, what is not protected, and who is responsible, in this order.
-The order follows the published proposals for labels of differential privacy (Cummings, Kaptchuk and Redmiles 2021;
+The order follows the published proposals for differential privacy labels (Cummings, Kaptchuk and Redmiles 2021;
 Smart, Nanayakkara and others 2023).
 """
 

@@ -156,7 +156,7 @@ def _check_places(chunks: Any, name: str, shown: str) -> None:
 
 
 def _unreadable(values: Any) -> int:
-    """Return the index of the first value of an Arrow array without a text."""
+    """Return the index of the first value of an Arrow array that has no text."""
     import pyarrow as pa
 
     for i, value in enumerate(values):
@@ -168,7 +168,7 @@ def _unreadable(values: Any) -> int:
 
 
 def _codes(indices: Any, missing: int) -> NDArray[Any]:
-    """A dictionary's indices, ``missing`` where there is none. Arrow's own conversions import pandas: 0.3 s."""
+    """A dictionary's indices; ``missing`` for null. Arrow's own conversions import pandas, which takes 0.3 s."""
     valid, data = indices.buffers()
     held = slice(indices.offset, indices.offset + len(indices))
     stored = np.frombuffer(data, np.dtype(str(indices.type)))[held]
@@ -179,7 +179,7 @@ def _codes(indices: Any, missing: int) -> NDArray[Any]:
 
 
 def _distinct(values: list[str], codes: NDArray[Any]) -> TextColumn:
-    """Texts may coincide (1 and 1.0, a null and an empty text) or be unused: keep each used text once."""
+    """Keep each used text once: texts may coincide (1 and 1.0, a null and an empty text) or be unused."""
     used = np.zeros(len(values), dtype=bool)
     used[codes] = True
     place: dict[str, int] = {}

@@ -32,7 +32,7 @@ TRUSTED: dict[str, str] = {
         "depend on other rows, and then the privacy promise does not hold."
     ),
 }
-"""The trusted party for a relation that is not a plain table."""
+"""The party that is trusted for a relation that is not a plain table."""
 
 STORED = ("aria", "archive", "columnstore", "innodb", "memory", "mrg_myisam", "myisam", "ndbcluster", "rocksdb")
 """Storage engines of MySQL and MariaDB that return the rows that were inserted. Others compute rows, or read them from
@@ -116,7 +116,7 @@ def _spark(backend: Any, name: str, database: str | None) -> Origin:
 
 
 def _kind(found: set[str], kinds: dict[str, Origin]) -> Origin:
-    """The kind that the catalogue gives; "unknown" for no kind, several kinds, or one that is not listed."""
+    """The kind that the catalogue gives; "unknown" for no kind, several kinds, or a kind that is not listed."""
     (only,) = found if len(found) == 1 else ("",)
     return kinds.get(only, "unknown")
 

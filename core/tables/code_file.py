@@ -1,7 +1,7 @@
 """Encoded rows on disk: columns of whole numbers in an unnamed temporary file.
 
 The file has no name from its creation on (or loses it when it is closed, on systems without such files). Nothing of it
-remains after the process ends, even after a crash. Its folder is that of TMPDIR.
+remains after the process ends, even after a crash. It is in the folder named by TMPDIR.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from espalier.core.tables.source import NO_VISITS
 
 
 class CodesOnly:
-    """A source whose rows are codes: it counts, and refuses questions about the values that the codes came from."""
+    """A source whose rows are codes: it counts, and refuses questions about the values behind the codes."""
 
     schema: Schema
     origin: str | None = None
@@ -51,7 +51,7 @@ class CodesOnly:
         return self.count((column,))
 
     def grid_counts(self, column: str, grid: NDArray[np.float64]) -> NDArray[np.int64]:
-        """Return the number of rows between adjacent points of ``grid``, which the column was read at."""
+        """Return the number of rows between adjacent points of ``grid``, on which the column was read."""
         described = self.schema[column]
         if not np.array_equal(described.edges, grid):
             raise TableError(f"column {column!r} was read with a different grid; read the table again", column=column)
@@ -59,6 +59,6 @@ class CodesOnly:
 
 
 def new_codes(before: Schema, after: Schema) -> dict[int, NDArray[np.int64]]:
-    """Return, for the index of each column that ``after`` describes differently, the new code of each code."""
+    """Return the new code of each old code, by the index of each column that ``after`` describes differently."""
     pairs = enumerate(zip(before.columns, after.columns, strict=True))
     return {i: codes_in(finest, bought) for i, (finest, bought) in pairs if finest != bought}

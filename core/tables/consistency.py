@@ -1,4 +1,4 @@
-"""Constraints and rows: correct values inside their bins, count violations, find candidates in a table.
+"""Constraints and rows: corrects values inside their bins, counts violations, and finds candidates in a table.
 
 The model keeps every constraint in codes (`espalier.core.project.constraints`). This module handles what codes cannot
 express: two ordered numbers from one bin, and a number that a table determines.
@@ -30,9 +30,9 @@ MOST_CANDIDATES = 50
 def settle(constraints: Constraints, schema: Schema, codes: Codes, texts: Texts) -> dict[str, list[str]]:
     """Return ``texts`` with corrections inside bins; they were decoded from ``codes`` that keep the constraints.
 
-    Ordered columns: where several of them are in one bin, their numbers are sorted among themselves. For a chain whose
-    numbers have the same distribution in the bin, this is the distribution given the order. Determined numbers are
-    taken from the table.
+    Ordered columns: if several of them are in one bin, their numbers are sorted among themselves. For a chain of
+    columns whose numbers have the same distribution in the bin, the result has the distribution given the order.
+    Determined numbers are taken from the table.
     """
     out = {name: list(column) for name, column in texts.items()}
     for names in _chains(constraints.monotone):

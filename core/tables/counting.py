@@ -5,7 +5,7 @@ every marginal inside it follows exactly by summation. A cover is a greedy choic
 requested marginals: eight blocks hold Adult's 66 pairs. Pairs of small columns that are in no such block are counted on
 **bit planes**: one bit per row and category, AND, and a population count; the margins give the last category.
 
-Both give the same whole numbers as a count of each marginal by itself. Exact counts are private:
+Both give the same whole numbers as a separate count of each marginal. Exact counts are private:
 :mod:`espalier.core.tables.table` states which code may request them.
 """
 
@@ -53,8 +53,8 @@ def count_many(codes: Codes, sizes: Mapping[str, int], rows: int, cliques: Seque
 
 
 def cells_of(codes: Codes, sizes: Mapping[str, int], clique: Clique) -> Cells:
-    """Return the exact counts of ``clique`` in rows in memory: every cell of a small marginal, the occupied ones of a
-    large.
+    """Return the exact counts of ``clique`` in rows in memory: every cell of a small marginal, the occupied cells of a
+    large one.
     """
     size = math.prod(sizes[name] for name in clique)
     flat = codes[clique[0]].astype(np.int64)
@@ -93,12 +93,12 @@ class Counting:
         blocks = cover([q for q in wanted if q not in apart], sizes)
         held = assign(wanted, blocks)
         self._pairs = [q for q in small if q not in held]
-        if len(self._pairs) < 2 * len({name for q in self._pairs for name in q}):  # too few to be worth the planes
+        if len(self._pairs) < 2 * len({name for q in self._pairs for name in q}):  # too few pairs to justify the planes
             blocks += cover(self._pairs, sizes)
             held, self._pairs = assign(wanted, blocks), []
         self._blocks = [(block, [q for q in held if held[q] == i]) for i, block in enumerate(blocks)]
         self._totals: dict[int, Counts] = {}
-        """Counts of the first blocks over all batches; those of the others are marginalised batch by batch."""
+        """Counts of the first blocks over all batches; counts of the other blocks are marginalised batch by batch."""
         room = KEPT_CELLS
         for i, block in enumerate(blocks):
             room -= math.prod(sizes[name] for name in block)
@@ -175,7 +175,7 @@ class _PlanePairs:
 def cover(cliques: Sequence[Clique], sizes: Mapping[str, int]) -> list[Clique]:
     """Few blocks of at most `BLOCK_CELLS` cells that contain every one of ``cliques``, each in the order of ``sizes``.
 
-    A clique that is larger than that is a block by itself. Greedy: cliques of three columns and more go into the first
+    A larger clique is a separate block. The choice is greedy: cliques of three columns and more go into the first
     block where they fit best; pairs are covered by blocks grown column by column, each step adding the column that
     covers most missing pairs; single columns are placed where they fit.
     """
@@ -336,8 +336,8 @@ def _rows(planes: NDArray[np.uint64], run: NDArray[np.int64]) -> NDArray[np.uint
 
 
 def _popcounts(bits: NDArray[np.uint64]) -> NDArray[np.int64]:
-    """Return the number of set bits in each row, first of each run of words in 16 bits, which is fastest, then of the
-    runs.
+    """Return the number of set bits in each row: first for each run of words, in 16 bits, which is fastest; then for
+    all runs.
     """
     runs = math.ceil(bits.shape[1] / MOST_WORDS)
     counts = np.bitwise_count(bits).reshape(len(bits), runs, -1)

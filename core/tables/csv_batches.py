@@ -56,7 +56,7 @@ class Lines:
             yield batch.select(list(names))
 
     def statements(self, names: Sequence[str]) -> list[str]:
-        """Return what is read, as a comment: there is no engine."""
+        """Return a comment that states what is read, because there is no engine."""
         return [f"-- Espalier reads these columns of the CSV file in batches: {', '.join(map(repr, names))}"]
 
     def close(self) -> None:
@@ -132,7 +132,7 @@ def _opened(path: Path) -> Iterator[IO[bytes]]:
 
 
 def _header(file: IO[bytes], path: Path) -> tuple[bytes, bytes]:
-    """(the header line with its line break, the byte that ends a line); the file is positioned after it."""
+    """(the header line with its line break, the byte that ends a line); the file is then positioned after that line."""
     head = file.read(1 << 20)
     places = [at for at in (head.find(b"\n"), head.find(b"\r")) if at >= 0]
     if not places:
@@ -149,7 +149,7 @@ def _rows(head: bytes, block: bytes, path: Path, before: int) -> Any:
     import pyarrow as pa
 
     shown = str(path)
-    if head[-1:] == b"\r" and block[:1] == b"\n":  # joined, they would be a different line break
+    if head[-1:] == b"\r" and block[:1] == b"\n":  # joined, they would form a different line break
         raise refused(shown, before + 2, "a line feed follows a carriage return; use one kind of line break throughout")
     try:
         text = plain_lines(head + block, shown)

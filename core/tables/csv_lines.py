@@ -33,7 +33,7 @@ def refused(shown: str, line: int, what: str) -> TableError:
 def plain_lines(data: bytes, shown: str) -> bytes:
     """Return the text as UTF-8 without a byte-order mark, with line feeds; Latin-1 is accepted, binary data is not.
 
-    The line break is that of the header: a carriage return alone, or else a line feed, which may follow one.
+    The header decides the line break: a carriage return alone, or else a line feed, which may follow a carriage return.
     A line that is not UTF-8 is taken as Latin-1, line by line.
     """
     if not data.strip():

@@ -2,11 +2,11 @@
 
 Names and categories come from the author of the table, and a spreadsheet runs a cell that begins with ``=``, ``+``,
 ``-``, ``@`` (full-width forms too), a tab or a line break. In a released CSV file an apostrophe precedes such a text,
-which tells spreadsheets that it is text (OWASP, *CSV injection*). Numbers stay as they are: ``-5`` is harmless. So is a
-sign alone.
+so spreadsheets treat it as text (OWASP, *CSV injection*). Numbers stay unchanged: ``-5`` is harmless, and so is a sign
+alone.
 
-The rule can be undone: a text that has apostrophes *before* such a character gets another one, and reading a release
-removes exactly one. The rule holds for ``synthetic.csv`` only; a private table is read as written.
+The rule can be undone: a text that has apostrophes *before* such a character gets another apostrophe, and reading a
+release removes exactly one. The rule holds for ``synthetic.csv`` only; a private table is read as written.
 """
 
 from __future__ import annotations

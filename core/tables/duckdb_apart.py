@@ -138,7 +138,7 @@ def answered(path: Path, statements: Sequence[str], rows: int) -> Generator[Any]
 
 
 def serve() -> None:
-    """Fork for each question that arrives; end with the process that asks."""
+    """Fork for each question that arrives; end when the process that asks ends."""
     import signal
 
     import duckdb  # noqa: F401  (once, for all children)
@@ -161,7 +161,7 @@ def serve() -> None:
                 return
             text += part
         if os.fork() == 0:
-            line.close()  # else a question would wait for this process if the program has ended
+            line.close()  # otherwise a question would wait for this process if the program has ended
             with suppress(BaseException):
                 _answer(json.loads(text), *(os.fdopen(file, "wb") for file in files))
             os._exit(0)

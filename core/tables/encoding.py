@@ -1,4 +1,5 @@
-"""The encoder: turns Arrow batches of any reader into codes, each a function of one cell and its column's description.
+"""The encoder: turns Arrow batches from any reader into codes, each a function of one cell and its column's
+description.
 
 **Theorem.** ``codes(row) = f(row, public schema)``. The public schema is the project's description of each column and
 the Arrow type of each column, which belongs to the table and not to a row. No code of a row depends on other rows,
@@ -9,8 +10,8 @@ their number and order, the file and the batch that contain the row, or statisti
 encoder computes ``code(text(cell))``, in one of four ways, chosen by the column's type and description:
 
 1. *Distinct values* (`_by_value`). Arrow lists the distinct values of a batch, and each value is encoded alone. The
-   code of a cell is that of its value, and two cells share a value only if the type's own equality holds, which gives
-   them one text. So the list, its order and the batch do not matter.
+   code of a cell is the code of its value, and two cells share a value only if the type's own equality holds, which
+   gives them one text. So the list, its order and the batch do not matter.
 2. *Numbers* (`_Numbers`). ``float(str(i))`` is the nearest float of a whole number i, as is NumPy's conversion;
    ``float(repr(x)) = x``. So a cell's bin is found from its number by comparison with each public edge. A category or
    mark t is compared as the one number whose canonical text is t, if there is one. A lookup table over the whole
@@ -43,9 +44,9 @@ before the first draw.
 | UUID | lower case with hyphens |
 | damaged text, a year outside 1 … 9999 | none: refused |
 
-Refused as types: lists, records, bytes, intervals; timestamps with a time zone as a column of dates, since their day
-depends on the zone. A person column is text, a whole number, a decimal without decimal places or a UUID: other types
-may write one person in two ways.
+Refused types: lists, records, bytes and intervals, and in a column of dates also timestamps with a time zone, since
+their day depends on the zone. A person column is text, a whole number, a decimal without decimal places or a UUID:
+other types may write one person in two ways.
 
 Row limits per person (`espalier.core.tables.row_limits`) depend on the key, on the person's identifier and on that
 person's rows.
@@ -96,7 +97,7 @@ class Encoder:
     """Encodes Arrow batches with these columns (``types``, an Arrow schema) as ``schema`` describes them."""
 
     def __init__(self, schema: Schema, types: Any, shown: str, person: str | None = None) -> None:
-        """Check the types of the columns. Raise :class:`TableError` for one that cannot be encoded."""
+        """Check the types of the columns. Raise :class:`TableError` for a type that cannot be encoded."""
         self._shown, self._person = shown, person
         self.names = tuple(dict.fromkeys([*schema.names, *([person] if person is not None else [])]))
         """The columns that it reads."""

@@ -48,7 +48,7 @@ def encoding(table: Any, schema: Schema, dialect: str, person: str | None = None
     Raises :class:`TableError` for a column that is missing or has an unsupported type.
     """
     made, days = {}, {c.name: _day_name(table, i) for i, c in enumerate(schema.columns) if c.date_order}
-    if days:  # separately, because each edge of a bin compares them
+    if days:  # computed separately, because each edge of a bin compares them
         ordered = {
             days[c.name]: _ordered_day(_column(table, c.name), c, dialect) for c in schema.columns if c.date_order
         }
@@ -62,7 +62,8 @@ def encoding(table: Any, schema: Schema, dialect: str, person: str | None = None
 
 
 def packed(codes: Any, schema: Schema) -> Any:
-    """Return the query of :func:`encoding` with the codes joined to a few whole numbers n0, n1, …, cheaper to write.
+    """Return the query of :func:`encoding` with the codes joined to a few whole numbers n0, n1, …, which are cheaper to
+    write.
 
     Each column has ``size + 2`` codes, with the two that mark refused cells.
     """
@@ -102,7 +103,7 @@ def _person(value: Any) -> Any:
 
 
 def _day_name(table: Any, index: int) -> str:
-    """A name for the days of a column that no column of the table has."""
+    """A name for the days of a column; no column of the table has this name."""
     name = f"espalier_day_{index}"
     while name in table.columns:
         name += "_"
@@ -191,8 +192,9 @@ def _bins(value: Any, column: Column, unknown: Any, dialect: str) -> Any:
 
 
 def _between(value: Any, edges: Sequence[Any], first: int = 0) -> Any:
-    """The number of ``edges`` (increasing) at or below ``value``, plus ``first``; many edges are searched by bisection,
-    so each row is compared with few of them."""
+    """The number of ``edges`` (increasing) at or below ``value``, plus ``first``. Many edges are searched by bisection,
+    so each row is compared with few edges.
+    """
     if len(edges) <= FEW:
         steps = [(value < edge, _int(first + i)) for i, edge in enumerate(edges)]
         last = _int(first + len(edges))

@@ -9,7 +9,7 @@ from espalier.core.errors import EspalierError, TableError
 from espalier.core.tables.connection import while_reading
 
 OURS = (EspalierError, MemoryError)
-"""Errors that pass unchanged: they quote nothing from a driver."""
+"""Errors that pass unchanged, because they quote nothing from a driver."""
 BUGS = (AttributeError, TypeError, AssertionError)
 """Errors of Espalier's own code, if no driver converts cells there. They pass unchanged too, so that a bug shows its
 traceback.

@@ -179,7 +179,8 @@ def _as_made(table: Any, columns: Sequence[tuple[str, int, str]]) -> Any:
 
 
 def _check_same(backend: Any, name: str, kind: Origin, columns: Sequence[tuple[str, int, str]]) -> None:
-    """Refuse a relation of PostgreSQL whose kind has changed since it was opened, such as a view in place of a table.
+    """Refuse a relation of PostgreSQL whose kind has changed since it was opened, for example if a view has replaced a
+    table.
 
     Call it in the transaction that reads the rows, after its first statement, which locks the relation.
     """
@@ -188,7 +189,7 @@ def _check_same(backend: Any, name: str, kind: Origin, columns: Sequence[tuple[s
 
 
 def _check_url(url: str, scheme: str) -> None:
-    """Refuse a URL that may name a different file than it seems to: an engine ignores the text after the path."""
+    """Refuse a URL that may name a file other than the apparent one: an engine ignores the text after the path."""
     if "#" in url or "%00" in url or any(letter < " " for letter in url) or ("?" in url and scheme == "sqlite"):
         raise TableError(
             f"the {scheme} URL contains '#', '?', options or a control character, so it may name another file; "
@@ -246,7 +247,7 @@ def _stored(kind: Any, engine: str) -> Any:
     if engine == "mysql" and kind.is_geospatial():
         return ibis.dtype("binary")
     if engine == "mysql" and kind.is_array():
-        return ibis.dtype("string")  # a SET, which Ibis takes for a list
+        return ibis.dtype("string")  # a SET, which Ibis mistakes for a list
     if engine in WHOLE and kind.is_integer() and kind.nbytes < 8:
         return ibis.dtype("int64")  # SQLite's INT2 has 64 bits, and Ibis gives a YEAR one byte
     stored = kind.is_integer() or kind.is_floating() or kind.is_boolean() or kind.is_string() or kind.is_binary()
@@ -262,7 +263,9 @@ def fetched(backend: Any, query: str) -> list[tuple[Any, ...]]:
 
 
 def at_random(table: Any, rows: int, total: int) -> Any:
-    """Return each of the ``total`` rows of ``table`` with the same probability, so that about ``rows`` are left."""
+    """Return each of the ``total`` rows of ``table`` with the same probability, so that about ``rows`` rows are
+    returned.
+    """
     return table if total <= rows else table.filter(ibis.random() <= rows / total)
 
 

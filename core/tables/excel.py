@@ -1,12 +1,12 @@
 """Excel workbooks as text: the first sheet, cell by cell, read by openpyxl.
 
-Each cell has its own type. A formula is refused, because its value may come from other rows. So is a row whose
-number is not above that of the row before.
+Each cell has its own type. A formula is refused, because its value may come from other rows. A row is refused if its
+number is not above that of the previous row.
 
 A sheet has a million lines. A line is a row if and only if some cell of it holds a value, which depends on that line
-alone. A line without a value between rows is refused; after the last row it is not a row and never counts in n. Under
-replace-one, an emptied last line is therefore one row less, and not a neighbour: n is public there. To keep a person
-whose cells are all empty, put an empty text or a missing-value mark into one cell.
+alone. A line without a value between rows is refused; after the last row, such a line is not a row and never counts in
+n. Emptying the last line therefore gives one row less. Under replace-one that is not a neighbouring table, because n is
+public. To keep a person whose cells are all empty, put an empty text or a missing-value mark into one cell.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ def read_excel(data: bytes, shown: str) -> TextTable:
                     column.add(cell)
     except TableError:
         raise
-    except Exception:  # openpyxl raises whatever its zip and XML parsers do, and the text may quote a cell
+    except Exception:  # openpyxl passes on any error of its zip and XML parsers, and the text may quote a cell
         where = f" (after row {number})" if number else ""
         raise TableError(f"{shown} cannot be read as an Excel workbook{where}; save it again, or use CSV") from None
     if header is None:
@@ -144,8 +144,8 @@ def _too_many(shown: str) -> str:
 def _check_ascending(sheet: IO[bytes], shown: str) -> None:
     """Refuse a sheet with rows out of order.
 
-    openpyxl skips a row whose number is not above the last. Rows without a number continue from the row before, so one
-    wrong number would hide many rows.
+    openpyxl skips a row whose number is not above the last. Rows without a number continue from the previous row, so
+    one wrong number would hide many rows.
     """
     last = 0
     for event, element in ElementTree.iterparse(sheet, events=("start", "end")):

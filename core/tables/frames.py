@@ -35,7 +35,7 @@ from espalier.core.tables.table import Table
 from espalier.core.tables.text_table import WHOLE_FLOATS, Cells, TextColumn, TextTable, check_names
 
 LARGE_BYTES, LARGE_CELLS = 100_000_000, 50_000_000
-"""A file of more bytes, or Parquet of more cells, is read where it is, and not as text in memory."""
+"""A file with more bytes, or Parquet with more cells, is read in place, not as text in memory."""
 
 
 def text_of(frame: Any) -> TextTable:
@@ -98,7 +98,7 @@ def _level(index: Any, name: str) -> Any:
     import pandas as pd
 
     if not isinstance(index, pd.MultiIndex):
-        return pd.Series(index, dtype=index.dtype)  # without a type, pandas infers one from all cells
+        return pd.Series(index, dtype=index.dtype)  # without a type, pandas infers a type from all cells
     place = index.names.index(name)
     return pd.Series(pd.Categorical.from_codes(index.codes[place], index.levels[place]))
 
@@ -293,7 +293,7 @@ def _read(table: Any, names: Sequence[str], ordering: Sequence[str] = ()) -> tup
 
 
 def _give_back(source: Source) -> None:
-    """Return the memory that reading took to the system; for a small table that would take longer than it is worth."""
+    """Return the memory that reading took to the system, unless the table is too small to justify the time."""
     if source.rows * len(source.schema.columns) > MANY_CELLS:
         give_back()
 

@@ -25,7 +25,7 @@ def residual_sums(
     """Σ over rows of (1[y = c] − p_c(x)) for every category of every one of ``columns`` and class c > 0, in units.
 
     This is the gradient of the log-likelihood in the weights (negated loss). Each row's residual is rounded towards 0
-    to a whole number of units first, so that sums are exact. One flat vector: columns one after the other.
+    to a whole number of units first, so that sums are exact. The result is one flat vector: columns one after another.
     """
     classes = sizes[target]
     odds = np.repeat(weights[target], len(codes[target]), axis=0)

@@ -1,7 +1,7 @@
 """A schema guessed from the table: a convenience, never public until the user confirms it.
 
-Every field that was guessed from the data is listed in the column's ``guessed``, every column that it dropped in
-the schema's ``left_out``; a release refuses both until they are confirmed.
+Every field that was guessed from the data is listed in the column's ``guessed``, and every column that a guess dropped
+is listed in the schema's ``left_out``. A release refuses both until they are confirmed.
 """
 
 from __future__ import annotations
@@ -33,10 +33,11 @@ from espalier.core.tables.value_patterns import (
 FEW = 20
 """Largest number of distinct numbers in a column that is guessed as categories."""
 MANY_PEOPLE, ROWS_EACH = 100, 50
-"""Whole numbers in a column named like an identifier are people at or above this number of distinct values, with at
-most this number of rows for each on average."""
+"""Whole numbers in a column named like an identifier are treated as people if there are at least this number of
+distinct values, with at most this number of rows each on average.
+"""
 LEAST_WIDTH = 1e-307
-"""Numbers must differ by more than this for a guess of bins: smaller powers of ten underflow."""
+"""Smallest difference of numbers for a guess of bins: smaller powers of ten underflow."""
 MOST = 0.75
 """Bins of equal width are not proposed if one bin would hold more than this share of the distinct numbers."""
 _MARKS = {
@@ -57,7 +58,7 @@ _MARKS = {
     "not known",
 }
 _SIGNS = {"?", "na", "n/a", "n.a.", "#n/a", "nan", "null", "-", "--", "."}
-"""Marks that mean an empty cell wherever they occur; a word such as ``none`` may be a value."""
+"""Marks that always mean an empty cell; a word such as ``none`` may be a value."""
 _NEGATIVE = {-1.0, -7.0, -8.0, -9.0, -99.0, -999.0, -9999.0}
 _NINES = {99.0, 999.0, 9999.0, 99999.0}
 
@@ -67,7 +68,7 @@ def guess_schema(text: TextTable, marks: Sequence[str] = (), date_order: str = "
     identifiers are left out, which is also marked as a guess, unless every column looks like one.
 
     ``marks`` are texts that mean an empty cell, in each column that contains them. ``date_order`` ("dmy" or "mdy")
-    decides where the rows leave open whether the day or the month comes first; without it, such columns stay text.
+    decides if the rows leave open whether the day or the month comes first; without it, such columns stay text.
 
     >>> import espalier as es, pandas as pd
     >>> pd.DataFrame({"smoker": ["yes", "no"], "age": ["61", "35"]}).to_csv("clinic.csv", index=False)
@@ -135,7 +136,8 @@ def guess_column(name: str, column: TextColumn, marks: tuple[str, ...] = (), dat
     categories; ranges such as ``18 to 25`` are categories in their order.
 
     ``marks`` are texts that the person declared to mean an empty cell. They keep the declared order: the schema is
-    released, and the order in which rows contain them must not be. ``date_order`` is used if dates leave it open.
+    released, but the order in which rows contain them must not be. ``date_order`` is used if the dates leave the order
+    open.
     """
     values = [v for v in column.values if v != MISSING and v not in marks]
     missing = len(values) < len(column.values)
@@ -258,8 +260,8 @@ def sure_marks(text: TextTable) -> tuple[str, ...]:
 def possible_marks(column: TextColumn) -> tuple[str, ...]:
     """Return values that often mean a missing cell, such as ``?``, ``NA`` or ``-9``. Private.
 
-    A negative number of nines (or -8, -7, -1) is one if no other number is negative; a positive number of nines is one
-    if it is more than twice the next smaller number.
+    A negative number of nines (or -8, -7, -1) is such a value if no other number is negative; a positive number of
+    nines is one if it is more than twice the next smaller number.
     """
     found = [v for v in column.values if v.strip().casefold() in _MARKS]
     numeric, numbers = _numbers([v for v in column.values if v != MISSING and v not in found])
@@ -277,8 +279,8 @@ def _round_edges(numbers: Sequence[float], whole: bool) -> tuple[float, ...]:
     numbers into one bin and none is negative, the edges are 1, 2, 5, 10, 20, … None if floats cannot represent such
     edges.
 
-    The last edge is above the largest number, and the first below the smallest unless that is 0: an edge that is a
-    person's number would not be a public bound.
+    The last edge is above the largest number, and the first edge is below the smallest number unless that is 0: an edge
+    that is a person's number would not be a public bound.
     """
     low, high = min(numbers), max(numbers)
     if not (high - low > LEAST_WIDTH and max(-low, high) <= LARGEST_EDGE / 2):

@@ -29,7 +29,7 @@ GAP = (0.0, 1.0, 7.0, 30.0, 90.0, 180.0, 365.0)
 
 @dataclass(frozen=True, repr=False)
 class LinkedText(TextTable):
-    """Two linked tables as read. ``columns`` are those of both tables by their names in the project.
+    """Two linked tables as read. ``columns`` holds the columns of both tables by their names in the project.
 
     So each column has as many cells as its table has rows; ``rows`` is the number of rows of the people's table. The
     columns that link the two tables are not among them. ``visits_read`` is `None` if both tables are one file.
@@ -65,7 +65,9 @@ class LinkedText(TextTable):
         return digest_of_both(self.tables)
 
     def kept(self, keep: int) -> float:
-        """Return the share of visits that a release of the first ``keep`` visits of each person retains. PRIVATE."""
+        """Return the share of visits that remain if a release keeps the first ``keep`` visits of each person.
+        PRIVATE.
+        """
         assert self.linked is not None
         many = np.bincount(person_codes(self.tables[-1], self.linked.by).codes)
         return float(np.minimum(many, keep).sum() / max(many.sum(), 1))
@@ -127,7 +129,7 @@ def draft(
 
 
 def table_names(sources: Sequence[str]) -> tuple[str, str]:
-    """Return names for two tables from those of their files; one file holds people and visits."""
+    """Return names for two tables, from the names of their files; a single file holds people and visits."""
     stems = [PurePath(source).name.split(".")[0] for source in sources]
     both = ("people", "visits") if len(stems) == 1 else (stems[0], stems[1])
     fit = all(is_table_name(name) for name in both) and both[0] != both[1]
@@ -140,7 +142,7 @@ def _unlinked(schema: Schema, linking: set[str]) -> list[Column]:
 
 
 def _parted(schema: Schema, person: Sequence[str], linking: set[str]) -> tuple[list[Column], list[Column]]:
-    """Return the columns of people and those of visits, both in one file."""
+    """Return the columns of people and the columns of visits, both in one file."""
     if odd := [name for name in person if name not in schema or name in linking]:
         raise ProjectError(f"{odd[0]!r} is not a column of the person", column=odd[0])
     rest = _unlinked(schema, linking)

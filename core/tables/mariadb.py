@@ -15,7 +15,8 @@ TEXTS = ("ssl_ca", "ssl_cert", "ssl_key", "ssl_key_password", "unix_socket")
 TRUTHS = ("ssl_verify_cert", "ssl_verify_identity")
 SECONDS = ("connect_timeout", "read_timeout", "write_timeout")
 """Options of a URL, by type. Any other option of the driver could run a statement, name a different server, or let the
-server read files of this machine; and the driver takes the text ``false`` for true."""
+server read files of this machine. Moreover, the driver treats the text ``false`` as true.
+"""
 
 FAITHFUL = (
     *("utf8mb4", "utf8mb3", "utf8", "ucs2", "utf16", "utf16le", "utf32", "latin1", "latin2", "latin5", "latin7"),
@@ -36,7 +37,7 @@ def use_pymysql() -> None:
 def connection_to(url: str) -> tuple[str, dict[str, Any]]:
     """Return the URL without its options, and the options for the driver; raises :class:`TableError` for unknown ones.
 
-    The driver streams the rows, takes days that no calendar has as empty, and uses all of Unicode; otherwise two ids
+    The driver streams the rows, treats days that no calendar has as empty, and uses all of Unicode; otherwise two ids
     could both become question marks. With ``ssl_ca``, the server's certificate and name are verified.
     """
     from pymysql.constants import FIELD_TYPE
@@ -62,7 +63,7 @@ def _chosen(query: str) -> dict[str, Any]:
     pairs = parse_qsl(query, keep_blank_values=True)
     given = dict(pairs)
     used = (*TEXTS, *TRUTHS, *SECONDS)
-    if set(given) - set(used):  # it is not named, because it may be the end of a password
+    if set(given) - set(used):  # the option is not named, because it may be the end of a password
         raise TableError(
             f"the mysql URL has an option that Espalier does not use; it uses {', '.join(used)}. Write a question mark "
             "in a password as %3F"
@@ -87,14 +88,14 @@ def _read(name: str, text: str) -> Any:
 
 
 def _day(convert: Callable[[Any], Any], cell: Any) -> Any:
-    """A date, or `None` where ``convert`` returns the text, such as 0000-00-00."""
+    """A date, or `None` if ``convert`` returns the text, such as 0000-00-00."""
     return day if isinstance(day := convert(cell), dt.date) else None
 
 
 def query_of_texts(con: Any, name: str, database: str | None, columns: Sequence[str]) -> str | None:
     """Return the query for a relation in which no conversion merges two texts; `None` if it is the relation itself.
 
-    A text that is another one after its conversion to Unicode and back is read as U+FFFD and its stored bytes. Columns
+    A text that changes when it is converted to Unicode and back is read as U+FFFD and its stored bytes. Columns
     that the server hides are named.
     """
     with con.cursor() as cursor:

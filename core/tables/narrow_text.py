@@ -1,9 +1,9 @@
 """Some columns of a large table as text, read in batches.
 
-Each row is one small number per column, and each distinct text is stored once. So 10⁷ rows of ten columns with few
-distinct values take about 100 MB. Cells become text one by one, as in `espalier.core.tables.arrow_text`, and a batch
-never affects how another is read. A column that is read for its order alone, and whose type is a whole number, needs no
-texts: 8 bytes per row.
+Each row is stored as one small number per column, and each distinct text is stored once. So 10⁷ rows of ten columns
+with few distinct values take about 100 MB. Cells become text one by one, as in `espalier.core.tables.arrow_text`, and
+no batch affects how another batch is read. A column of whole numbers that is read only for its order needs no texts: 8
+bytes per row.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ def _from_rows(relation: Relation, names: Sequence[str], most: int | None) -> tu
 def _from_batches(
     feed: Feed, names: Sequence[str], ordering: set[str], shown: str, most: int | None
 ) -> tuple[dict[str, TextColumn], int, Ranks]:
-    """Return the columns of Arrow batches, and the ranks of those of ``ordering`` that hold whole numbers."""
+    """Return the columns of Arrow batches, and the ranks of the columns of ``ordering`` that hold whole numbers."""
     schema = feed.schema(names)
     numbered = {name: list[Any]() for name in ordering if _is_whole(schema.field(name).type)}
     growing, rows = {name: _Column() for name in names if name not in numbered}, 0

@@ -8,11 +8,11 @@ A panel's data about a person depend on that person's rows alone. The rules:
 - Visits are ordered by the text of the order column, ties by the text of the visit's identifier, then by the visit's
   codes, and, if both tables are one file, by the person columns' codes. Texts are compared as numbers, then days, then
   other texts; an empty cell comes last. Dates with a ``date_order`` are compared as ISO dates. The place of a row in a
-  file never matters: visits that still tie have equal codes.
+  file never matters: visits that are still tied have equal codes.
 - The first ``keep`` visits are kept. The days between two visits are clipped to the declared range.
 - A person counts if both tables have a row of that person. People without visits, and visits of people without a row
   among the people, are left out.
-- Of several rows of one person among the people, the one with the smallest codes counts, column by column.
+- Of several rows of one person among the people, the row with the smallest codes counts, compared column by column.
 - If both tables are one file, the person columns have the values of the first kept visit.
 """
 
@@ -58,7 +58,9 @@ class Panel(Table):
         return [self._weighted(pair) for pair in pairs]
 
     def step_echoes(self, columns: Sequence[str]) -> NDArray[np.int64]:
-        """Return, for each column, the weighted number of steps that repeat the visit before the last, in units."""
+        """Return, for each column, the weighted number of steps that repeat the value of the visit before the previous
+        one, in units.
+        """
         cells = [(self._cells(name), self._cells(f"{name}@earlier")) for name in columns]
         repeated = [self._by_weight((this == earlier).astype(np.int64), 2)[1] for this, earlier in cells]
         return np.array(repeated, dtype=np.int64)
@@ -77,7 +79,7 @@ class Panel(Table):
 
     @cached_property
     def _by_number(self) -> NDArray[np.int64]:
-        """The steps in the order of their people's number of steps."""
+        """The steps, sorted by the number of steps of their person."""
         return np.argsort(self.steps.of_person, kind="stable")
 
     @cached_property
@@ -201,7 +203,7 @@ def panel_of(
 def digest_of_both(tables: Sequence[TextTable]) -> bytes:
     """Return the digests of tables as read, one after the other. PRIVATE.
 
-    A ledger compares each of them, so it knows one of the tables from a release on its own.
+    A ledger compares each of them, so it also recognises one of the tables if it is released alone.
     """
     return b"".join(table.digest for table in tables)
 
@@ -232,7 +234,7 @@ def _ordered(
 
 
 def _first_rows(linked: Linked, schema: Schema, text: TextTable, person: NDArray[Any]) -> NDArray[np.int64]:
-    """Return one row of each person, the one with the smallest codes, in the order of people."""
+    """Return one row of each person, that with the smallest codes, in the order of people."""
     codes = _encoded(linked, schema, text, linked.person_columns(schema))
     rows = np.lexsort([*reversed(list(codes.values())), person])
     return np.asarray(rows[np.flatnonzero(np.diff(person[rows].astype(np.int64), prepend=-1))])
@@ -274,7 +276,7 @@ def _gaps(
     at: tuple[NDArray[np.int64], NDArray[np.int64]],
     number: NDArray[np.int64],
 ) -> NDArray[Any]:
-    """Return the bin of the days since the visit before; "none" at the first visit."""
+    """Return the bin of the days since the previous visit; "none" at the first visit."""
     read, column = column_of(text, linked.order), linked.gap_column(schema)
     days = schema[linked.dated].numbers(read.values)[read.codes]  # a missing mark is not a day
     dense = np.full((len(number), linked.keep), np.nan)

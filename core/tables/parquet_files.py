@@ -23,9 +23,9 @@ from espalier.core.tables.text_table import check_names
 from espalier.core.tables.unpacking import Facts, open_ordinary, state, unshared
 
 BATCH_ROWS, BATCH_CELLS = 1 << 18, 1 << 23
-"""Rows and cells of a batch at most."""
+"""Largest number of rows, and of cells, in a batch."""
 PLACES, PLACE_ROWS = 20, 1 << 12
-"""Places of a sample, and rows at each."""
+"""Number of places of a sample, and of rows at each place."""
 SUFFIX = ".parquet"
 FOOTERS = ("_metadata", "_common_metadata")
 """Names of files without rows that programs write next to the parts of a table."""
@@ -208,8 +208,8 @@ def _cell(folder: str) -> tuple[str, str]:
 
 @contextmanager
 def _open(path: Path, texts: Sequence[str]) -> Iterator[tuple[IO[bytes], Any]]:
-    """Open a Parquet file and return (the file, PyArrow's reader for it). PyArrow gets an open file, since a path such
-    as file:/a may look like the URL of another file, and since another file may take its place.
+    """Open a Parquet file and return (the file, PyArrow's reader for it). PyArrow gets an open file, because a path
+    such as file:/a may look like the URL of another file, and because another file may take its place.
 
     A column of ``texts`` is read as a dictionary, which stores a shared text once."""
     from pyarrow import parquet

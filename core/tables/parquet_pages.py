@@ -1,8 +1,8 @@
 """The unpacked size of the pages of a Parquet file, from the pages' own headers, before any page is unpacked.
 
 A footer may state less than the pages hold, and PyArrow believes each page. A page is a header (a struct in Thrift's
-compact protocol) and its packed bytes. The headers are read here, and the packed bytes are passed over. So is the
-footer, since PyArrow ends the process where the statistics of a column contradict its schema.
+compact protocol) and its packed bytes. The headers are read here, and the packed bytes are skipped. The footer is read
+here too, because PyArrow ends the process if the statistics of a column contradict its schema.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ BITS = {4: 16, INT32: 32, INT64: 64}
 NESTED = 8
 """Largest depth of structs within structs."""
 DIFFERENCES = 7
-"""The encoding that stores each text as its difference from the text before."""
+"""The encoding that stores each text as its difference from the previous text."""
 PAGES = {0: 5, 2: 7, 3: 8}
 """Each type of page (data, dictionary, data of the second version) and the field that holds its own facts."""
 ENCODING = {0: 2, 3: 4}
@@ -41,8 +41,8 @@ def check_pages(file: IO[bytes], facts: Any, shown: str) -> int:
     Three things are compared with the file's size: the number of rows, all texts, and what is unpacked at once, which
     is one page of each column.
 
-    If some texts are stored as differences from the text before, return the largest possible number of bytes of a row's
-    texts: in every row, such a text may be as long as its page. Otherwise return 0.
+    If some texts are stored as differences from the previous text, return the largest possible number of bytes of a
+    row's texts: in every row, such a text may be as long as its page. Otherwise return 0.
 
     Footer, row groups and pages must state the same number of rows. PyArrow would leave out rows that only some of them
     state.

@@ -2,7 +2,7 @@
 
 A pooler such as PgBouncer in its transaction mode may give each transaction another session of the server, and gives
 each session to many clients. A setting of a session would then be lost, or reach other clients. So each transaction
-applies every setting that its answers depend on, and leaves none behind.
+applies every setting on which its answers depend, and leaves none behind.
 """
 
 from __future__ import annotations
@@ -22,9 +22,11 @@ READS = {
 }
 """Settings of each transaction."""
 OWN = ("role", "search_path", "default_transaction_read_only", "row_security")
-"""Settings that each transaction takes from the user's own defaults, whatever another client left in the session."""
+"""Settings that each transaction takes from the user's own defaults, regardless of what another client left in the
+session.
+"""
 CLOSED = "SET LOCAL search_path = pg_catalog, pg_temp"
-"""Closes the search path: others may make relations and functions of the names that a release uses."""
+"""Closes the search path, because others may create relations and functions with the names that a release uses."""
 
 
 def settings(*, closed: bool = True) -> str:

@@ -170,7 +170,9 @@ class PostgresSnapshot(CodesOnly):
         return self.count_many([clique])[0]
 
     def count_many(self, cliques: Sequence[Clique]) -> list[NDArray[np.int64]]:
-        """Return the counts of each of ``cliques``: the server counts a cover of blocks, margins are added up here."""
+        """Return the counts of each of ``cliques``: the server counts a cover of blocks, and margins are summed
+        here.
+        """
         blocks = cover([q for q in dict.fromkeys(cliques) if q], self.schema.sizes)
         counted = []
         for block in blocks:

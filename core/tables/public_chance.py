@@ -1,6 +1,6 @@
 """Random generators for public purposes: synthetic rows, random features, starting points. Never for protective noise.
 
-An interrupted release needs the same random numbers again, to ask the same questions.
+A resumed release needs the same random numbers again, to ask the same questions.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """Rows chosen at random: random numbers called lots, and choices based on them.
 
 Every lot is 64 bits, independent of every row's content and person. It comes fresh from the operating system's
-generator, or from a stream whose secret seed lets an interrupted release hold out the same rows again. No lot is a
-hash of a row: `espalier.core.privacy.contribution` proves the protection of such choices, and why a public seed would
-break it.
+generator, or from a stream whose secret seed lets a resumed release hold out the same rows again. No lot is a hash of a
+row: `espalier.core.privacy.contribution` proves the protection of such choices, and why a public seed would break it.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ Rows = NDArray[np.int64]
 Lots = NDArray[np.uint64]
 Mask = NDArray[np.bool_]
 Deal = Callable[[int], Lots]
-"""Returns this number of independent lots, new ones with each call."""
+"""Returns this number of independent lots, with new lots for each call."""
 
 STEP = 1 << 20
 """Number of lots drawn at a time."""

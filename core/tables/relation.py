@@ -44,7 +44,7 @@ ENGINES = ("postgres", "postgresql", "pyspark")
 EXTRAS = {"postgres": "postgres", "mysql": "mysql", "pyspark": "spark"}
 """This package's extras that install an engine's driver."""
 SAMPLE_ROWS = 10_000
-"""Rows of the sample that a schema is guessed from."""
+"""Number of rows in the sample from which a schema is guessed."""
 
 
 class Feed(Protocol):
@@ -74,8 +74,8 @@ class Feed(Protocol):
         ...
 
     def spread(self, names: Sequence[str], rows: int) -> Generator[Any]:
-        """Yield rows spread over the table in a few batches: at least ``rows`` from a file that has that many, and
-        about ``rows`` from an engine.
+        """Yield rows spread over the table, in a few batches: from a file, at least ``rows`` rows if it has them; from
+        an engine, about ``rows``.
         """
         ...
 
@@ -96,7 +96,7 @@ class Relation:
     ``table`` the relation in it. ``plain`` is then the query that reads ``table`` with texts compared byte by byte, if
     the engine may compare differently: a collation that treats two identifiers as equal would merge two people.
     ``origin`` is the kind of relation in the engine's catalogue (`espalier.core.tables.catalogue`); `None` for files.
-    ``check`` raises :class:`TableError` if an engine's relation was replaced by one of another kind since.
+    ``check`` raises :class:`TableError` if an engine's relation has since been replaced by one of another kind.
     ``keeps`` states whether the engine may keep codes in a temporary table; otherwise PostgreSQL streams them.
     """
 
@@ -147,7 +147,7 @@ class Relation:
             disconnect(self.backend)
 
     def sample(self, rows: int = SAMPLE_ROWS, *, every_value: bool = False) -> TextTable:
-        """Return about ``rows`` rows spread over the table as text. Only a steward requests them, to guess a schema.
+        """Return about ``rows`` rows, spread over the table, as text. Only a steward requests them, to guess a schema.
 
         ``every_value`` reads all rows once, and adds rows that hold every value of each column.
         """
@@ -162,7 +162,7 @@ class Relation:
     def query_of_rows(self, rows: int | None) -> str:
         """Return the statement that reads all rows of an engine that encodes them, as text.
 
-        With ``rows``, it reads about that many, each row with the same probability.
+        With ``rows``, it reads about that number of rows, each with the same probability.
         """
         from espalier.core.tables.engines import at_random, fetched
 
@@ -256,8 +256,8 @@ class Relation:
     ) -> Snapshot | PostgresSnapshot:
         """Read the rows once, as codes; with ``person``, at most ``most`` rows of each person.
 
-        Codes are stored in a file here, those of PostgreSQL in a temporary table there. ``key`` is the key of the row
-        limits (by default a fresh one).
+        Codes are stored in a file on this machine; PostgreSQL stores them in a temporary table on the server. ``key``
+        is the key of the row limits (by default a fresh one).
 
         Raises :class:`TableError`, which names the column and never a value, for an undeclared cell, an undeclared
         empty cell, or a row without a person identifier. Columns to be bought are read as

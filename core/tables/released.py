@@ -29,7 +29,7 @@ def csv_bytes(schema: Schema, table: Mapping[str, Sequence[str]]) -> bytes:
     :func:`read_csv` removes the apostrophes again.
     """
     names = [defuse(name) for name in table]
-    # if a name contains another delimiter, only quotes show a reader which one the file uses
+    # if a name contains another delimiter, only quotes show a reader which delimiter the file uses
     odd = any(mark in name for name in names for mark in DELIMITERS if mark != ",")
     # a lone empty cell must not become a blank line
     cells = [_written(schema, name, texts, alone=len(table) == 1) for name, texts in table.items()]

@@ -40,7 +40,7 @@ ORDERED = {"dmy": "with the day first", "mdy": "with the month first", "ymd": "w
 """The orders of day, month and year in words."""
 HARDLY_REPEATS = "It has many values with few rows each, like an identifier or a name."
 TELLING = 5
-"""Number of distinct values at or above which a code book is proposed."""
+"""Smallest number of distinct values for which a code book is proposed."""
 
 
 @dataclass(frozen=True)
@@ -49,8 +49,8 @@ class Reviewed:
 
     ``reason`` explains it without quoting a value. ``shown`` lists all that a person must see before the confirmation
     counts: the proposed values, bins and missing marks, in order. ``digest`` identifies it. ``books`` are code books
-    that contain every value; choosing one declares the whole book. ``orders`` are those of day, month and year that a
-    person must choose from.
+    that contain every value; choosing one declares the whole book. ``orders`` are the orders of day, month and year
+    from which a person must choose.
     """
 
     name: str
@@ -92,8 +92,9 @@ def unclear_orders(read: TextColumn, marks: Sequence[str] = ()) -> tuple[str, ..
 
 
 def shown(column: Column) -> tuple[str, ...]:
-    """Return everything that a person must see of a description before confirming it: kind, values or bins, and missing
-    marks."""
+    """Return everything in a description that a person must see before confirming it: kind, values or bins, and missing
+    marks.
+    """
     kind = f"date {column.date_order}".strip() if column.dates else column.kind
     if column.code_book:
         return (kind, f"code book {column.code_book}", *column.missing_marks)

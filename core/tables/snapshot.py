@@ -29,7 +29,7 @@ def _go_on() -> None:
 
 
 class Snapshot(CodesOnly):
-    """A private table as codes in a file; :class:`Source` states the questions and the code that may ask them.
+    """A private table as codes in a file; :class:`Source` states which questions may be asked, and by which code.
 
     With people, all rows of a person are in one batch, and the column `PERSON` numbers the people of that batch.
     """
@@ -50,7 +50,7 @@ class Snapshot(CodesOnly):
         self.person_column, self.row_limit = person_column, row_limit
         self._digest = digest
         self.pulse: Callable[[], None] = _go_on
-        """Called between batches; raising from it cancels what is being counted."""
+        """Called between batches; raising from it cancels the count."""
 
     @classmethod
     def sizes(cls, schema: Schema, *, people: bool = False) -> dict[str, int]:

@@ -113,7 +113,7 @@ class Source(Protocol):
         ...
 
     def numbers(self, column: str) -> NDArray[np.float64]:
-        """Return the values of a numeric column, NaN where a cell is missing.
+        """Return the values of a numeric column, with NaN for missing cells.
 
         Raises :class:`TableError` if the source holds only codes.
         """
@@ -129,7 +129,9 @@ class Source(Protocol):
         ...
 
     def step_echoes(self, columns: Sequence[str]) -> NDArray[np.int64]:
-        """Return, for each column, the weighted number of steps that repeat the visit before the last, in units."""
+        """Return, for each column, the weighted number of steps that repeat the visit before the previous one, in
+        units.
+        """
         ...
 
     def visit_counts(self, column: str) -> NDArray[np.int64]:
@@ -197,7 +199,7 @@ class Source(Protocol):
         ...
 
     def widened(self, schema: Schema, more: More) -> Self:
-        """Return the same rows with the further columns of ``schema``, made by ``more`` from the codes."""
+        """Return the same rows with the further columns of ``schema``, which ``more`` makes from the codes."""
         ...
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""Rows from all over a table, as text, from which a schema is guessed: a bounded sample, or every value in one scan.
+"""Rows spread over a table, as text, from which a schema is guessed: a bounded sample, or every value in one scan.
 
 This code runs only if a steward asked for a guess. The guess stays marked until a person confirms it.
 """
@@ -22,8 +22,9 @@ if TYPE_CHECKING:
     from espalier.core.tables.relation import Feed, Relation
 
 KEPT = 2_000
-"""Number of distinct values that a scan keeps of each column; of a column with more, it also keeps the first and the
-last."""
+"""Number of distinct values that a scan keeps of each column; if there are more, it also keeps the first and the last
+value.
+"""
 
 
 def sampled(relation: Relation, rows: int) -> TextTable:
@@ -37,7 +38,7 @@ def sampled(relation: Relation, rows: int) -> TextTable:
 def every_value(relation: Relation, rows: int) -> TextTable:
     """Return rows that hold every value of each column, and a sample, from one scan of the whole table.
 
-    Of a column with more than `KEPT` values the rows hold these and its first and last value.
+    For a column with more than `KEPT` values, the rows hold `KEPT` of them and its first and last value.
     """
     kept, seen, ends = [], dict[str, set[str]](), dict[str, list[Any]]()
     sample, total = list[TextTable](), 0
@@ -55,13 +56,15 @@ def every_value(relation: Relation, rows: int) -> TextTable:
                 wanted |= _ends(column, found, ends.setdefault(name, []))
         kept.append(_rows(part, np.array(sorted(wanted), dtype=np.int64)))
         sample.append(_rows(part, np.linspace(0, part.rows - 1, min(part.rows, max(1, rows // 50))).astype(np.int64)))
-        while sum(x.rows for x in sample) > 2 * rows:  # every second row, as the table turns out to be longer
+        while sum(x.rows for x in sample) > 2 * rows:  # every second row, because the table turns out to be longer
             sample = [_rows(x, np.arange(0, x.rows, 2)) for x in sample]
     return _joined([*kept, *sample], relation.shown)
 
 
 def _ends(column: TextColumn, found: tuple[NDArray[Any], NDArray[Any]], ends: list[Any]) -> set[int]:
-    """Return the rows whose value is below or above all before; ``ends`` are the least and the greatest so far."""
+    """Return the rows whose value is below or above all earlier values; ``ends`` are the smallest and the largest so
+    far.
+    """
     keyed = [(_key(column.values[code]), row) for code, row in zip(*(x.tolist() for x in found), strict=True)]
     low, high = min(keyed), max(keyed)
     rows = set()

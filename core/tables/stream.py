@@ -26,7 +26,7 @@ from espalier.core.tables.unpacking import changes
 
 CHANGED = "{} was replaced by one of another kind after it was opened; open it again"
 BATCH_ROWS, BATCH_CELLS = 1 << 16, 1 << 21
-"""Rows and cells of a batch at most: a driver gives most of them as Python objects, cell by cell."""
+"""Largest number of rows, and of cells, in a batch: most drivers give Python objects, cell by cell."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -35,8 +35,8 @@ class Stream:
 
     ``kinds`` is the type in which each column's cells arrive. If it differs from the catalogue's, a cell becomes text.
     ``file`` is the file of a DuckDB database, and ``seen`` its state when its catalogue was read. ``most``
-    returns the largest number of rows that the file of a SQLite table can hold: in a damaged one, following the
-    pages may never end. ``kind`` is the kind of the relation when it was opened, and ``kind_now`` asks for it again.
+    returns the largest number of rows that the file of a SQLite table can hold: in a damaged file, following the pages
+    may never end. ``kind`` is the kind of the relation when it was opened, and ``kind_now`` asks for it again.
     """
 
     backend: Any
@@ -88,7 +88,7 @@ class Stream:
 
     @contextmanager
     def _one_state(self) -> Iterator[None]:
-        """Read rows and catalogue in one state, where an engine can; others are asked for the catalogue afterwards.
+        """Read rows and catalogue in one state if the engine can; otherwise ask for the catalogue afterwards.
 
         In MySQL, a statement locks the definitions of its tables until the transaction ends.
         """

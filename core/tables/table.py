@@ -33,8 +33,8 @@ class Table:
     are `None` if no column was named. The person column is not a column of this table: it is never counted and never
     released. ``row_limit`` is the row limit per person, see :meth:`limited`. A table that was filled or cut to a
     declared total keeps its ``person_column`` but has no ``person``. ``values`` are the numbers of numeric columns as
-    read, one per row, NaN for missing cells; bins are the schema's view of them. ``texts`` are the texts, as read, of
-    columns whose categories are to be bought.
+    read, one per row, NaN for missing cells; the schema's bins are a view of these numbers. ``texts`` are the texts, as
+    read, of columns whose categories are to be bought.
     """
 
     schema: Schema
@@ -165,7 +165,7 @@ class Table:
         yield self.codes
 
     def numbers(self, column: str) -> NDArray[np.float64]:
-        """Return the values of a numeric column, one per row, NaN where a cell is missing.
+        """Return the values of a numeric column, one per row, with NaN for missing cells.
 
         Raises :class:`TableError` if the table holds only codes.
         """

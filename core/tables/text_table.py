@@ -28,12 +28,12 @@ MAX_CELLS = 200_000_000
 MAX_COLUMNS = 1 << 14
 """Largest number of columns in a table, which is also Excel's limit."""
 WHOLE_FLOATS = {16: 2.0**11, 32: 2.0**24, 64: 2.0**53}
-"""By the bits of a float: the smallest float that two whole numbers round to."""
+"""By the bits of a float: the smallest float to which two whole numbers round."""
 
 
 @dataclass(frozen=True, repr=False)
 class TextColumn:
-    """A column as text: ``values`` are its distinct texts, ``codes`` which of them each row has.
+    """A column as text: ``values`` are its distinct texts, and ``codes`` the index of each row's text among them.
 
     Codes have the smallest unsigned type. Convert them before arithmetic.
     """
@@ -41,12 +41,13 @@ class TextColumn:
     values: tuple[str, ...]
     codes: NDArray[Any]
     ambiguous: bool = False
-    """Whether cells of several types share the column. Then one text may be two people (the number 7 and the text 7),
+    """Whether cells of several types share the column. One text may then be two people (the number 7 and the text 7),
     or one person may have two texts (the numbers 1E+17 and 100000000000000000). Text with one other type is unambiguous
     if no text spells a value of another type.
 
-    A type that drops digits is ambiguous too: dates of 64 bits, times of nanoseconds, and floats that two whole
-    numbers may become (2⁵³ and 2⁵³ + 1)."""
+    A type that drops digits is ambiguous too: dates of 64 bits, times of nanoseconds, and floats to which two whole
+    numbers may be rounded (2⁵³ and 2⁵³ + 1).
+    """
 
     @classmethod
     def of(cls, cells: Iterable[Any]) -> TextColumn:

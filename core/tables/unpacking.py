@@ -16,15 +16,16 @@ from espalier.core.errors import TableError
 
 MAX_BYTES = 1 << 30
 BOMB_BYTES, BOMB_RATIO = 50_000_000, 150
-"""A file is refused as an attack if it unpacks to more than these bytes and to more than this multiple of its size.
-Packing makes ordinary tables 5 to 50 times smaller."""
+"""A file is refused as an attack if it unpacks to more than this number of bytes and to more than this multiple of its
+size. Packing makes ordinary tables 5 to 50 times smaller.
+"""
 FEW_ROWS, JOINED_ROWS, BATCH_BYTES = 64, 1 << 16, 1 << 28
 """Sizes for texts that may be far longer than their bytes in the file: rows per batch, rows after batches are joined,
 and bytes per batch. A single row may have more bytes."""
 
 
 def check_ordinary(path: Path) -> None:
-    """Refuse a pipe or a device. Its bytes can be read only once, so a second read would miss the first rows."""
+    """Refuse a pipe or a device: its bytes can be read only once, so a second read would miss the first rows."""
     if path.exists() and not path.is_file():
         raise _unordinary(path, "a folder" if path.is_dir() else "a pipe or a device")
 

@@ -27,7 +27,7 @@ _BELOW = re.compile(
 
 
 def range_order(text: str) -> tuple[float, float] | None:
-    """The lower and upper end of a range such as ``[0-10)``, ``18 to 25`` or ``>200``; `None` for another text."""
+    """The lower and upper end of a range such as ``[0-10)``, ``18 to 25`` or ``>200``; `None` for any other text."""
     text = text.strip()
     if found := _BETWEEN.fullmatch(text):
         low, high = _end(found[1]), _end(found[2])
@@ -62,7 +62,7 @@ def periods_in_order(values: Sequence[str]) -> tuple[str, ...] | None:
 
 
 def other_dates(values: Sequence[str]) -> bool:
-    """Whether all values look like days in another spelling than ``2024-01-31``, such as ``31.1.2024``."""
+    """Whether all values look like days in a spelling other than ``2024-01-31``, such as ``31.1.2024``."""
     return bool(values) and all(_OTHER_DATE.fullmatch(v.strip()) for v in values)
 
 
@@ -110,7 +110,9 @@ def no_yes(values: Sequence[str]) -> tuple[str, ...] | None:
 
 
 def number_style(values: Sequence[str]) -> str:
-    """The style in which all values are numbers; an empty text if they are plain numbers, or none in any style."""
+    """The style in which all values are numbers; an empty text if they are plain numbers, or not numbers in any
+    style.
+    """
     if not values or all(NUMBER.fullmatch(v) for v in values):
         return ""
     return next((s for s in STYLES if all(plain_number(v, s) is not None for v in values)), "")
@@ -151,7 +153,7 @@ def possible_orders(values: Sequence[str]) -> tuple[str, ...]:
 
 
 def _days(values: Sequence[str], order: str) -> list[int]:
-    """The day of each value; none at all unless all are days."""
+    """The day of each value; an empty result unless all values are days."""
     days = []
     for value in values:
         day = day_number(value, order)

@@ -38,7 +38,7 @@ class Answered:
 
 
 def answered(state: Session, which: str, study: Study, asked: AskedQuestion) -> Answered | None:
-    """Return the answer; None while a longer one waits for a click or a job. Raises EspalierError."""
+    """Return the answer; None while a longer computation waits for a click or a job. Raises EspalierError."""
     known: Answered | None = state.answered.get((which, asked))
     if known is not None:
         return known
@@ -50,7 +50,7 @@ def answered(state: Session, which: str, study: Study, asked: AskedQuestion) -> 
 
 
 def offer(state: Session, which: str, study: Study, asked: AskedQuestion) -> None:
-    """Show the button that computes a longer answer, with an estimate; or its progress."""
+    """Show the button that computes a longer answer, with an estimate of the time; or its progress."""
     if state.job is not None:
         shell.progress()
         return
@@ -138,7 +138,7 @@ def so_far(state: Session, which: str, study: Study) -> None:
         picture.show(drawn, f"forest-{which}", "answers", narrow=forest.svg(lines, 380))
         levels = " or ".join(dict.fromkeys(f"{100 * line.answer.level:g} %" for line in lines))
         family = 1 if together is None else lines[0].answer.family
-        hold = f" All {family} intervals hold together." if family > 1 else ""
+        hold = f" All {family} intervals hold simultaneously." if family > 1 else ""
         st.caption(f"{SAFE} Lines are {levels} intervals; a hollow point has none.{hold}")
         st.download_button(
             "Save as CSV",

@@ -133,7 +133,8 @@ def _asked(study: Study, kind: str, key: str) -> AskedQuestion | None:
 
 def usual(study: Study, column: str) -> tuple[int, int]:
     """Return the default values to compare: neighbours in the middle of an ordered column, or the two most frequent
-    ones of another. They depend on the released model alone."""
+    values of any other column. They depend on the released model alone.
+    """
     described = study.project.schema[column]
     rows = study.model.marginal((column,))[: described.values]
     if described.values < 2:

@@ -1,4 +1,4 @@
-"""Intervals of all kept questions that hold together: chosen by rule and level, and computed by a job."""
+"""Simultaneous intervals of all kept questions: the choice of rule and level, and the job that computes them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ RULES: dict[str, Rule] = {BONFERRONI: "bonferroni", LARGEST: "max-t"}
 
 @dataclass(frozen=True)
 class Family:
-    """Questions whose intervals hold together, with the release that they are asked of."""
+    """Questions whose intervals hold simultaneously, and the release that answers them."""
 
     which: str
     asked: tuple[AskedQuestion, ...]
@@ -34,7 +34,7 @@ class Family:
 def answers(
     state: Session, study: Study, which: str, listed: Sequence[tuple[AskedQuestion, Figure]]
 ) -> list[tuple[Answer, ...]] | None:
-    """Show the choice of rule; return the joint answers, or None for intervals that each hold alone."""
+    """Show the choice of rule; return the joint answers, or None for separate intervals."""
     left, right = st.columns([3, 1], vertical_alignment="bottom")
     with left:
         chosen = st.segmented_control(
@@ -43,8 +43,8 @@ def answers(
             default=ALONE,
             required=True,
             key=f"joint-{which}",
-            help="Among many separate intervals, some miss the true value. Intervals that hold together are wider. "
-            "With at least 100 copies they are slightly shorter.",
+            help="Among many separate intervals, some miss the true value. Intervals that hold simultaneously are "
+            "wider; with at least 100 copies, they are slightly shorter.",
         )
     if chosen == ALONE:
         return None

@@ -18,7 +18,9 @@ from espalier.pages.session.session import Session
 
 
 def show(state: Session, *, open_: bool) -> None:
-    """Sources of a release. A folder is offered only if no one else uses this server: its paths are the server's."""
+    """Sources of a release. A folder is offered only if no one else uses this server, because its path is on the
+    server.
+    """
     if reason := state.trouble.pop("analyse", None):
         st.error(f"This release was not opened: {plain(reason)}")
     with st.expander("Open another release", expanded=open_):

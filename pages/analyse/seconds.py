@@ -10,7 +10,7 @@ PER_COPY, PER_CELL = 0.02, 4e-5
 
 
 def of(part: Study, number: int = SUGGESTED) -> float:
-    """Return roughly how many seconds the copies of a part of a study will take; 0 if it has them."""
+    """Return roughly how many seconds the copies for a part of a study will take; 0 if they exist already."""
     if len(part.given) > 1:
         return 0.0
     cells = nearby.cells(part.project.schema.sizes, part.counted)

@@ -1,5 +1,5 @@
-// The drawing board. The graph belongs to Python: what is done here is sent as a list of actions, shown at once, and
-// shown again as Python answers. An action stays in the list until Python has taken it, so that none is lost.
+// The drawing board. Python owns the graph: each action of the user is shown at once, sent to Python in a list, and
+// shown again as in Python's answer. An action stays in the list until Python has taken it, so that none is lost.
 const boards = new WeakMap();
 
 export default function (api) {
@@ -9,8 +9,8 @@ export default function (api) {
   return () => { board.end(); boards.delete(api.parentElement); };
 }
 
-const NEAR = 6;          // pixels that a click may wander
-const CLEARS = 9000;     // milliseconds after which a refusal clears itself
+const NEAR = 6;          // largest movement of a click, in pixels
+const CLEARS = 9000;     // milliseconds after which a refusal disappears
 
 function make(parent) {
   const $ = (query) => parent.querySelector(query);
@@ -27,7 +27,7 @@ function make(parent) {
     api.setStateValue("acts", { board: self, list: waiting });
   }
 
-  // On a narrow screen boxes are laid out in more and shorter lines.
+  // On a narrow screen, boxes are arranged in more and shorter rows.
   function measure() {
     const wide = host.clientWidth < 700 ? Math.max(Math.round(host.clientWidth / 100) * 140, 420) : 1000;
     if (host.clientWidth && wide !== data.wide && !waiting.length) act({ do: "width", wide });
@@ -38,7 +38,7 @@ function make(parent) {
     const before = data;
     data = JSON.parse(JSON.stringify(api.data));
     if (data.board === self) waiting = waiting.filter((a) => a.n > data.taken);
-    if (before && waiting.length) { // Python has not seen all of it yet: what is on the screen is newer
+    if (before && waiting.length) { // Python has not seen all actions yet: the screen is newer
       data = { ...before, message: data.message, undo: data.undo, redo: data.redo, board: data.board, taken: data.taken };
     }
     if (!globalThis.vis) { clearTimeout(timer); timer = setTimeout(() => take(api), 50); return; }
@@ -94,7 +94,7 @@ function make(parent) {
       e.preventDefault();
       if (data.tray.includes(column)) bring(column, net.DOMtoCanvas(spot(e)));
     });
-    host.addEventListener("where", (e) => { // where a box or a line is on the canvas, for programs that drive the page
+    host.addEventListener("where", (e) => { // the place of a box or a line on the canvas, for programs that operate the page
       const found = lines().find((l) => same(lineId(l), e.detail.line));
       if (found) {
         const [x, y] = found.kind === "together" ? markOf(found.path) : middleOf(found.path);
@@ -125,7 +125,7 @@ function make(parent) {
     flag.textContent = behindText(data.behind);
   }
 
-  // The whole drawing, or (unless `whole`) as much of it as stays readable, around the column it is about.
+  // The whole drawing, or (unless `whole`) as much of it as stays readable, around the drawing's main column.
   function fit(whole) {
     const turns = lines().flatMap((l) => l.path.map(([x, y]) => ({ left: x, right: x, top: y, bottom: y })));
     const all = extent([...nodes.getIds().map((n) => net.getBoundingBox(n)), ...turns]);
@@ -175,7 +175,7 @@ function make(parent) {
     net.moveTo({ scale: Math.min(Math.max(net.getScale() * factor, 0.2), 2.5), animation: false });
   }
 
-  // --- what is being done -------------------------------------------------------------------------------------
+  // --- actions in progress -------------------------------------------------------------------------------------
   const spot = (e) => { const r = host.getBoundingClientRect(); return { x: e.clientX - r.left, y: e.clientY - r.top }; };
 
   function down(e) {
@@ -250,7 +250,7 @@ function make(parent) {
     select({ columns: [], arrow: l.kind === "arrow" ? l.ends : null }, l.kind === "arrow" ? null : lineId(l));
   }
 
-  // `other` is a line other than an arrow. Python need not know that it is selected.
+  // `other` is a line other than an arrow. Python need not know that this line is selected.
   function select(selected, other = null) {
     if (same(selected, data.selected) && same(link, other)) return;
     link = other;
@@ -264,10 +264,10 @@ function make(parent) {
   function keep() {
     const at = Object.fromEntries(Object.entries(net.getPositions()).map(([n, p]) => [n, [p.x, p.y]]));
     act({ do: "move", at });
-    tell("Moved; the places are kept in the project.");
+    tell("Moved. The project keeps the new layout.");
   }
 
-  // A column of the tray comes to the point where it is dropped, else to the free one nearest to the middle of the view.
+  // A column from the tray is placed where it is dropped, else at the free point nearest to the middle of the view.
   function bring(column, at) {
     const [from, to] = [net.DOMtoCanvas({ x: 0, y: 0 }), net.DOMtoCanvas({ x: host.clientWidth, y: host.clientHeight })];
     const coming = waiting.filter((a) => a.do === "bring").map(({ at: [x, y] }) => ({ left: x - 95, right: x + 95, top: y - 30, bottom: y + 30 }));
@@ -290,7 +290,7 @@ function make(parent) {
     say.classList.remove("bad");
   }
 
-  // The path that the arrow would close, as Python will see it too.
+  // The path that the arrow would close to a cycle, as Python will find it too.
   function refusal(cause, effect) {
     const group = [cause, effect].find((n) => n in data.groups);
     if (group !== undefined) return "Open " + group + " first: arrows link columns, not groups.";
@@ -332,14 +332,15 @@ function make(parent) {
     buttons();
   }
 
-  // The next box in a direction; from no box, the centre of the drawing.
+  // The next box in a direction; if no box is selected, the main column of the drawing.
   function nextTo(column, dx, dy) {
     const all = net.getPositions();
     if (column in all) return nextBox(all, column, dx, dy);
     return data.centre in all ? data.centre : nodes.getIds()[0];
   }
 
-  // Arrow keys go from box to box (with Shift they add the box); Enter begins an arrow, and draws it to another box.
+  // Arrow keys go from box to box (with Shift they add the box to the selection); Enter begins an arrow, and a second
+  // Enter draws it to another box.
   function walk(e, k) {
     const step = { arrowleft: [-1, 0], arrowright: [1, 0], arrowup: [0, -1], arrowdown: [0, 1] }[k];
     const columns = data.selected.columns, last = columns.at(-1);
@@ -363,7 +364,7 @@ function make(parent) {
     }
   }
 
-  // Open or close the selected group, or make one of the selected columns.
+  // Open or close the selected group, or make a group of the selected columns.
   function regroup() {
     const group = groupOf(data), columns = data.selected.columns;
     if (group !== null) act({ do: "toggle", group });

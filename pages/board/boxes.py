@@ -45,7 +45,7 @@ PER_ARROW, TALLEST = 12.0, 220.0
 """Extra height of a box for each arrow that ends at it, up to a limit, so that arrow heads do not overlap."""
 Places = dict[str, tuple[float, float]]
 Bends = Mapping[tuple[str, str], Sequence[tuple[float, float]]]
-"""Points that an arrow passes between its ends."""
+"""Points on the path of an arrow between its ends."""
 
 
 @dataclass(frozen=True)

@@ -172,7 +172,7 @@ def _width(state: Session, action: Mapping[str, Any]) -> None:
 
 
 def _arranged(state: Session, project: Project, names: list[str]) -> Places:
-    """Return the layout's position of every box, and remember it with the bends of its arrows."""
+    """Return the position of every box in the layout. The draft keeps the positions and the bends of the arrows."""
     board, box = state.drafts.board, groups.closed(state)
     lines = {n: box_lines(state, n) for n in names}
     target, edges = project.plan.target, arrows(state, names)
@@ -203,7 +203,7 @@ def bends(state: Session, at: Places) -> Bends:
 
 
 def arrows_into(state: Session, at: Places) -> dict[str, int]:
-    """Return, for each box, the number of arrows for which the layout left room at it; 0 if the box was moved."""
+    """Return, for each box, the number of arrows for which the layout left room; 0 if the box was moved."""
     places, _, into = _laid(state, at)
     return {n: into.get(n, 0) if at[n] == places.get(n) else 0 for n in at}
 
@@ -362,7 +362,7 @@ def _free(at: tuple[float, float], taken: Places) -> tuple[float, float]:
 def places(state: Session, columns: list[str]) -> Places:
     """Return a position for every shown box: the user's position, or else the position in the first layout.
 
-    If a group was opened, its columns with arrows are placed near the group's box. All other columns are placed below.
+    If a group was opened, its columns with arrows are placed near the group's box. All other columns are below them.
     """
     project = state.project
     view, laid = view_of(state), state.drafts.board.places

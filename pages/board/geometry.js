@@ -1,6 +1,6 @@
 // Points, boxes and paths of the drawing: nothing here touches the page.
-const READABLE = 0.65;   // no smaller than this: rather a part of the drawing than names that cannot be read
-// The rectangle around all rectangles; null around none.
+const READABLE = 0.65;   // smallest scale: below it names cannot be read, so only a part of the drawing is shown
+// The rectangle around all rectangles; null if there are none.
 function extent(all) {
   if (!all.length) return null;
   return { left: Math.min(...all.map((b) => b.left)), right: Math.max(...all.map((b) => b.right)),
@@ -8,8 +8,8 @@ function extent(all) {
 }
 
 // The view of a drawing of the extent `all` in a frame of this width and at most this height: height, scale and middle.
-// The whole drawing, or (unless `whole`) as much of it as stays readable, around the point `heart`. With `fill` the frame
-// takes all of this height, and a small drawing is enlarged.
+// It shows the whole drawing, or (unless `whole`) as much of it as stays readable, around the point `heart`. With `fill`
+// the frame takes all of this height, and a small drawing is enlarged.
 function frame(all, wide, most, heart, whole, fill) {
   const across = all.right - all.left + 40, down = all.bottom - all.top + 40;
   const scale = Math.max(Math.min(1, wide / across), READABLE);
@@ -22,7 +22,7 @@ function frame(all, wide, most, heart, whole, fill) {
   return { tall, scale: shrink, position };
 }
 
-// The free point of a view nearest to its middle, for a box that comes; below all boxes if the view is full.
+// The free point nearest to the middle of a view, for a new box; below all boxes if the view is full.
 function freePoint(from, to, boxes) {
   const x = (from.x + to.x) / 2, y = (from.y + to.y) / 2, points = [];
   for (let u = from.x + 110; u <= to.x - 110; u += 40) for (let v = from.y + 40; v <= to.y - 40; v += 35) points.push([u, v]);
@@ -31,7 +31,7 @@ function freePoint(from, to, boxes) {
   return points.filter(free).sort((p, q) => far(p) - far(q))[0] || [x, Math.max(...boxes.map((b) => b.bottom)) + 60];
 }
 
-// The path from `effect` back to `cause` along `arrows`, which an arrow from cause to effect would close; or null.
+// The path from `effect` to `cause` along `arrows`, which an arrow from cause to effect would close to a cycle; or null.
 function closed(arrows, cause, effect) {
   const came = new Map([[effect, null]]), queue = [effect];
   for (const n of queue) {
@@ -45,7 +45,7 @@ function closed(arrows, cause, effect) {
   return null;
 }
 
-// The box next to `column` in a direction: near, and not far to the side; null if there is none. `all`: points by name.
+// The box next to `column` in a direction, near and not far to the side; null if there is none. `all` has points by name.
 function nextBox(all, column, dx, dy) {
   const here = all[column];
   let best = null, least = Infinity;

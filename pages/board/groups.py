@@ -14,7 +14,7 @@ from espalier.pages.board.sent import MOST_SELECTED, column_of, text_of
 from espalier.pages.session.session import Session
 
 LONGEST, MOST_NAMED = 40, 6
-"""Largest numbers of characters of a group's name, and of columns that a sentence names."""
+"""Largest number of characters in a group's name, and largest number of columns named in a sentence."""
 
 
 def closed(state: Session) -> dict[str, str]:
@@ -35,7 +35,7 @@ def boxed(state: Session, columns: Iterable[str]) -> list[str]:
 
 
 def near(state: Session, box: str, known: Places) -> tuple[float, float] | None:
-    """Return the position of a box that has none: a group is placed at its first column, a column at its group."""
+    """Return a position for a box without one: a group is placed at its first column, a column at its group."""
     inside = state.project.dag.groups.get(box) or (of(state, box) or "",)
     return next((known[n] for n in inside if n in known), None)
 
@@ -56,7 +56,7 @@ def make(state: Session, action: Mapping[str, Any]) -> str:
 
 
 def toggle(state: Session, action: Mapping[str, Any]) -> str:
-    """Open or close a group. As long as no box was placed by hand, the boxes are laid out again."""
+    """Open or close a group. If no box was placed by hand, all boxes are laid out again."""
     board, group = state.drafts.board, _group(state, action)
     if not state.project.dag.positions:
         board.places.pop("all", None)

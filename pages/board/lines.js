@@ -1,9 +1,9 @@
-// Lines of the drawing: where they run, how they look, and which one is under the pointer. Python leads them around the
+// Lines of the drawing: where they run, how they look, and which line is under the pointer. Python routes them around
 // boxes. A line is [...ends, kind]; the kinds are arrow, bundle (arrows of a closed group), share (an unmeasured cause),
 // apart and together. `at` are the boxes of its ends, if these are in closed groups.
-const REACH = 8;         // pixels around a line at which it is clicked
+const REACH = 8;         // pixels around a line where a click selects it
 const ROUND = 9;
-const BEFORE_TIP = 34;   // where causes that act together are linked, in pixels before the tips of their arrows
+const BEFORE_TIP = 34;   // distance of the link of causes that act together from the tips of their arrows, in pixels
 
 const lineId = (l) => [...l.ends, l.kind];
 
@@ -25,7 +25,7 @@ function straight(one, other) {
   return [leaves(one, middle(other)), leaves(other, middle(one))];
 }
 
-// Every line with its path. `boxes` are rectangles by name. While an end in `moved` is elsewhere, its lines are straight.
+// Every line with its path. `boxes` are rectangles by name. While a box in `moved` is dragged, its lines are straight.
 function laid(data, boxes, moved) {
   const tips = {}, out = [];
   for (const l of linesOf(data)) {
@@ -46,7 +46,7 @@ function laid(data, boxes, moved) {
 
 const distance = (p, q) => Math.hypot(q[0] - p[0], q[1] - p[1]);
 
-// The point of a path this far before its end, at most half of the path.
+// The point at this distance before the end of a path, at most at its middle.
 function along(path, far) {
   const whole = path.slice(1).reduce((sum, p, k) => sum + distance(path[k], p), 0);
   let left = Math.min(far, whole / 2);
@@ -60,7 +60,7 @@ function along(path, far) {
 
 const middleOf = (path) => along(path, Infinity);
 
-// What links causes that act together: a bar across their arrows with a mark in its middle.
+// The link of causes that act together: a bar across their arrows with a mark in its middle.
 const markOf = (path) => [0, 1].map((i) => path.reduce((sum, p) => sum + p[i], 0) / path.length);
 
 function away(p, a, b) {
@@ -69,7 +69,7 @@ function away(p, a, b) {
   return distance(p, [a[0] + t * dx, a[1] + t * dy]);
 }
 
-// The line under a point, the nearest within reach; a mark of causes that act together comes before its arrows.
+// The line nearest to a point, within reach; a mark of causes that act together takes precedence over its arrows.
 function lineAt(lines, p, scale) {
   const reach = REACH / Math.min(scale, 1);
   let best = null, least = reach;

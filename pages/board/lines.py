@@ -14,7 +14,7 @@ from espalier.pages.session.session import Session
 from espalier.pages.structure import implications
 
 MOST_WHAT_IF = 400
-"""Largest number of arrows on a board that states, for each arrow, the consequences of erasing it."""
+"""Up to this number of arrows, the board states for each arrow what erasing it would change."""
 
 Paths = Mapping[Line, tuple[Point, ...]]
 

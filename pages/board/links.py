@@ -42,7 +42,9 @@ def separate(state: Session, action: Mapping[str, Any]) -> str:
 
 
 def together(state: Session, action: Mapping[str, Any]) -> str:
-    """Link causes that act together. Their effect is the selected column that they cause, or else their only effect."""
+    """Link causes that act together. Their effect is the selected column that all of them cause, or else their only
+    common effect.
+    """
     dag, columns = state.project.dag, action.get("columns")
     if not isinstance(columns, list) or len(columns) < 2:
         raise GraphError("select the causes that act together")

@@ -1,4 +1,4 @@
-// How boxes and what is being drawn look.
+// Appearance of boxes and of arrows in progress.
 const MARGIN = 9;
 const id = (arrow) => JSON.stringify(arrow);
 
@@ -20,7 +20,7 @@ function inks(host) {
 
 function stroke(ctx, a, b) { ctx.beginPath(); ctx.moveTo(a.x, a.y); ctx.lineTo(b.x, b.y); ctx.stroke(); }
 
-// The arrows of a cycle that would close, in the colour of what is refused.
+// The arrows of a cycle that would close, in the colour of a refusal.
 function flashes(ctx, ends, ink) {
   ctx.strokeStyle = ink.bad;
   ctx.lineWidth = 7;
@@ -29,7 +29,7 @@ function flashes(ctx, ends, ink) {
   ctx.globalAlpha = 1;
 }
 
-// The arrow that is being drawn, and a frame around the box that it would end in.
+// The arrow that is being drawn, and a frame around the box where it would end.
 function draft(ctx, from, to, box, bad, ink) {
   ctx.strokeStyle = bad ? ink.bad : ink.main;
   ctx.lineWidth = 3;

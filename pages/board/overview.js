@@ -26,7 +26,7 @@ function showMap(canvas, net, data, ink) {
   return { scale, left, top };
 }
 
-// Put the map into another corner of its frame if it covers boxes where it is, and would cover none there.
+// Move the map to another corner of its frame if it covers boxes here and would cover none there.
 function toCorner(canvas, net, boxes, wide, high) {
   const covers = (x, y) => boxes.some((b) => {
     const one = net.canvasToDOM({ x: b.left, y: b.top }), other = net.canvasToDOM({ x: b.right, y: b.bottom });

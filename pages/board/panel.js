@@ -1,9 +1,10 @@
-// Buttons, lists and sentences of the drawing board: what surrounds the canvas.
+// Everything around the canvas of the drawing board: buttons, lists and sentences.
 const name = (arrow) => arrow[0] + " → " + arrow[1];
 const MOST = 12;         // boxes that may be selected together
 const same = (a, b) => JSON.stringify(a) === JSON.stringify(b);
 
-// The group that the buttons change: the selected one, or that of the selected column; null for any other selection.
+// The group that the buttons change: the selected group, or the group of the selected column; null for any other
+// selection.
 function groupOf(data) {
   const [one, ...more] = data.selected.columns;
   if (one === undefined || more.length) return null;
@@ -34,7 +35,7 @@ function showButtons(parent, data, mode, link) {
   parent.querySelectorAll("[data-mode]").forEach((b) => b.setAttribute("aria-pressed", String(b.dataset.mode === mode)));
 }
 
-// The name of a new group: as typed, else the first free number.
+// The name of a new group: the typed name, else the first free number.
 function groupName(data, typed) {
   let k = 1;
   while ("Group " + k in data.groups) k++;
@@ -69,7 +70,7 @@ function showItems(list, items) {
   }));
 }
 
-// The tray: columns that are not on the drawing, those that match what is typed.
+// The tray: columns that are not on the drawing and that match the typed text.
 const MOST_CHIPS = 40;
 
 function matching(names, typed, labels) {
@@ -100,7 +101,7 @@ function command(e) {
   return ctrl && k === "y" ? "redo" : null;
 }
 
-// What a line says: an arrow also says what erasing it would change.
+// The description of a line; that of an arrow also states what erasing it would change.
 function lineText(l) {
   return l.kind === "arrow" ? name(l.ends) + ". " + (l.without || "") : l.text;
 }
@@ -131,5 +132,5 @@ function erasedText(columns, arrows) {
   return "The arrows of " + shown + " are erased: " + arrows.map(name).join(", ") + ". Undo brings them back.";
 }
 
-// The selected columns with one more, which comes last.
+// The selected columns and one more, which comes last.
 const added = (columns, column) => [...columns.filter((c) => c !== column), column].slice(-MOST);

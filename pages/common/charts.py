@@ -37,7 +37,7 @@ def show(figure: go.Figure, key: str, alt: str, on_select: Callable[[], None] | 
 
 
 def legible(figure: go.Figure) -> None:
-    """Use the page's text colour for a figure: Streamlit's grey has a contrast of 3.6:1, and 4.5:1 is needed."""
+    """Use the page's text colour for a figure: Streamlit's grey has a contrast of 3.6:1, but 4.5:1 is required."""
     ink = _ink()
     for update in (figure.update_xaxes, figure.update_yaxes):
         update(tickfont={"color": ink}, title={"font": {"color": ink}})
@@ -49,7 +49,7 @@ def legible(figure: go.Figure) -> None:
 
 
 def _plain_text(trace: Any) -> bool:
-    """Return whether a trace has figures outside its marks without their own colour."""
+    """Return whether a trace has figures outside its marks that have no colour of their own."""
     outside = trace.type == "bar" or (trace.type == "scatter" and trace.mode == "text")
     return outside and trace.textfont.color is None
 
@@ -80,7 +80,7 @@ def short(text: str, most: int = 34) -> str:
 
 
 def budget(lines: Sequence[Line], total: float, *, pure: bool = False) -> go.Figure:
-    """Draw the share of ρ by pool, of ε under a ``pure`` budget; each segment is one measurement or choice."""
+    """Draw each pool's share of ρ, or of ε under a ``pure`` budget; each segment is one measurement or choice."""
     import plotly.graph_objects as go
 
     named = {pool: pool_in_words(pool) for pool in dict.fromkeys(line.pool for line in lines)}

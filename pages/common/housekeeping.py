@@ -77,7 +77,7 @@ def start() -> None:
                 kept_work.KEPT.sweep()
                 ended, now = rounds.go(), manager.num_active_sessions()
                 if ended:
-                    time.sleep(1.0)  # in the meantime, the loop closes them
+                    time.sleep(1.0)  # until then, the loop closes them
                 if ended or now < before:
                     downloads.forget([info.session.id for info in manager.list_sessions()])
                     give_back()

@@ -1,4 +1,4 @@
-// One picture as SVG, wide or narrow as its frame is, with buttons that save it as SVG and as PNG.
+// One picture as SVG, wide or narrow like its frame, with buttons that save it as SVG and as PNG.
 const shown = new WeakMap();
 
 const dark = (host) => {
@@ -56,7 +56,7 @@ export default function ({ data, parentElement }) {
     svg.style.height = "auto";
     svg.style.maxWidth = svg.getAttribute("width") + "px";
     if (svg.classList.contains("release")) {
-      svg.style.maxHeight = "80vh"; // one screen, whatever the drawing
+      svg.style.maxHeight = "80vh"; // at most one screen, for any drawing
       if (host.clientWidth < 700) svg.style.minWidth = 0.75 * svg.getAttribute("width") + "px"; // text stays legible
     }
     host.replaceChildren(svg);

@@ -48,7 +48,7 @@ _STACK = """<style>
 
 
 def beside(weights: tuple[int, int], key: str) -> tuple[DeltaGenerator, DeltaGenerator]:
-    """Return two columns. In a narrow window they are stacked, earlier than Streamlit's own."""
+    """Return two columns. They are stacked in a narrow window, at a larger width than Streamlit's own columns."""
     st.html(_STACK)
     left, right = st.container(key=f"stacking-{key}").columns(weights, gap="large")
     return left, right

@@ -39,7 +39,9 @@ LASTS = 12 * 3600.0
 """Seconds after which a sign-in expires."""
 
 SECRET = 32
-"""Least number of characters of a cookie secret. Strangers receive texts signed with it and could guess a short one."""
+"""Smallest length of a cookie secret, in characters. Strangers receive texts signed with it and could guess a short
+secret.
+"""
 
 _SEEN = "espalier-signed-in"
 """Key of a session for the person and role whose sign-in was recorded as an event."""
@@ -94,7 +96,7 @@ def signed_in() -> bool:
 
 
 def _now() -> float:
-    """Return the time. Setting the clock back while the server is running does not extend a sign-in."""
+    """Return the time. Setting the clock back while the server runs does not extend a sign-in."""
     return max(time.time(), _STARTED + time.monotonic())
 
 

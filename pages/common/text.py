@@ -28,7 +28,7 @@ DECLARED = (
 """Replace-one with a person column."""
 SAFE = ":green-badge[:material/share: Safe to share]"
 CONFIDENTIAL = ":red-badge[:material/lock: Confidential: do not share]"
-"""The two classes of everything that the app exports or shows."""
+"""The two classes of what the app exports or shows: safe to share, and confidential."""
 ROLES = {
     "outcome": "what is decided or predicted",
     "protected": "who must not be treated differently: sex, origin, …",
@@ -38,7 +38,7 @@ ROLES = {
 
 
 LONGEST_LABEL = 60
-"""Largest number of characters of a column's label in a list."""
+"""Largest number of characters in a column's label in a list."""
 _BREAKS = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 """Line breaks of any kind, which end inline code in markdown, and control characters."""
 

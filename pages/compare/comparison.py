@@ -25,7 +25,7 @@ MOST = 8
 NO_FENCE = ", no fence"
 AWAY = "the other hospital"
 BESIDE = 5
-"""Largest number of plans for two small multiples side by side."""
+"""Up to this number of plans, two small multiples are side by side."""
 EPSILONS = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
 HEADS = {
     "auc": "AUC",
@@ -203,7 +203,7 @@ def results(state: Session, plans_by_name: Mapping[str, Project]) -> None:
     if "cmi" in known:
         st.markdown(
             f"{term('CMI')} measures how much the outcome reveals about protected columns once the admissible ones are "
-            "known. 0 is none. Drawing the rows gives a little by chance, even where the model has exactly 0."
+            "known. 0 is none. Drawing rows at random adds a little, even if the model has exactly 0."
         )
     if any(keeps_causes_only(p.plan) for p in plans_by_name.values()):
         st.info(
@@ -250,7 +250,7 @@ def _over_epsilon(found: list[Outcome], known: list[str]) -> None:
 
 
 def _take(state: Session, found: list[Outcome], chosen: str, plans_by_name: Mapping[str, Project], why: str) -> None:
-    """Continue with the chosen plan. The report contains the reason and the compared plans.
+    """Continue with the chosen plan. The report states the reason and lists the compared plans.
 
     Their figures may be in the report, because this page compares only on samples and on public tables.
     """

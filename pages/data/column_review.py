@@ -1,6 +1,6 @@
 """The columns of the Data page in groups: guesses, declarations, and the user's decision about each.
 
-All values of a guessed column are text on the page, and the button that confirms a group comes after the last one.
+All values of a guessed column are text on the page, and the button that confirms a group comes after the last value.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ def _confirm(state: Session, columns: Sequence[str]) -> None:
 
 
 def _proposals(state: Session, section: str, rows: Sequence[Row]) -> None:
-    """One button per code book, per mark of a missing value and per order of dates, for all columns of the group."""
+    """One button for each code book, mark of a missing value and order of dates, for all columns of the group."""
     books: dict[str, list[str]] = {}
     marks: dict[str, list[str]] = {}
     orders: dict[tuple[str, ...], list[str]] = {}

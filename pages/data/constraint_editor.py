@@ -111,7 +111,7 @@ def _form(state: Session) -> None:
 
 
 def _values(column: Column, key: str) -> Values | None:
-    """The values of one column in an impossible combination; None while none are chosen."""
+    """The values of one column in an impossible combination; None until values are chosen."""
     if column.kind != "numeric":
         chosen = st.multiselect(f"Values of {column.name}", list(column.named), key=f"{key}-of-{column.name}")
         return tuple(chosen) or None
@@ -157,7 +157,7 @@ def _add(state: Session, new: Constraints) -> None:
 
 
 def refuse(project: Project) -> None:
-    """Raise for constraints that do not match the columns, or that lead around a separation of the plan."""
+    """Raise an error for constraints that do not match the columns, or that would bypass a separation of the plan."""
     project.constraints.masks(project.schema, project.plan.max_cells)
     try:
         blurring_of(project.plan).check(project) if is_blurring(project.plan) else frame_of(project)

@@ -24,7 +24,7 @@ NONE = "none"
 
 
 def upload(state: Session, project: Project | None = None) -> None:
-    """Fields for the tables: those of a ``project`` that links them, or those to draft one from."""
+    """Fields for the tables: the tables of a ``project`` that links them, or those from which a project is drafted."""
     left, right = st.columns(2)
     together = project is not None and project.linked is not None and project.linked.together
     people = left.file_uploader(
@@ -134,7 +134,7 @@ def _questions(state: Session, read: Sequence[TextTable]) -> None:
         MOST_KEPT,
         KEEP,
         key=f"linked-keep-{key}",
-        help="The first ones, in the order above. The noise does not grow with this number.",
+        help="The first visits are kept, in the order above. The noise does not grow with this number.",
     )
     person_columns: Sequence[str] = ()
     if len(read) == 1:
@@ -181,7 +181,7 @@ def _guess(state: Session, link: Linked, read: Sequence[TextTable], person_colum
 
 
 def _share(text: LinkedText, keep: int) -> None:
-    """Show the share of visits that is kept, only to the steward."""
+    """Show the share of visits that are kept, to the steward only."""
     st.caption(
         f"{CONFIDENTIAL} Keeping {keep} retains **{text.kept(keep):.1%}** of the visits; one more would retain "
         f"{text.kept(keep + 1):.1%}. Choose a number that you would also have named without looking."

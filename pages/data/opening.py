@@ -45,7 +45,7 @@ def open_sample(state: Session, key: str, rows: int) -> None:
 
 
 def upload(state: Session) -> None:
-    """The user's own table, with or without a project file; or a project file alone."""
+    """Fields for the user's own table, with or without a project file, or for a project file alone."""
     left, right = st.columns(2)
     file = left.file_uploader(
         "Your table",

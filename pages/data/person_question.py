@@ -46,7 +46,7 @@ def _ask(state: Session) -> None:
         st.subheader("First: can one person have several rows?", anchor=False)
         st.markdown(
             "For example, a patient can have several visits, or a customer several orders. Differential privacy "
-            "protects **all** rows of a person together, so Espalier must know how many one person can have. "
+            "protects **all** rows of a person together, so Espalier must know how many rows one person can have. "
             + ("You can plan and release once you have answered this question." if still_open else "")
         )
         current = _current(state)

@@ -39,7 +39,7 @@ DECLARED = "declared"
 """The group of columns that no guess described."""
 SECTIONS = (*GROUPS, DECLARED)
 Stage = Literal["open", "confirmed", "declared", "left out", "person", "identifier"]
-NOT_OPEN = "It was guessed from a table that is not open now."
+NOT_OPEN = "This was guessed from a table that is no longer open."
 
 
 @dataclass(frozen=True)
@@ -93,8 +93,8 @@ class ReviewDraft:
     _fits: dict[str, tuple[Column, TextColumn, bool]] = field(default_factory=dict)
 
     def rows(self, project: Project, names: Iterable[str], text: TextTable | None) -> list[Row]:
-        """Return all columns in the order of the table, or otherwise of the project. ``names`` are those of the
-        table.
+        """Return all columns in the order of the table, or else in that of the project. ``names`` are the table's
+        columns.
         """
         schema, person = project.schema, project.plan.person
         known = dict.fromkeys((*names, *self.order, *schema.names, *(c.name for c in schema.left_out)))
@@ -163,7 +163,7 @@ class ReviewDraft:
         return found
 
     def show(self, rows: Iterable[Row]) -> None:
-        """Record what the page shows for these rows, to its end."""
+        """Record everything that the page shows for these rows."""
         self.seen = {row.name: row.digest for row in rows if row.stage == "open"}
 
     def confirm(self, editor: ProjectEditor, names: Iterable[str]) -> None:
@@ -226,13 +226,15 @@ class ReviewDraft:
         self.leave_out(editor, name)
 
     def leave_out(self, editor: ProjectEditor, name: str) -> None:
-        """Take a column out of the schema; a person column is then forgotten. Raises :class:`EspalierError`."""
+        """Take a column out of the schema; if it was the person column, that role is cleared. Raises
+        :class:`EspalierError`.
+        """
         self._remove(editor, name)
         if editor.project.plan.person == name:
             editor.forget_person()
 
     def _remove(self, editor: ProjectEditor, name: str) -> None:
-        """Take a column out of the schema; a guess that had left it out is confirmed."""
+        """Take a column out of the schema; a guess that left it out is thereby confirmed."""
         before = editor.project.schema
         editor.leave_out(name)
         schema = editor.project.schema
@@ -307,14 +309,14 @@ class ReviewDraft:
             editor.change_plan(schema_share=SCHEMA_SHARE)
 
     def use_date_order(self, editor: ProjectEditor, text: TextTable, order: str, names: Iterable[str]) -> None:
-        """Read these columns as dates with day, month and year in this order. Their bins are guessed again."""
+        """Read these columns as dates written in this order of day, month and year. Their bins are guessed again."""
         for name in names:
             now = editor.project.schema[name]
             made = guess_column(name, text.columns[name], now.missing_marks, order)
             editor.change_column(replace(made, missing=made.missing or now.missing, unknown=now.unknown, **now.about))
 
     def mean_missing(self, editor: ProjectEditor, text: TextTable, mark: str, names: Iterable[str]) -> None:
-        """Treat ``mark`` as an empty cell of these columns. An unchanged guess is made again."""
+        """Treat ``mark`` as an empty cell in these columns. Guesses that no one changed are made again."""
         for name in names:
             read, now = text.columns[name], editor.project.schema[name]
             marks = (*now.missing_marks, mark)

@@ -135,10 +135,10 @@ def _edges(column: Column) -> str:
 
 
 def _to_buy(row: Mapping[str, Any], numeric: bool) -> Column | None:
-    """Return the column of a row that leaves bins or categories to be bought; None for one that declares them.
+    """Return the column if its bins or categories are to be bought; None if the row declares them.
 
-    If the kind was changed, the other kind's cell still says “to be bought” and its own is empty, the column stays to
-    be bought.
+    If the kind was changed while the other kind's cell still says “to be bought” and its own cell is empty, the column
+    is still to be bought.
     """
     texts = re.fullmatch(r"\s*at most (\d{1,6})\s*", row["categories"])
     found = re.fullmatch(r"\s*(\d{1,3}) bins(?: from (\S+) to (\S+))?\s*", row["edges"])
@@ -169,7 +169,7 @@ def _dates(text: str, column: str) -> DateBins:
 
 
 def join(categories: tuple[str, ...]) -> str:
-    """Categories on one line, separated by semicolons; one with a semicolon or a quote is quoted."""
+    """Categories on one line, separated by semicolons; a category that contains a semicolon or a quote is quoted."""
     quoted = ['"' + p.replace('"', '""') + '"' if re.search(r'[;"\n]|^\s|\s$', p) else p for p in categories]
     return "; ".join(quoted)
 

@@ -54,9 +54,9 @@ def show(strength: Mapping[Arrow, float], drawn: bool) -> None:
         )
     shown = f" The {MOST} strongest of {len(ranked)} arrows are shown." if len(ranked) > MOST else ""
     st.markdown(
-        "**How to read it.** For each arrow: how far the effect's distribution moves, in total variation, from one "
+        "**How to read it.** For each arrow: how much the effect's distribution changes, in total variation, from one "
         "category of the cause to another, with other causes held fixed. At 0 the arrow has no effect in the synthetic "
-        f"table, because it has none in the real one or because noise hides it.{shown}"
+        f"table, because it has none in the real table or because noise hides it.{shown}"
     )
 
 
@@ -81,7 +81,7 @@ def survived(found: list[ArrowLinks]) -> None:
             (charts.REAL, charts.SYNTHETIC),
         ),
         "arrows-survived",
-        "How strong each arrow's link is in real and in synthetic rows, the strongest real one first",
+        "Strength of each arrow's link in real and in synthetic rows, the strongest real link first",
     )
     kept, real = sum(one.synthetic for one in found), sum(one.real for one in found)
     share = f"Overall, synthetic links are **{100 * kept / real:.0f} %** of the real ones. " if real else ""

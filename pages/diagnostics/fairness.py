@@ -16,13 +16,13 @@ from espalier.pages.diagnostics.judgement import Facts, reasons
 MOST_GROUPS = 12
 MOST_LINES = 6
 FEW = 20
-"""Least number of rows in a mark of the calibration chart."""
+"""Smallest number of rows in a mark of the calibration chart."""
 
 
 def show(facts: Facts | None, reason: str, tested: str, schema: Schema) -> None:
     """Show the outcome's dependence on protected columns, and a model's gaps on the real rows that ``tested`` names."""
     if facts is None:
-        st.info(f"No fairness figures: {plain(reason)}. Set the roles on the Structure page.")
+        st.info(f"There are no fairness figures: {plain(reason)}. Set the roles on the Structure page.")
         return
     _dependence(facts)
     st.subheader(f"Does a model treat the groups alike? Tested on {plain(tested.lower())}", anchor=False)
@@ -103,7 +103,7 @@ def _gaps(facts: Facts) -> None:
         else ""
     )
     st.markdown(
-        "**How to read it.** Each bar is the gap between the group that fares best and the one that fares worst. "
+        "**How to read it.** Each bar is the gap between the group that fares best and the group that fares worst. "
         "*Equalized odds* compares true and false alarms, *selection rate* how often the model says yes. Whiskers "
         "are 95 % intervals. Small groups make the largest gap look larger." + beside
     )
@@ -188,7 +188,9 @@ def _groups(facts: Facts, schema: Schema) -> None:
 
 
 def _calibration(labels: list[str], groups: list[Any]) -> tuple[dict[str, list[Any]], str]:
-    """Return a line for each of the largest groups, with marks of enough rows, and a sentence on omissions."""
+    """Return a line for each of the largest groups, with the marks that have enough rows, and a sentence about
+    omissions.
+    """
     drawn = list(zip(labels, groups, strict=True))[:MOST_LINES]
     lines = {label: [b for b in g["calibration_synthetic"] if b["rows"] >= FEW] for label, g in drawn}
     gone = sum(len(g["calibration_synthetic"]) for _, g in drawn) - sum(map(len, lines.values()))

@@ -85,7 +85,7 @@ def read_again(released: ReleaseBundle, report: Any) -> Iterator[Source]:
 
 
 def _told(report: Any, start: float, part: float, fraction: float, message: str) -> None:
-    """Report ``fraction`` of the ``part`` of the work that begins at ``start``."""
+    """Report progress: ``fraction`` of the ``part`` of the work that begins at ``start``."""
     report(start + part * fraction, message)
 
 

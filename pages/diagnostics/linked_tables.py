@@ -124,7 +124,7 @@ def _pictures(real: Panel, synthetic: Panel, number: int) -> None:
             with place:
                 st.markdown(f"**{title}**")
                 figure = charts.heat(
-                    transitions(panel, column).tolist(), [labels, labels], ["visit before", "next visit"], 1.0
+                    transitions(panel, column).tolist(), [labels, labels], ["previous visit", "next visit"], 1.0
                 )
                 charts.show(figure, f"transition-{title}-{number}", f"{title}: transition matrix of {column}")
     with tabs[1]:

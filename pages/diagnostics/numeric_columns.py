@@ -54,8 +54,8 @@ def _distances(facts: Facts, schema: Schema) -> None:
         "How far apart are the values?",
         anchor=False,
         help="How far values must be moved, on average, to turn the synthetic column into the real one (Wasserstein "
-        "distance), in the column's own unit; 0 means equal. Spread is the synthetic standard deviation over the real "
-        "one; 1 means alike.",
+        "distance), in the column's own unit; 0 means equal. Spread is the synthetic standard deviation divided by "
+        "the real one; 1 means equal.",
     )
     st.dataframe(
         [

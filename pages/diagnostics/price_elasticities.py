@@ -54,9 +54,9 @@ def show(project: Project, tables: tuple[Table, Table], which: object) -> None:
         },
     )
     st.caption(
-        f"Elasticity −2: sales of {name(sales)} fall by 2 % when {name(price)} rises by 1 %. Below −1 there is an "
-        "optimal mark-up on the cost; the last column is the profit with the synthetic rows' mark-up instead. Rows "
-        "with a price or sales of 0 are left out."
+        f"An elasticity of −2 means that sales of {name(sales)} fall by 2 % when {name(price)} rises by 1 %. Below −1 "
+        "there is an optimal mark-up on the cost; the last column is the profit with the synthetic rows' mark-up "
+        "instead. Rows with a price or sales of 0 are left out."
     )
     if found["left_out"]:
         st.caption(f"Left out because of too few such rows or a single price: {names(found['left_out'])}.")

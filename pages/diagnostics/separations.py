@@ -19,7 +19,7 @@ def show(found: Sequence[Mapping[str, Any]]) -> None:
     st.markdown(
         f"{term('CMI')} in nats: how much the first columns reveal about the second once the third are known. 0 means "
         "nothing. "
-        "Without any link a table stays below its chance figure in 95 of 100 cases. The model's figure is exact."
+        "Without any link, a table stays below its chance figure in 95 of 100 cases. The model's figure is exact."
     )
     st.dataframe(
         [

@@ -31,7 +31,7 @@ def show_grade(grade: Grade, headline: str) -> None:
 def show(project: Project, findings: Mapping[str, Mapping[str, Any]]) -> None:
     """Show the first sentence in a box, the other sentences below, and the places side by side.
 
-    The first finding is about the place from which the real rows come.
+    The first finding is about the place where the real rows were collected.
     """
     (_, facts), *rest = findings.items()
     found = verdict(project, facts, dict(rest))

@@ -6,8 +6,7 @@ TERMS = {
     "Synthetic table": "A table of invented rows that reflects noisy measurements of the real ones and contains no "
     "real person.",
     "Differential privacy": "A proof that the result would look almost the same if one person's data were different.",
-    "ε (epsilon)": "How different the result may look then: a smaller ε protects more and blurs more; about 1 is "
-    "common.",
+    "ε (epsilon)": "How much that may change the result: a smaller ε protects more and blurs more; about 1 is common.",
     "δ (delta)": "The small probability that the promise of ε fails; it must be far below 1 divided by the number of "
     "rows.",
     "ρ (rho)": "The unit in which releases are added up; it is converted to ε and δ.",
@@ -18,8 +17,8 @@ TERMS = {
     "Noise": "Random numbers added to each count to hide the presence of any one person.",
     "Frame": "All direct links that the drawing and the roles forbid in the table.",
     "Fence": "The rule that outcome and protected columns may be linked only through admissible ones.",
-    "Admissible column": "A column that may legitimately explain the outcome, even where it differs between groups.",
-    "Gate": "The only columns through which two separated groups may be linked; a fence's gate is the admissible ones.",
+    "Admissible column": "A column that may legitimately explain the outcome, even if it differs between groups.",
+    "Gate": "The only columns through which two groups may be linked; for a fence, the admissible columns.",
     "Unmeasured cause": "An unmeasured cause of two columns, drawn as ↔ between them.",
     "Markov blanket": "A column's causes, its effects, and the other causes of those effects: its neighbourhood.",
     "CMI": "Conditional mutual information: how much some columns reveal about others once a third group is known, in "

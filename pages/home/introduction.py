@@ -24,7 +24,7 @@ MARK = (
     f'<img src="data:image/svg+xml;base64,{b64encode(_TREE.encode()).decode()}" width="52" height="52" '
     'alt="A tree trained along a frame">'
 )
-"""The product's mark: an espalier."""
+"""The product's logo: an espalier."""
 
 QUESTIONS = {
     "readmission": "Which patients come back within 30 days, and does what we learn hold in another hospital?",

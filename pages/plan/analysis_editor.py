@@ -1,4 +1,4 @@
-"""Editor of a study's planned analyses: desired half-widths, assumptions, and promised half-widths."""
+"""Editor for a study's planned analyses: desired half-widths, assumptions, and promised half-widths."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ from espalier.pages.session.session import Session
 
 _ABOUT = (
     "List what the study will estimate, and how wide each 95 % interval may be. The plan then promises half-widths "
-    "from your assumptions alone, and states the ε that reaches all desired ones. The release buys exactly the counts "
+    "from your assumptions alone, and states the ε that reaches all desired half-widths. The release buys exactly the "
+    "counts "
     "that the figures need, or the sums of the regression."
 )
 _KINDS = {
@@ -39,7 +40,7 @@ _KINDS = {
 
 
 def show(state: Session) -> Any:
-    """Show the analyses, the builder and the share. Return the place for a conflict."""
+    """Show the analyses, the builder and the share of the budget. Return the place for a conflict."""
     project = state.project
     with st.expander("Planned analyses", expanded=bool(project.analyses)):
         st.markdown(_ABOUT)
@@ -133,7 +134,7 @@ def _regression(state: Session, columns: list[Column], at: str) -> dict[str, Any
 
 
 def _adjustment(state: Session, treatment: str, outcome: str, at: str) -> list[str]:
-    """The columns that an effect is adjusted for: at first those of the drawing's cheapest valid set."""
+    """The columns for which an effect is adjusted: at first those of the drawing's cheapest valid set."""
     project = state.project
     drawn = {name for edge in project.dag.edges for name in edge}
     valid = (
@@ -190,7 +191,7 @@ def _survival(state: Session, columns: list[Column], at: str) -> dict[str, Any] 
         index=(len(ends) - 1) // 2,
         format_func=(lambda x: f"{x:g}") if numeric else str,
         key=f"analysis-at-{time}-{at}",
-        help="The promised interval is that of the survival after this time. The release has the whole table.",
+        help="The promise is for survival after this time. The release contains the whole table.",
     )
     found["assume"] = {"shares": [_assumed(i, 1 + (group is not None), at) for i in range(1 + (group is not None))]}
     st.caption("Times are assumed to be spread evenly over the intervals.")

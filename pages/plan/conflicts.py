@@ -29,7 +29,7 @@ _EMPTY = {
     "questions": "a question or a count",
     "target": "the target",
 }
-"""Name of such a field on other pages."""
+"""Name of an empty field, as shown on other pages."""
 
 
 def to_fill_in(error: EspalierError) -> str:

@@ -40,7 +40,7 @@ def fields(state: Session, bound: Bound) -> None:
             1,
             MOST_STATEMENTS,
             plan.statements,
-            help="Statements that most missing arrows would violate are chosen; pairs marked contested come first.",
+            help="Statements that the most missing arrows would violate are chosen; pairs marked contested come first.",
             **bound(state, "statements"),
         )
     else:

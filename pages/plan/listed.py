@@ -1,4 +1,4 @@
-"""Shared parts of a plan's lists: questions, regressions and analyses each have lines and a share of the budget."""
+"""Shared parts of a plan's lists: questions, regressions and analyses each have entries and a share of the budget."""
 
 from __future__ import annotations
 

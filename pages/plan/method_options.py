@@ -30,7 +30,7 @@ class Given(NamedTuple):
 
 
 def first(state: Session, bound: Bound) -> dict[str, Any]:
-    """Draw the choices that shape the plan, such as a regime, each with its meaning; return the places under them."""
+    """Draw the choices that shape the plan, such as a regime, each with its meaning; return the places below them."""
     spots = {}
     for key, option, value in (given for given in _shown(state) if given.leads):
         choices = list(option.choices)

@@ -30,7 +30,7 @@ _FENCE = {
 
 
 def show(state: Session) -> Spots:
-    """Draw the fields. Return the place under each, where a conflict is shown."""
+    """Draw the fields. Return the place under each field where a conflict is shown."""
     plan, columns = state.project.plan, list(state.project.schema.names)
     methods = list(dict.fromkeys([*offered(state.project), *BLURRINGS, plan.method]))
     private = not is_blurring(plan)

@@ -1,4 +1,4 @@
-"""Editor of the questions and counts of a project, built from lists. No text is ever executed."""
+"""Editor for a project's questions and counts, built from lists. No text is ever executed."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def _remove(state: Session, kind: str, i: int) -> None:
 
 
 def _build(state: Session, listed: QuestionList) -> None:
-    """The sentence: the kind, the columns, their values, a name."""
+    """Fields that form a sentence: the kind, the columns, their values, a name."""
     schema, at = state.project.schema, f"{state.opened}-{len(listed.questions)}-{len(listed.counts)}"
     kind = st.segmented_control(
         "Add", ["a question", "a count"], default="a question", key=f"ask-kind-{at}", required=True
@@ -187,6 +187,6 @@ def planned(seen: Preview) -> None:
     worst = max((one.within for one in seen.asked if one.within is not None), default=None)
     if worst is not None:
         st.caption(
-            f"In 95 of 100 releases, all noisy answers are off by at most {worst:,.0f} rows. That is noise alone: the "
-            "release states how well the fitted table follows them."
+            f"In 95 of 100 releases, all noisy answers are off by at most {worst:,.0f} rows. This covers noise alone: "
+            "the release states how closely the fitted table follows the noisy answers."
         )

@@ -1,4 +1,4 @@
-"""Editor of the regressions that a plan buys: their list, a builder, and their share of the budget."""
+"""Editor for the regressions that a plan buys: their list, a builder, and their share of the budget."""
 
 from __future__ import annotations
 
@@ -115,4 +115,4 @@ def planned(seen: Preview) -> None:
         return
     st.subheader("What your regressions need", anchor=False)
     st.markdown("\n".join(f"- {plain(one.sentence)}" for one in seen.needs))
-    st.caption("With less, noise leaves the interval of that coefficient without a bound. A rare event needs more.")
+    st.caption("With less, noise may leave the interval of that coefficient unbounded. A rare event needs more.")

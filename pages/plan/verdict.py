@@ -23,7 +23,7 @@ from espalier.pages.session.session import Session
 HIGHEST = 420
 """Pixels; a longer table scrolls."""
 NEAR = 0.95
-"""A smallest ε above this part of the plan's own is not offered: it would save next to nothing."""
+"""A smallest ε above this share of the plan's own ε is not offered: it would save next to nothing."""
 _DIAL = """
 export default function ({ data, parentElement, setTriggerValue }) {
   const input = parentElement.querySelector("input"), shown = parentElement.querySelector("output");
@@ -41,7 +41,7 @@ export default function ({ data, parentElement, setTriggerValue }) {
   show();
 }
 """
-"""Moving the dial shows the sentences of each ε at once; releasing it sends the chosen ε to Python."""
+"""Moving the dial shows the sentences for each ε at once; letting go sends the chosen ε to Python."""
 _HTML = """<div class="dial"><label>Try another value: <output></output><input type="range" min="0" step="1"></label>
 <p role="status" aria-live="polite"></p></div>"""
 _CSS = """.dial { font-family: var(--st-font); color: var(--st-text-color); font-size: .95rem; }
@@ -94,7 +94,7 @@ def headline(state: Session, seen: Preview, population: Population | None) -> No
 
 
 def dial(seen: Preview, population: Population | None) -> list[dict[str, Any]]:
-    """Return, for each ε of the dial, the sentences that the browser shows while it is moved."""
+    """Return, for each ε of the dial, the sentences that the browser shows while the dial is moved."""
     found, delta = seen.verdict, seen.budget.delta
     expected = {} if found is None else {e.epsilon: e for e in (*found.grid, found.now)}
     out = []

@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     import plotly.graph_objects as go
 
 MOST_DOTS = 60
-"""Above this number, further questions are in the table only."""
+"""Largest number of questions in the plot; the table shows all of them."""
 
 
 def show(facts: Mapping[str, Any], key: str) -> None:
-    """Noisy answers with their intervals, the fitted ones, and those of the synthetic rows."""
+    """Noisy answers with their intervals, the fitted answers, and the answers of the synthetic rows."""
     questions, counts = facts.get("questions", []), facts.get("counts", [])
     if not questions and not counts:
         return
@@ -64,7 +64,7 @@ def show(facts: Mapping[str, Any], key: str) -> None:
         )
     said = [agreement_said(facts["agreement"])] if facts.get("agreement") else []
     if questions:
-        said.insert(0, "In rows. The intervals hold all true answers together in 95 of 100 releases.")
+        said.insert(0, "In rows. In 95 of 100 releases, all intervals contain their true answers.")
     if said:
         st.caption(" ".join(said))
 

@@ -45,8 +45,8 @@ def handed_over(names: Iterable[str]) -> list[tuple[str, str, str]]:
 
 
 def in_short(project: Project, files: Mapping[str, bytes]) -> tuple[str, list[list[dict[str, str]]]]:
-    """Return a sentence on a kept release, and the first rows of its tables; raises :class:`ProjectError` for any other
-    content.
+    """Return a sentence about a kept release, and the first rows of its tables; raises :class:`ProjectError` for any
+    other content.
 
     A ledger's author may have stored arbitrary text under the names of a release.
     """

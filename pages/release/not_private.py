@@ -1,4 +1,4 @@
-"""Rows of a method that is not private: a confirmation before, and their disclosure after."""
+"""Rows of a method that is not private: a confirmation before they are made, and what they disclose afterwards."""
 
 from __future__ import annotations
 

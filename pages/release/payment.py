@@ -68,7 +68,7 @@ def chosen(state: Session) -> tuple[Population | None, str]:
 
 
 def choose(state: Session) -> tuple[bool, Population | None]:
-    """Let the person choose; returns whether that is decided, and the budget (None: not recorded)."""
+    """Let the person choose; return whether the choice is made, and the budget (None: not recorded)."""
     population, trouble = chosen(state)
     ledger, away = open_ledger()
     known, broken = budgets(ledger)
@@ -135,9 +135,9 @@ def fits(state: Session, population: Population) -> bool:
 
 
 def outlook(state: Session, population: Population, seen: Preview) -> bool:
-    """Show the remaining budget before and after this plan. Return whether it is enough.
+    """Show the remaining budget before and after this plan. Return whether enough is left.
 
-    If it is not, offer the largest ε that is.
+    If not, offer the largest ε that fits.
     """
     left = population.outlook(seen.budget.rho, seen.budget.pure)
     total = f"of {name(population.name)}, whose total is ε = {population.epsilon:g} at δ = {population.delta:g}"
@@ -202,7 +202,7 @@ def diagnosed(state: Session, released: ReleaseBundle | None) -> Callable[[Seque
     """Return a function that records in the ledger, from any thread, that diagnostics of ``released`` will read some
     tables.
 
-    With None, the rows are not private, and no ledger paid for them.
+    None stands for rows that are not private, which no ledger paid for.
     """
     by, where = who(), default_ledger()
     reservation = released.release.reservation if released else None
@@ -292,7 +292,7 @@ def opening_form(state: Session, known: dict[str, Population]) -> None:
 
 
 def _open(state: Session, key: str, nobody: str) -> None:
-    """Open the budget of the form, and pay from it."""
+    """Open the budget described by the form, and pay from it."""
     sign_in.need_steward()
     entered = {str(k).removeprefix(f"{key}-"): v for k, v in st.session_state.items() if str(k).startswith(key)}
     state.trouble.pop("ledger", None)
@@ -332,7 +332,7 @@ def _delta(state: Session, neighbors: Neighbors, person: str | None) -> float:
 
 
 def _delta_key(key: str, neighbors: Neighbors, person: str | None) -> str:
-    """Return another field for another unit of privacy: a δ that was 1/n² must not stay if n is private."""
+    """Return a key that differs for each unit of privacy: a δ that was 1/n² must not stay if n becomes private."""
     return f"{key}-delta-{neighbors}-{(person or '').strip()}"
 
 

@@ -23,7 +23,7 @@ from espalier.pages.release import payment
 from espalier.pages.session.session import ReleaseBundle, RowsAtWork, Session, Spent, mark_of
 
 AT_DELTA = 1e-9
-"""δ at which releases with δ = 0 are added up."""
+"""The δ at which releases with δ = 0 are summed."""
 
 
 def start(state: Session, share: float, seen: Preview, paid: Paid | None = None) -> None:
@@ -80,7 +80,7 @@ def start(state: Session, share: float, seen: Preview, paid: Paid | None = None)
         into.spent.append(replace(bill, complete=False))
 
     def work(report: Report) -> Release:
-        """Return the release. The session keeps the holdout and the rows that the release was made from."""
+        """Return the release. The session keeps the holdout and the rows from which the release was made."""
         real, holdout, ordered = table, None, project
         if table is not None and share:
             ordered, size = _without(project, table, share)
@@ -89,7 +89,7 @@ def start(state: Session, share: float, seen: Preview, paid: Paid | None = None)
         events.emit("release", who, named, state="began", **said)
         try:
             made: Release
-            if apart:  # the server's process needs no memory for the rows or the release
+            if apart:  # so that the server's process needs no memory for the rows or the release
                 made = run_apart(carry_out, order, report, began.set, Limits.of_the_server())
             else:
                 made = carry_out(order, report, began.set)
@@ -119,7 +119,7 @@ def start(state: Session, share: float, seen: Preview, paid: Paid | None = None)
 
 
 def finish(state: Session, population: str, entry: str) -> None:
-    """Finish an interrupted release that the ledger records. The open table is read if an answer is missing."""
+    """Finish an interrupted release that the ledger records. If an answer is missing, the open table is read."""
     if state.job is not None:
         return
     table = state.table() if state.has_project and state.has_table and state.relation is None else None
@@ -147,7 +147,7 @@ def finish(state: Session, population: str, entry: str) -> None:
 
 
 def _nothing() -> None:
-    """Do nothing when noise is drawn: it was paid for before the interruption."""
+    """Do nothing when noise is drawn, because it was paid for before the interruption."""
 
 
 def price_of_cancel(began: bool, epsilon: float) -> str:

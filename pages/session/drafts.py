@@ -1,4 +1,4 @@
-"""Unfinished input of each page: what is typed, chosen or placed, and not yet part of the project."""
+"""Unfinished input of each page: typed texts, choices and positions that are not yet part of the project."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Field:
 
 
 class Message(TypedDict):
-    """A sentence under the drawing: its number, its text, and whether it refuses something."""
+    """A sentence under the drawing: its number, its text, and whether it reports a refusal."""
 
     n: int
     text: str
@@ -43,12 +43,12 @@ class BoardDraft:
     """The drawing board. ``board`` identifies the browser's board; ``taken`` is the last action that was carried out.
 
     ``view`` (None: chosen by the number of columns), ``marks`` (None: all) and ``steps`` (None: chosen once for each
-    column, and kept in ``reach``) set what is shown. ``places`` are positions of boxes by view, ``laid`` those of the
-    last layout with the bends of its arrows and their number at each box. ``wide`` is the greatest width of a line of
-    boxes in pixels, and ``fits`` counts the requests to fit the picture to its frame. ``effect`` is the column chosen
-    last, ``pair`` the two columns that are compared, ``refused`` the causes that could not be drawn, by effect, with
-    the reason. ``brought`` are the columns that the user put on the drawing, ``opened`` the groups whose columns are
-    shown, ``group`` the selected group.
+    column, and kept in ``reach``) set what is shown. ``places`` are positions of boxes by view, ``laid`` is the last
+    layout: its positions, the bends of its arrows, and the number of arrows at each box. ``wide`` is the greatest width
+    of a line of boxes in pixels, and ``fits`` counts the requests to fit the picture to its frame. ``effect`` is the
+    column chosen last, and ``pair`` holds the two columns that are compared. ``refused`` holds, for each effect, the
+    causes that could not be drawn and the reason. ``brought`` lists the columns that the user put on the drawing,
+    ``opened`` lists the groups whose columns are shown, and ``group`` is the selected group.
     """
 
     board: str | None = None
@@ -85,7 +85,9 @@ class ArrowTableDraft:
 
 @dataclass
 class GraphFileDraft:
-    """A graph of another tool. ``file`` is the upload that was read last; ``closed`` counts the files put away."""
+    """A graph from another tool. ``file`` is the upload that was read last; ``closed`` counts the files that were
+    closed.
+    """
 
     text: str = ""
     file: str | None = None
@@ -99,7 +101,7 @@ class GraphFileDraft:
 
 @dataclass(frozen=True)
 class OtherDrawing:
-    """Another person's drawing, its columns that are unknown here, and the changes made to read it."""
+    """Another person's drawing, its columns that this table lacks, and the changes that were needed to read it."""
 
     title: str
     dag: Dag
@@ -109,7 +111,7 @@ class OtherDrawing:
 
 @dataclass
 class MergeDraft:
-    """Two drawings side by side: which side each difference was decided for."""
+    """Two drawings side by side, and the side chosen for each difference."""
 
     file: str | None = None
     theirs: OtherDrawing | None = None
@@ -118,7 +120,7 @@ class MergeDraft:
 
 @dataclass
 class PlanDraft:
-    """The chosen purpose, ε and δ as typed, and the switch of the fence for methods that leave it to the plan."""
+    """The chosen purpose, ε and δ as typed, and the setting of the fence for methods in which it is optional."""
 
     purpose: str | None = None
     epsilon: str | None = None
@@ -132,7 +134,7 @@ class Drafts:
 
     review: ReviewDraft = field(default_factory=ReviewDraft)
     answering: bool = False
-    """Whether the answer about the rows of one person is being changed."""
+    """Whether the user is changing the answer about rows per person."""
     upload: tuple[str, TextTable] | None = None
     """The uploaded file's id, and the table that was read from it."""
     linked_uploads: dict[str, TextTable] = field(default_factory=dict)
@@ -150,8 +152,8 @@ class Drafts:
 
 @dataclass(frozen=True)
 class Kept:
-    """The draft that the browser tab kept: a whole project or, if the project held open guesses, its drawing, the
-    ``answer``, and the ``columns`` without an open guess.
+    """The draft that the browser tab kept: a whole project. If the project held open guesses, it is only the drawing,
+    the ``answer``, and the ``columns`` without an open guess.
 
     The answer states whether each person has one row, the person column, and the row limit. ``opened`` are the groups
     of the drawing whose columns are shown.

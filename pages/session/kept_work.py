@@ -4,7 +4,7 @@ The tab keeps a random token in its own storage, never in an address. A session 
 results under that token; the session of the reloaded tab presents it and continues. Only the account that started the
 work can take it: to anyone else, the token is as useless as an unknown one. Results are kept for `LASTS` seconds after
 the last tab that shows them is gone and the job has ended. They hold no row of a table: rows end with their session.
-From `AWAY` seconds on they wait in a file without a name, because files of a release may be large.
+After `AWAY` seconds they are moved to a file without a name, because the files of a release may be large.
 
 Security of a token: it has 256 random bits, so no one can guess it, and it is compared by a lookup.
 """
@@ -24,19 +24,19 @@ from typing import IO, Any
 from espalier.core.server.queue import Job
 
 LASTS = 15 * 60.0
-"""Seconds that results are kept after their tab is gone."""
+"""Seconds for which results are kept after their tab is gone."""
 AWAY = 30.0
 """Seconds after which the results of a tab that is gone leave memory."""
 MOST = 100
-"""Number of tabs that results are kept for; above it, the one that was gone first is forgotten."""
+"""Largest number of tabs for which results are kept; beyond it, the tab that closed first is forgotten."""
 
 Watcher = Callable[[], bool]
-"""Returns whether a tab is connected."""
+"""A function that returns whether a tab is connected."""
 
 
 @dataclass
 class Work:
-    """The job and the results that are kept under one token."""
+    """The job and the results kept under one token."""
 
     who: tuple[Any, ...]
     watchers: list[Watcher]
@@ -50,7 +50,7 @@ class Work:
     """Whether writing ``results`` to a file failed."""
 
     def bring_back(self) -> None:
-        """Read the results again if they were put away."""
+        """Read the results again if they were moved to a file."""
         if self.away is not None:
             with self.away as file:
                 file.seek(0)
@@ -58,7 +58,7 @@ class Work:
             self.away = None
 
     def forget(self) -> None:
-        """Drop the results, wherever they are."""
+        """Discard the results, in memory or in the file."""
         self.job, self.results, self.stays = None, None, False
         if self.away is not None:
             self.away.close()
@@ -77,7 +77,7 @@ class Registry:
         self._work: dict[str, Work] = {}
 
     def watch(self, token: str, who: tuple[Any, ...], watcher: Watcher) -> None:
-        """Keep a place for the work of ``who``; ``watcher`` is the tab that shows it."""
+        """The work of ``who`` that is kept for a reload; ``watcher`` is the tab that shows it."""
         self.sweep()
         with self._lock:
             if token not in self._work:
@@ -112,9 +112,9 @@ class Registry:
             return work
 
     def sweep(self) -> None:
-        """Forget what has expired, and the oldest if there are more than `MOST`; put away the results of the others.
+        """Forget expired work, and the oldest if there are more than `MOST`; move the results of the others to files.
 
-        The result of a job that no tab has collected stays in memory.
+        A job's result that no tab has collected stays in memory.
         """
         with self._lock:
             now, idle = self._clock(), []
@@ -137,7 +137,7 @@ class Registry:
         results = work.results
         file = _file_of(results)
         with self._lock:
-            if results is None or work.results is not results or work.away is not None:  # taken or replaced since
+            if results is None or work.results is not results or work.away is not None:  # taken or replaced meanwhile
                 if file is not None:
                     file.close()
             elif file is None:

@@ -101,8 +101,7 @@ def _settled(project: Project, state: Session) -> dict[str, Any]:
 
 
 def _columns(data: Any) -> Settled:
-    """Return the columns that the tab had kept; raises :class:`EspalierError`, :class:`KeyError` or
-    :class:`TypeError`."""
+    """Return the columns that the tab kept; raises :class:`EspalierError`, :class:`KeyError` or :class:`TypeError`."""
     described = tuple(column_from_json(c) for c in data["described"])
     if any(c.guessed for c in described):
         raise ProjectError("the draft holds an open guess")
@@ -116,7 +115,7 @@ def _columns(data: Any) -> Settled:
 
 
 def read(text: Any) -> Kept:
-    """Return the draft that the tab had kept; raises :class:`EspalierError`."""
+    """Return the draft that the tab kept; raises :class:`EspalierError`."""
     if not isinstance(text, str) or len(text) > MOST:
         raise ProjectError("the draft is too large")
     try:
@@ -154,8 +153,9 @@ def _answer(data: Any) -> tuple[bool, str | None, int] | None:
 
 
 def keep(state: Session) -> None:
-    """Let the tab keep the open project, or ask it for the project that it had kept. Called once, at the end of a
-    page."""
+    """Let the tab keep the open project, or ask the tab for the project that it kept. Called once, at the end of a
+    page.
+    """
     key = "espalier-draft"
 
     def take() -> None:
@@ -177,7 +177,7 @@ def keep(state: Session) -> None:
 
 def offer(state: Session) -> None:
     """Offer to restore the draft that the tab kept from before a reload."""
-    found, place = state.found, st.empty()  # reserved in any case: what is below must not move while it is in use
+    found, place = state.found, st.empty()  # always reserved: fields below must not move while they are in use
     if found is None or not fits(state, found):
         return
     arrows = f"{len(found.dag.edges)} arrow{'s' * (len(found.dag.edges) != 1)}"
@@ -238,7 +238,7 @@ def _drawn(found: Kept) -> list[tuple[str, ...]]:
 
 
 def bring_back(state: Session) -> None:
-    """Open the draft; the table of a bundled sample comes with it, any other table must be opened again."""
+    """Open the draft. A bundled sample's table is opened with it; any other table must be opened again."""
     from espalier.pages.data.samples import SAMPLES, read_sample
 
     found, state.found = state.found, None

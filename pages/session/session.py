@@ -92,11 +92,13 @@ class ReleaseBundle:
 
     @property
     def has_rows(self) -> bool:
-        """Whether the release can be compared with its rows. After a reload, only once its table is opened again."""
+        """Whether the release can be compared with its rows. After a reload, its table must be opened again first."""
         return self.real is not None or self.relation is not None
 
     def without_rows(self) -> ReleaseBundle:
-        """Return the bundle without rows, without the way to rows elsewhere, and without exact counts of them."""
+        """Return the bundle without rows, without the location of rows that are stored elsewhere, and without their
+        exact counts.
+        """
         return replace(self, real=None, holdout=None, relation=None, counted={})
 
 
@@ -141,7 +143,7 @@ class Opened:
 
 @dataclass(repr=False)
 class RowsAtWork:
-    """Rows that the running release was made from, and its holdout. The session has them, the job's result does not."""
+    """Rows from which the running release is made, and its holdout. The session holds them; the result does not."""
 
     real: Table | None = None
     holdout: Table | None = None
@@ -176,8 +178,8 @@ class Session:
     far: tuple[str, str | None] | None = None
     """Place and name of ``relation``, as the steward typed them: a worker opens it again."""
     rows: int | None = None
-    """n as entered on the Plan page, which never reads it from the table. It may have become private since then, with a
-    person column or under add-remove, so other code reads :attr:`public_rows` only.
+    """n as entered on the Plan page, which never reads it from the table. A person column or add-remove may since have
+    made n private, so other code reads :attr:`public_rows` only.
     """
     sample: str = ""
     opened: int = 0
@@ -188,17 +190,20 @@ class Session:
 
     # The draft from before a reload
     found: Kept | None = None
-    """The draft that the browser tab had kept, until it is restored or discarded; a whole project also until another
-    one is opened."""
+    """The draft that the browser tab kept, until it is restored or discarded. A whole project is also dropped when
+    another project is opened.
+    """
     forget: bool = False
 
     # Ledger and releases
     ledger: tuple[str, Ledger] | None = None
-    """Address of the ledger, and the ledger; it holds no connection."""
+    """Address of the ledger, and the ledger, which holds no connection."""
     paid_from: str | None = None
     """The open table's name in the ledger; empty: not recorded; None: not chosen yet."""
     known_elsewhere: tuple[int, str] | None = None
-    """A table, and the name of its budget, if the ledger refused it because it is known under another name."""
+    """If the ledger refused a table because it knows that table under another name: the table, and the name of its
+    budget.
+    """
     released: ReleaseBundle | None = None
     earlier: list[ReleaseBundle] = field(default_factory=list)
     """Releases before the last one; their files can still be downloaded."""
@@ -223,9 +228,9 @@ class Session:
     taken: dict[str, Study] = field(default_factory=dict)
     """Releases of other sessions, opened to be analysed, by their hashes."""
     checked: dict[str, tuple[bool, str]] = field(default_factory=dict)
-    """Results of the independent checker, by release as on the Analyse page."""
+    """Results of the independent checker, keyed by release as on the Analyse page."""
     findings: dict[str, dict[str, Any]] = field(default_factory=dict)
-    """Figures of the comparison with real rows, by the tested rows. Confidential."""
+    """Figures of the comparison with real rows, by the rows used for testing. Confidential."""
     further: dict[tuple[int, str], Any] = field(default_factory=dict)
     """Results of the further tests of Diagnostics, by the release's number and the test."""
     compared: list[Outcome] = field(default_factory=list)
@@ -240,7 +245,7 @@ class Session:
     token: str | None = None
     """Token under which the job and the results are kept for a reload; None before the first job."""
     gone: bool = False
-    """Whether the tab had a token whose results are no longer kept."""
+    """Whether the tab presented a token whose results are no longer kept."""
     known: tuple[str, int] | None = None
     """Name and number of the table that was open before a reload; it gets the same number when it is reopened."""
     trouble: dict[str, str] = field(default_factory=dict)
@@ -249,7 +254,7 @@ class Session:
     _previewed: tuple[Project, int | None, Preview] | None = None
 
     def open(self, project: Project, text: TextTable | None = None, rows: int | None = None, sample: str = "") -> None:
-        """Open a project, with its table if there is one. `go_back` restores the one before.
+        """Open a project, with its table if there is one. `go_back` restores the previous project.
 
         A whole draft from before a reload is no longer offered: it would replace the project that was just opened.
         """
@@ -272,7 +277,7 @@ class Session:
         return self.relation.shown if self.relation is not None else self.text.source if self.text else ""
 
     def _number_of_table(self) -> int:
-        """Return the number under which the spending on the open table is added up."""
+        """Return the number under which spending on the open table is summed."""
         return self.known[1] if self.known is not None and self.known[0] == self.source else self.opened
 
     def _record_opening(self, source: str) -> None:
@@ -311,14 +316,14 @@ class Session:
     def take_plan(self, plan: Plan) -> None:
         """Continue with another plan for the open project; the answer about people stays."""
         self.editor.take_plan(plan)
-        self.opened += 1  # new widgets, which show the plan that was taken
+        self.opened += 1  # new widgets, which show the new plan
 
     def attach(self, text: TextTable) -> None:
         """Open a table for the open project."""
         self._attach(text, None, None)
 
     def attach_far(self, relation: Relation, where: tuple[str, str | None]) -> None:
-        """Open a table for the open project that is read in place, at ``where``, as the steward named it."""
+        """Open a table for the open project. It is read in place, at ``where``, as the steward typed it."""
         self._attach(None, relation, where)
 
     def _attach(self, text: TextTable | None, relation: Relation | None, far: tuple[str, str | None] | None) -> None:
@@ -378,7 +383,7 @@ class Session:
         return known[2]
 
     def choose_epsilon(self, epsilon: float) -> None:
-        """Set ε with one click; a text that was typed for it is forgotten. Raises :class:`EspalierError`."""
+        """Set ε with one click; any text typed in its field is dropped. Raises :class:`EspalierError`."""
         self.editor.change_plan(epsilon=epsilon)
         self.drafts.plan.epsilon = None
         self.trouble.pop("epsilon", None)
@@ -466,7 +471,7 @@ class Session:
     def give_rows_back(self) -> None:
         """Make the last release comparable again once its table is reopened after a reload.
 
-        If rows were held out for testing, they are no longer known; then no row is returned.
+        If rows were held out for testing, it is no longer known which, so no row is returned.
         """
         made = self.released
         if made is None or made.has_rows or not self.has_table or not self.project.says_the_same(made.planned):

@@ -329,7 +329,7 @@ def _take_causes(state: Session, effect: str, name: str) -> None:
 
 
 def _take_role(state: Session, role: str) -> None:
-    """A role as chosen; a column that had another role moves."""
+    """Set a role as chosen; a column that had another role loses it."""
     chosen = taken(state, f"role-{role}")
     state.editor.change_role(role, chosen if isinstance(chosen, list) else [] if chosen is None else [chosen])
 

@@ -1,4 +1,4 @@
-"""The effect of one column on another by the drawing: valid adjustment sets and open paths."""
+"""The effect of one column on another according to the drawing: valid adjustment sets and open paths."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def asked(state: Session) -> tuple[Effect, tuple[str, ...]] | None:
 
 
 def marks(question: Effect, tried: tuple[str, ...]) -> tuple[dict[str, list[str]], set[tuple[str, str]]]:
-    """The drawing's conclusions for each column, and the arrows of open paths that are not the effect."""
+    """What the drawing implies for each column, and the arrows of open paths that are not part of the effect."""
     said = {question.treatment: ["treatment"], **{column: ["adjusted for"] for column in tried}}
     lit = {
         arrow
@@ -93,7 +93,7 @@ def _answer(state: Session, question: Effect) -> None:
         listed = "\n".join(f"- {names(c.columns, 40, 'nothing', schema)} ({c.strata:,} strata)" for c in valid[:8])
         st.markdown(f"**Valid sets to adjust for**, the cheapest first:\n{listed}")
     else:
-        st.warning("No columns of the table block every path that is not the effect.")
+        st.warning("No set of columns blocks every path that is not part of the effect.")
     chosen = st.multiselect(
         "Try a set",
         [n for n in schema.names if n not in (question.treatment, question.outcome)],
@@ -106,7 +106,7 @@ def _answer(state: Session, question: Effect) -> None:
     (st.success if found.valid else st.error)(plain(found.sentence))
     lines = [f"- {plain(way.sentence)}" for way in ways(question, chosen)]
     if lines:
-        head = "**Paths between them**; those that are open and not the effect are red in the drawing"
+        head = "**Paths between them**; open paths that are not part of the effect are red in the drawing"
         st.markdown("\n".join([head, *lines]))
     st.caption(
         f"This holds if the drawing is right. {plain(question.caveat)} To count the columns that it needs, "

@@ -20,7 +20,7 @@ from espalier.pages.common.text import plain
 from espalier.pages.session.session import Session
 
 MOST_BYTES = 2_000_000
-"""Largest size of a graph file: about two seconds of reading."""
+"""Largest size of a graph file, which takes about two seconds to read."""
 MOST_QUESTIONS = 25
 KINDS = {
     "column": "Names that are not columns of the table",
@@ -240,7 +240,7 @@ def _take_over(state: Session, title: str, resolved: Resolved, keep: bool) -> No
 
 
 def _roles(have: Roles, given: Any) -> Roles:
-    """Columns that the file gives a role lose the one they had; the outcome is the file's, if it names one."""
+    """A column that the file gives a role loses its earlier role; the outcome is the file's, if it names one."""
     moved = {c for columns in given.values() for c in columns}
     kept = {role: tuple(c for c in columns if c not in moved) for role, columns in have.items()}
     if given.get("outcome"):
@@ -263,7 +263,7 @@ def _on_the_board(places: dict[str, tuple[float, float]]) -> dict[str, tuple[flo
 
 
 def _close(state: Session) -> None:
-    """Put the file and the pasted text away."""
+    """Close the file and clear the pasted text."""
     _away(state)
     state.drafts.graph_file.text = ""
     state.drafts.graph_file.closed += 1  # an empty uploader

@@ -104,7 +104,7 @@ def path_words(path: Path, edges: Iterable[tuple[str, str]]) -> str:
 
 
 def erasing(found: Change) -> str:
-    """Return one or two sentences on the consequences of erasing an arrow."""
+    """Return one or two sentences about the consequences of erasing an arrow."""
     parts = []
     if found.parents_lost:
         parts.append(f"{', '.join(found.parents_lost)} would no longer be a direct cause of the target")

@@ -15,7 +15,7 @@ from espalier.pages.session.session import Session
 
 
 def show(state: Session) -> None:
-    """The further separations of the open project."""
+    """Show the further separations of the open project."""
     project = state.project
     listed, named = project.separations, partial(names, cap=40, schema=project.schema)
     fenced = "; ".join(METHODS[n].title for n in offered(project) if METHODS[n].capabilities.fence != "never")

@@ -70,8 +70,10 @@ def test_both_cliques_are_perturbed_by_the_same_rows():
 
 @pytest.mark.parametrize("evenly", [pytest.param(True, marks=pytest.mark.nightly), False])
 def test_intervals_of_copies_cover_the_population(evenly):
-    """The naive interval of one release covers about half as often as it claims; the copies' interval as often."""
-    rng = np.random.default_rng(3)  # seeded: it passes or fails for good
+    """The naive interval of one release covers about half as often as it claims; the interval of copies covers as often
+    as it claims.
+    """
+    rng = np.random.default_rng(3)  # seeded, so the result never changes
     runs, n, sigma, hit, naive = 60, 1000, 25.0, 0, 0
     truth = TRUE[1, 2] / TRUE[:, 2].sum()
     for _ in range(runs):

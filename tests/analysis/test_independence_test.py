@@ -1,6 +1,6 @@
 """The test of a drawing: calibration, power, strength, statements. All draws are seeded.
 
-The noise here is NumPy's normal, standing in for the curator's discrete Gaussian of the same scale.
+The noise here is NumPy's normal distribution instead of the curator's discrete Gaussian of the same scale.
 """
 
 from __future__ import annotations

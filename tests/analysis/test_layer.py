@@ -31,7 +31,7 @@ FIGURES = (
     ),
     "strength",
 )
-"""The modules that compute figures; the others read a release and ask for them."""
+"""The modules that compute figures; all other modules read a release and ask these for figures."""
 
 
 @pytest.mark.parametrize("name", FIGURES)

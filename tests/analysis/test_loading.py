@@ -48,7 +48,7 @@ def real(tmp_path_factory):
 
 
 def array(shape, fill=b"", kind="<f8"):
-    """An array file whose header claims ``shape``, with ``fill`` behind it."""
+    """An array file whose header claims ``shape``, followed by ``fill``."""
     out = io.BytesIO()
     np.lib.format.write_array_header_1_0(out, {"descr": kind, "fortran_order": False, "shape": shape})
     return out.getvalue() + fill
@@ -230,7 +230,7 @@ def test_releases_of_other_methods_pass(name, tmp_path, monkeypatch):
 
 
 def test_every_crafted_release_is_refused(made, tmp_path, monkeypatch):
-    """Refused by `load_release` or where copies are read, by each of the other entrances if it reads that file."""
+    """`load_release` or the reader of copies refuses the file; so does every other entrance that reads it."""
     number = 0
     for number, (name, files) in enumerate(crafted(made.files), 1):  # noqa: B007
         said = outcomes(files, tmp_path / "o", monkeypatch)
@@ -320,7 +320,7 @@ def test_commands_end_in_a_message(made, tmp_path, real, capsys, name):
     files = dict(crafted(made.files))[name]
     place = put(files, tmp_path / "o")
     asked = [["evaluate", str(place), "--data", str(real)]]
-    if name != "fewer rows":  # figures are made from counts and copies, not from the table
+    if name != "fewer rows":  # figures are computed from counts and copies, not from the table
         asked += [
             ["analyse", str(place), "--proportion", "y=yes"],
             ["copies", str(place), "--out", str(tmp_path / "c")],

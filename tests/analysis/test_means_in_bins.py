@@ -1,4 +1,4 @@
-"""Means of numbers in bins: their intervals hold wherever the numbers are inside their bins."""
+"""Means of numbers in bins: their intervals are valid for any positions of the numbers inside their bins."""
 
 from __future__ import annotations
 

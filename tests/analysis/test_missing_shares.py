@@ -33,7 +33,7 @@ MIDDLES = {"days": (1.0, 3.0, 6.0), "size": (5.0, 15.0)}
 
 
 def rows(n: int = 6000) -> dict[str, np.ndarray]:
-    """Codes; what is missing depends on the treatment and on z."""
+    """Codes, with missing cells that depend on the treatment and on z."""
     rng = np.random.default_rng(5)
     z, size = rng.integers(0, 3, n), rng.integers(0, 2, n)
     t = (rng.random(n) < 0.25 + 0.2 * z).astype(int)

@@ -1,5 +1,6 @@
-"""Quantiles of numbers that were counted in bins: intervals end at edges, and hold wherever in their bins the numbers
-are."""
+"""Quantiles of numbers that were counted in bins: intervals end at edges, and are valid for any positions of the
+numbers inside their bins.
+"""
 
 from __future__ import annotations
 

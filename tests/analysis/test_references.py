@@ -1,4 +1,4 @@
-"""Figures of a table are those of statsmodels and, at night, of R, which both estimate them independently."""
+"""Figures of a table equal those of statsmodels and, at night, of R; both programs estimate them independently."""
 
 from __future__ import annotations
 
@@ -61,10 +61,10 @@ for (fit in list(glm(sick ~ ward + age, binomial, rows, control = glm.control(ep
 
 
 def fitted_by_r(table, folder):
-    """Coefficients and standard errors by R: logistic, Poisson and linear, from the cells as a CSV file has them."""
+    """Coefficients and standard errors by R: logistic, Poisson and linear, from the cells of a CSV file."""
     rscript = shutil.which("Rscript")
     if rscript is None:
-        pytest.skip("R is not here: apt-get install r-base-core")
+        pytest.skip("R is not installed: apt-get install r-base-core")
     code = {name: np.asarray(values) for name, values in table.codes.items()}
     cells = {
         "ward": np.array(["a", "b", "c", "NA"])[code["ward"]],
@@ -108,7 +108,9 @@ def test_regressions_of_rows_with_missing_cells(outcome, asked):
     [("linear", "stay", "Gaussian"), ("logistic", "sick=yes", "Binomial"), ("poisson", "stay", "Poisson")],
 )
 def test_bought_regressions_without_noise(family, outcome, model):
-    """Coefficients are those of the rows but for rounding to whole numbers: at most a twentieth of a standard error."""
+    """Coefficients equal those of the rows, except for rounding to whole numbers: at most a twentieth of a standard
+    error.
+    """
     table = rows()
     params, errors = fitted(table, getattr(sm.families, model)(), outcome.partition("=")[0])
     values = bought_without_noise(table, family, outcome)

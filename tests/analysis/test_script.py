@@ -1,4 +1,4 @@
-"""Scripts of a question: each runs as it is on its own files, and prints the figures of the page."""
+"""Scripts of a question: each runs unchanged on its own files and prints the figures of the page."""
 
 from __future__ import annotations
 

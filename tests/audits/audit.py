@@ -10,8 +10,8 @@
 The audit runs every mechanism and every method many times on each of two neighbouring tables of at most 50 rows. An
 attacker who knows both tables sees everything released (noisy counts and private choices) and computes the
 log-likelihood ratio, the strongest statistic there is (Neyman & Pearson). `tests.audits.distinguish` turns it into
-lower bounds on δ(ε′), compared with the whole curve that the claimed ρ implies. All bounds of all audits hold together
-with confidence 95 % (Bonferroni), in however many calls they are made.
+lower bounds on δ(ε′), compared with the whole curve that the claimed ρ implies. All bounds of all audits hold
+simultaneously with confidence 95 % (Bonferroni), however many calls make them.
 
 Methods are audited without the fit, which loses nothing. Model, rows and report are post-processing of the noisy
 answers, and the likelihood ratio of the answers is a stronger statistic than any statistic of them. *releases* run
@@ -109,7 +109,7 @@ NUMBERS = Schema(
 DAG = Dag((("a", "b"), ("b", "d"), ("c", "d")))
 ROLES = Roles(outcome=("d",), protected=("a",), admissible=("b",), inadmissible=("c",))
 ROWS, MOST = 48, 10
-"""Rows of the tables, and of a person who has more than may count."""
+"""Number of rows of the tables, and of a person who has more rows than may count."""
 RELATIONS: tuple[Neighbors, ...] = ("replace-one", "add-remove")
 CONFIDENCE = 0.05
 
@@ -173,8 +173,9 @@ ASKED = QuestionList(
     ({"name": "marks", "of": {name: ["x"] for name in "abcd"}, "up_to": 4},),
 )
 """The requests in the audits of the methods. The person of :func:`between` moves every answer, some up and some down,
-so that all together move by their whole sensitivity. Every answer is about as far above that of an even table as the
-others, so that a choice of the worst is a close one, which reveals the most."""
+so that all answers together move by their whole sensitivity. All answers are about equally far above those of an even
+table. The choice of the worst answer is then close, and so reveals the most.
+"""
 
 
 @dataclass(frozen=True)
@@ -189,7 +190,7 @@ class Case:
     times: int = 1
     """Factor on the number of runs: half the noise needs many to show, and single mechanisms are quick."""
     pure: float | None = None
-    """The ε that is claimed at δ = 0; then ``rho`` is only what it costs."""
+    """The ε that is claimed at δ = 0; then ``rho`` is only its cost."""
 
     @property
     def what(self) -> str:
@@ -340,7 +341,7 @@ def apart(unit: Unit) -> Pair:
 
 
 def associated(unit: Unit, strata: bool) -> Pair:
-    """One association, a-b, rises by nearly as much as it can, and another one, c-d, falls by as much.
+    """One association, a-b, rises by nearly the largest possible amount, and another one, c-d, falls by as much.
 
     A row in a cell of an otherwise empty row and column makes an association (+2n/(n + 1) rows). One that fills
     the empty corner of a crowd that avoids it unmakes one (−1.5 rows at n = 48, the most that enumeration finds). With
@@ -395,12 +396,14 @@ WHOLE_ROWS = ClassSums(RowFeatures({"d": HALF_TURN}, {"y": np.array([0, 0, 1])},
 cells."""
 
 PLAIN = "measure", "measure a histogram", "measure two bins as one"
-"""Counts: a sensitivity of 1 is theirs, where one row comes or goes."""
+"""Counts: their sensitivity is 1 if one row comes or goes."""
 
 HEADS = Heads(SMALL.sizes, {})
 STEP = ClippedGradient(HEADS, np.tile([0.0, 0.0, -40.0], len(SMALL.columns)), clip=0.25)
-"""A training step whose model knows every column's third category as impossible and the others as even: a row of first
-categories has the negated gradient of a row of second categories, and both are longer than the clip."""
+"""A training step whose model gives every column's third category probability 0, and the other categories equal
+probabilities: a row of first categories has the negated gradient of a row of second categories, and both are longer
+than the clip.
+"""
 
 
 STAYS: Step = ("visits.x@before", "visits.x")
@@ -645,7 +648,7 @@ def column_sets(pair: Pair, sets: Sequence[Clique]) -> ColumnSets:
 
 
 def persons(relation: Neighbors, budget: Budget) -> Callable[[int], float]:
-    """A case in which one person has MOST rows, of which two may count."""
+    """A case in which one person has MOST rows, two of which may count."""
     pair = apart(Unit(relation, 2))
     whole, total = more_rows(pair), ROWS if relation == "replace-one" else None
 
@@ -798,7 +801,9 @@ def releases(broken: bool) -> Iterator[Case]:
 def clipped_after_the_sum(
     codes: Mapping[str, NDArray[Any]], heads: Heads, parameters: FloatArray, clip: float, step: int = 0
 ) -> NDArray[np.int64]:
-    """The sum of whole gradients, scaled down to as much as its rows could have had together: a broken copy."""
+    """The sum of unclipped gradients, scaled down to the largest norm that its clipped rows could have in total: a
+    broken copy.
+    """
     total = clipped_sums(codes, heads, parameters, LARGEST_CLIP, step)
     most = clip * UNITS * len(next(iter(codes.values())))
     scaled = total * min(1.0, most / max(float(np.linalg.norm(total)), 1.0))
@@ -880,13 +885,13 @@ def breaking(way: str, seed: int = 0) -> Iterator[None]:
 def telling_seed(case: Case) -> int:
     """Return a seed under which the two tables get different answers, which an attacker who knows the seed could find.
 
-    (An attacker would know the seed and look for the tables; searching the other way round is merely quicker.)
+    (An attacker would know the seed and search for the tables; the reverse search is merely quicker.)
     """
     for seed in range(1000):
         with breaking("seeded", seed):
             if case.run(0) != case.run(1):
                 return seed
-    raise RuntimeError(f"no seed tells the tables of {case.name} apart")
+    raise RuntimeError(f"no seed distinguishes the tables of {case.name}")
 
 
 def judge(case: Case, runs: int, alpha: float) -> Verdict:
@@ -921,7 +926,7 @@ def main() -> int:
     if opt.part == "seams":
         return seams.main()
     cases = [(part, c) for broken in (False, True) for part, made in PARTS.items() for c in made(broken)]
-    alpha = CONFIDENCE / len(cases)  # even where only some are run, so that the bounds of several calls hold together
+    alpha = CONFIDENCE / len(cases)  # even if few are run, so that the bounds of several calls hold
     wanted = [c for part, c in cases if part == (opt.part or part) and opt.only in c.what]
     wrong = 0
     print(

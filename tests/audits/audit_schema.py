@@ -77,7 +77,7 @@ def category_cases(broken: bool) -> Iterator[Case]:
     """A text that others write too, and one that no one else writes."""
     texts = [(what, *given) for what, given in TEXTS.items()]
     for relation, k, (what, others, slip) in itertools.product(RELATIONS, (1,) if broken else (1, 3), texts):
-        # δ₀ shows where ρ allows little, and a count exactly at the threshold shows where noise is small
+        # δ₀ is visible if ρ allows little; a count exactly at the threshold is visible if noise is small
         unit, rho = Unit(relation, k), rho_of(EPSILON, DELTA) * (1 - 1e-9) if others else 0.125
         one = {"crowd": 60, "b": others} | ({"a": others + k} if relation == "replace-one" else {"a": others})
         other = {"crowd": 60, "a": others, "b": others + k}
@@ -95,7 +95,9 @@ def category_cases(broken: bool) -> Iterator[Case]:
 
 
 def histogram_cases(broken: bool) -> Iterator[Case]:
-    """The rows of a hierarchy's groups, level by level; those between the cuts of a column of numbers; and a range."""
+    """Counts of the groups of a hierarchy, level by level; counts between the cuts of a column of numbers; and a
+    range.
+    """
     rho = rho_of(EPSILON, DELTA) * (1 - 1e-9)
     for relation, k in itertools.product(RELATIONS, (1,) if broken else (1, 3)):
         unit = Unit(relation, k)

@@ -95,7 +95,7 @@ class Seam:
 
 @contextmanager
 def without_noise() -> Iterator[None]:
-    """Fix the noisy answers and the lots, whatever the rows."""
+    """Fix the noisy answers and the lots, independently of the rows."""
     drawn = np.random.default_rng
 
     def answer(counts: Any, _: float) -> Any:
@@ -160,7 +160,7 @@ def differing(one: Mapping[str, Any], other: Mapping[str, Any]) -> str:
 
 
 def encoded(line: str) -> bytes:
-    """Latin-1 where nothing else works, so that only this line is not UTF-8."""
+    """Latin-1 if nothing else works, so that only this line is not UTF-8."""
     return line.encode("latin-1" if "\xe9" in line else "utf-8")
 
 
@@ -296,7 +296,7 @@ def _through_the_form(work: Path, given: Project, rows: int) -> dict[str, Any]:
         labels[0].click().run()
         need(not app.exception, "the form fails")
         spend = [b for b in app.button if b.label.startswith("Spend")]
-        if not spend:  # such as a δ that does not fit: the message is the same whatever the rows
+        if not spend:  # such as a δ that does not fit: the message is the same for all rows
             return {"refused": [str(e.value) for e in (*app.info, *app.error)]}
         spend[0].click().run()
         need(state.job is not None or state.made is not None, "the form did not start a release")
@@ -360,7 +360,7 @@ def shelf(work: Path) -> str:
         app.run()
         need(not app.exception, "the page fails")
         shown = " ".join(str(e.value) for e in (*app.markdown, *app.caption))
-        need("seam" not in shown and not app.get("download_button"), "the shelf is shown to anybody")
+        need("seam" not in shown and not app.get("download_button"), "the shelf is shown to everyone")
     return "nothing is shown before signing in"
 
 

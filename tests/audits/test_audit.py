@@ -1,8 +1,8 @@
 """The audit's statistics, and a short audit that passes sound code and catches broken copies.
 
-An audit refutes sound code at most once in ten million runs (ALPHA). It misses a copy with half the noise as rarely:
-with 2,400 runs on each table, the expected bound is at least seven standard deviations above the claim. The other
-broken copies always give each table a different answer. `python -m tests.audits.audit` is the long version.
+An audit refutes sound code at most once in ten million runs (ALPHA). It misses a copy with half the noise just as
+rarely: with 2,400 runs on each table, the expected bound is at least seven standard deviations above the claim. The
+other broken copies always give each table a different answer. `python -m tests.audits.audit` is the long version.
 """
 
 from __future__ import annotations
@@ -226,4 +226,4 @@ def test_the_person_moves_what_is_asked_by_its_whole_sensitivity():
         one, other = (recipe.sums(table) for table in tables)
         assert math.ceil(np.linalg.norm(one - other)) == recipe.sensitivity(unit)
     one, other = (audit.answers(table, asked, counts, audit.SCHEMA.sizes) for table in tables)
-    assert set((other - one).tolist()) == {-1, 1}, "a choice tells most where some scores rise and others fall"
+    assert set((other - one).tolist()) == {-1, 1}, "a choice reveals most if some scores rise and others fall"

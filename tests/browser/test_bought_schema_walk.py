@@ -1,4 +1,4 @@
-"""From a table of which only the column names are known to its release, with a bought schema."""
+"""From a table opened by its column names alone to a release with a bought schema."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ PROJECT = {
 
 
 def lines(rows: int = 400) -> str:
-    """Invented rows: every column mostly copies the one that causes it."""
+    """Invented rows: every column mostly copies the column that causes it."""
     rng = np.random.default_rng(0)
     cells = [rng.random(rows) < 0.4]
     for i in range(1, len(COLUMNS)):
@@ -74,7 +74,7 @@ def test_a_decoder_is_planned_released_judged_and_attacked(person: Person, tmp_p
     person.press("Play the game")
     ends(person, "The control publishes the rows themselves")
     page.get_by_role("tab", name="Arrows").click()
-    person.sees("how far the effect's distribution moves")
+    person.sees("how much the effect's distribution changes")
     person.rests()
     person.press("Measure the arrows")
     ends(person, "of the real ones")

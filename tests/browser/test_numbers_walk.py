@@ -12,7 +12,7 @@ from espalier.core.blurring.notice import NOT_PRIVATE, NOT_PRIVATE_CSV
 pytestmark = [pytest.mark.browser]
 
 WAIT = 240
-"""Most seconds to wait for a job, on a busy machine; on an idle one, each of the two tests takes about 20 s."""
+"""Longest wait for a job on a busy machine, in seconds; on an idle machine, each of the two tests takes about 20 s."""
 
 
 @pytest.mark.nightly  # tests/pages/test_pages.py compares numbers without a browser

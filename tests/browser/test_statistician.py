@@ -50,7 +50,7 @@ def test_is_heart_failure_associated_with_readmission_after_adjusting_for_age(pe
     person.page.get_by_text("Predict an outcome, here").first.click()
     person.rests()
     plan(person, "ε (the budget)", "2")
-    plan(person, "Features to choose", "13")  # every column is counted with the target, whatever the noise
+    plan(person, "Features to choose", "13")  # every column is counted with the target, however large the noise
     person.visit("Release")
     person.press("Spend ε = 2 and release")
     person.sees(": 8,000 synthetic rows")

@@ -23,7 +23,7 @@ SAMPLES = Path(__file__).resolve().parents[2] / "sample_data"
 
 
 def options(plan):
-    """The plan's keys as the tree methods read them, whatever its method: they are the same without a fence."""
+    """The plan's keys as the tree methods read them, for any method of the plan: without a fence they are the same."""
     return METHODS["privci"].read(plan)
 
 

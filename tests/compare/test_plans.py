@@ -1,4 +1,6 @@
-"""Plans side by side: their figures are those of the diagnostics, and the front has the plans that no other beats."""
+"""Plans side by side: their figures are those of the diagnostics, and the front contains the plans that no other plan
+beats.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Schemas from dictionaries: declarations, questions, and that rows change no declared column."""
+"""Schemas from dictionaries: declarations and questions; rows never change a declared column."""
 
 from __future__ import annotations
 

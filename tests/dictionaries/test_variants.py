@@ -17,7 +17,9 @@ def columns(data: str | bytes, name: str = "d.csv") -> dict[str, Declared]:
 
 
 def redcap(*fields: dict[int, str], header: tuple[str, ...] = HEADER, delimiter: str = ",") -> str:
-    """A dictionary of these fields, each by the place of its cells, after a first field that names the record."""
+    """A dictionary of these fields, each a mapping from column numbers to cells, after a first field that names the
+    record.
+    """
     rows = [header, *([f.get(i, "") for i in range(18)] for f in ({0: "id", 1: "f", 3: "text"}, *fields))]
     return "\n".join(delimiter.join(f'"{cell}"' for cell in row) for row in rows) + "\n"
 
@@ -257,7 +259,7 @@ def test_a_ddi_codebook_of_other_programs():
 
 
 def test_values_that_a_tool_counted_in_the_rows_are_no_domain():
-    """A list of values without labels, with their frequencies, is what occurs in the rows."""
+    """A list of values without labels, with their frequencies, shows only the values that occur in the rows."""
     found = columns(DDI, "d.xml")
     assert (found["c"].kind, found["c"].categories) == ("numeric", ())
     assert (found["e"].kind, found["e"].categories) == ("open", ())

@@ -143,7 +143,9 @@ def test_the_figures_are_near_those_of_the_rows_they_speak_of():
 
 
 def test_intervals_hold_the_figures_of_a_large_table():
-    """From release to interval: nearly all of sixty intervals contain the figure of ten times as many rows."""
+    """From release to interval: nearly all of the sixty intervals contain the figure of a table with ten times as many
+    rows.
+    """
     synthetic = table(3000, 5)
     large = table(60_000, 6)
     model = fit(synthetic, "y")
@@ -216,7 +218,7 @@ def test_the_report_states_what_score_bins_leave_open(made):
     low, high = auc["bound"]
     assert 0 <= low <= auc["low"] <= auc["value"] <= auc["high"] <= high <= 1
     assert low < high
-    assert f"The AUC is between {low:.3f} and {high:.3f} wherever scores are inside their bins." in render(
+    assert f"The AUC is between {low:.3f} and {high:.3f} for any positions of the scores inside their bins." in render(
         made.to_json()
     )
 

@@ -123,7 +123,7 @@ def test_merging_takes_the_side_that_was_settled_on():
     mine, theirs = (merge(MINE, THEIRS, dict.fromkeys(found, side)) for side in ("mine", "theirs"))
     assert mine.edges == MINE.edges
     assert mine.annotation("c", "d") == A
-    assert mine.annotation("e") == B, "what only they said is kept"
+    assert mine.annotation("e") == B, "notes that only they contain are kept"
     assert set(theirs.edges) == set(THEIRS.edges)
     assert theirs.annotation("c", "d") == B
     assert differences(theirs, THEIRS) == ()

@@ -1,4 +1,4 @@
-"""Elimination orders against a slow search that scores every column anew at each step."""
+"""Elimination orders against a slow search that scores every column again at each step."""
 
 import itertools
 import math
@@ -33,7 +33,7 @@ def graphs():
 
 
 def greedy_slowly(start, columns, weights, rule):
-    """The definition: eliminate the column with the least (fill, weight, position), scored anew at each step."""
+    """The definition: eliminate the column with the smallest (fill, weight, position), scored again at each step."""
     near = {v: {u for u in range(len(start)) if start[v] >> u & 1} for v in range(len(start))}
 
     def score(v):
@@ -69,7 +69,7 @@ def test_a_growing_graph_has_the_tables_of_its_order(seed):
         for k, clique in enumerate(cliques[half:], half):
             before = list(order.cells)
             grown = order.joined(clique)
-            assert order.cells == before, "the old order stays as it was"
+            assert order.cells == before, "the old order stays unchanged"
             order = grown
             expected = buckets_slowly(cliques[: k + 1], names)
             assert order.cells == [sizes[own] * math.prod(sizes[name] for name in given) for own, given in expected]

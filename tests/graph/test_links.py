@@ -1,4 +1,4 @@
-"""Explanations of links between two columns agree with the graph, whatever the question."""
+"""Explanations of links between two columns agree with the graph, for any two columns."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def test_why_is_postcode_not_connected_to_hired():
     assert link.gate == ("skill",)
     assert link.sentence() == (
         "postcode and hired are not measured together: the pair would open the path hired – postcode – sex, around "
-        "skill; hired and sex may be linked only through skill. What link there is runs through skill: "
+        "skill; hired and sex may be linked only through skill. Any link between them runs through skill: "
         "postcode – sex – skill – hired."
     )
     assert "[postcode] and [hired]" in link.sentence(lambda n: f"[{n}]")

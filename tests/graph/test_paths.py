@@ -95,7 +95,7 @@ def test_what_stands_between_two_columns():
     assert found.mediators == ("m",)
     assert found.colliders == ("c", "d")
     assert between(edges, "y", "x") == found
-    assert "w" not in found.confounders, "it reaches y through x only"
+    assert "w" not in found.confounders, "it reaches y only through x"
 
 
 def test_an_unmeasured_cause_opens_what_the_arrows_leave_closed() -> None:

@@ -1,4 +1,4 @@
-"""A damaged backup or memory leads to a message, and leaves no half-made ledger behind."""
+"""A damaged backup or memory leads to a message, and leaves no incomplete ledger behind."""
 
 from __future__ import annotations
 

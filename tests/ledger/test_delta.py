@@ -1,4 +1,6 @@
-"""The ledger reserves (ρ, δ₀): δ₀ of draws adds up, never beyond what the budget keeps for it."""
+"""The ledger reserves (ρ, δ₀): the δ₀ of draws adds up, and never exceeds the part of the budget that is kept for
+it.
+"""
 
 from __future__ import annotations
 
@@ -206,7 +208,7 @@ def gaussian_delta(rho: float, epsilon: float) -> float:
 def test_why_delta_for_draws_is_fixed_beforehand() -> None:
     """Turning the remaining δ into δ₀ after an answer breaks a budget that holds for either choice alone.
 
-    A first Gaussian takes 9/10 of ρ. Where its answer gives little away, all of the δ that its conversion does not need
+    A first Gaussian takes 9/10 of ρ. If its answer reveals little, all of the δ that its conversion does not need
     is spent as δ₀ on a draw that publishes everything with that probability; otherwise the rest of ρ is spent. Each
     sequence keeps Σρ ≤ ρ(ε, δ − Σδ₀), and together they take almost 2δ. With a fixed share neither sum depends on the
     answer.
@@ -223,7 +225,7 @@ def test_why_delta_for_draws_is_fixed_beforehand() -> None:
     goes_on -= np.exp(epsilon - loss) * norm.cdf((loss - epsilon) / rest - rest / 2)
     delta_0 = delta - gaussian_delta(first, epsilon)
     publishes = delta_0 + (1 - delta_0) * np.clip(1 - np.exp(epsilon - loss), 0, None)
-    assert float(goes_on @ weight) == pytest.approx(delta, rel=1e-3), "the rest of ρ alone keeps to δ"
+    assert float(goes_on @ weight) == pytest.approx(delta, rel=1e-3), "the rest of ρ alone stays within δ"
     assert float(publishes @ weight) == pytest.approx(delta, rel=1e-3), "δ₀ alone keeps to δ"
     assert float(np.maximum(goes_on, publishes) @ weight) > 1.5 * delta
 

@@ -137,7 +137,7 @@ def test_each_selection_measurement_and_looking_is_a_line_of_its_own(where):
     for before, after in itertools.pairwise(x for x in entry.parts if x.kind != "look"):
         assert before.rho_after == after.rho_before
     assert entry.parts[-1].rho_after == pytest.approx(other.reserved + entry.counted, rel=1e-12)
-    assert all(x.rho_before == x.rho_after for x in looked), "other people: it adds nothing"
+    assert all(x.rho_before == x.rho_after for x in looked), "other people: their release adds nothing"
     assert ledger.verify() == []
     (_, exported) = ledger.to_json()["populations"][0]["entries"]
     assert [x["rho"] for x in exported["parts"]] == [x.rho for x in entry.parts]
@@ -163,14 +163,14 @@ def test_a_cancelled_run_counts_in_full_until_it_is_resumed_and_once_it_is_close
     assert entry.stopped_short
     (last,) = entry.parts[-1:]
     whole = replace(entry, parts=(*entry.parts[:-1], replace(last, rho=last.rho + entry.undrawn * (1 - 1e-12))))
-    assert not whole.stopped_short, "rounding is no draw that is missing"
+    assert not whole.stopped_short, "rounding is not a missing draw"
 
     measured = PrivateCurator.measure
 
     def broken(self, rhos, pool=""):
         made = measured(self, rhos, pool)
         if pool == "accuracy":
-            raise RuntimeError("in the middle of looking")
+            raise RuntimeError("in the middle of an evaluation")
         return made
 
     monkeypatch.setattr(PrivateCurator, "measure", broken)
@@ -192,7 +192,7 @@ def test_parts_and_the_end_are_written_together_or_not_at_all(tmp_path, monkeypa
     assert ledger.head()[0] == 2
     assert reservation.spend(0.003, {"a": b"x"}, parts) == ""
     assert ledger.head()[0] == 5
-    assert reservation.spend(0.003, {"a": b"x"}, parts) == "", "said twice, written once"
+    assert reservation.spend(0.003, {"a": b"x"}, parts) == "", "recorded twice, written once"
     assert ledger.head()[0] == 5
 
 
@@ -398,7 +398,9 @@ def test_a_plan_without_a_delta_takes_the_ledgers(tmp_path):
 
 
 def test_nothing_in_the_ledger_depends_on_a_private_number_of_rows(tmp_path):
-    """For two tables of very different sizes, all but ids, hashes and fingerprints is equal, and no count is stored."""
+    """For two tables of very different sizes, everything except ids, hashes and fingerprints is equal, and no count is
+    stored.
+    """
     project = PROJECT.with_plan(neighbors="add-remove", rows=50)
     said = []
     for rows in (120, 12_345):
@@ -569,7 +571,7 @@ def test_an_entry_ends_once(where):
     ledger = opened(where)
     reservation = reserve(ledger)
     assert reservation.end(False, "") == ""
-    assert reservation.end(False, "") == "", "said twice, written once"
+    assert reservation.end(False, "") == "", "recorded twice, written once"
     assert "already ended" in reservation.end(True, "late")
     assert [e.status for e in ledger.population_of("people").entries] == ["returned"]
     assert ledger.head()[0] == 3
@@ -829,7 +831,7 @@ def test_another_machine_learns_what_it_sees(where, tmp_path, monkeypatch):
 
 
 def test_events_that_are_added_while_somebody_reads_are_no_tampering(where, monkeypatch):
-    """Such events are remembered after the reader has read and before it consults the memory."""
+    """The memory gets such events after the reader has read the ledger and before it consults the memory."""
     ledger, other = opened(where), Ledger(where)
     read, calls = ledger_store.Store._read, itertools.count()
 
@@ -1032,7 +1034,7 @@ def test_a_ledger_from_before_entries_had_parts_goes_on(where, tmp_path, monkeyp
     assert (first.counted, first.parts) == (0.01, ())
     assert second.parts[0].rho_before == 0.01
     assert ledger.verify() == []
-    assert version(ledger) == "4", "an Espalier that knows neither parts nor units must not read it any more"
+    assert version(ledger) == "4", "a version of Espalier that knows neither parts nor units must no longer read it"
 
 
 def version(ledger):
@@ -1093,7 +1095,7 @@ def test_no_name_but_those_of_a_release_comes_out_of_an_archive(tmp_path, name):
     files = {**release(PROJECT, table()).files, name: b"theirs"}
     reserve(ledger).spend(0.0, files)
     (entry,) = ledger.population_of("people").entries
-    assert entry.released == digest_of(files), "hashes and sums are as they should be"
+    assert entry.released == digest_of(files), "hashes and sums are correct"
     with pytest.raises(LedgerError, match="does not hold the files of a release"):
         ledger.files(entry.released)
     assert "does not hold the files of a release" in ledger.verify()[0]
@@ -1301,7 +1303,7 @@ def test_the_digest_knows_a_table_whatever_its_order():
     for other in (b"a,b\nx,1\ny,2\n", b"a,b\nx,2\ny,2\nx,1\ny,2\n", b"a,b\nx,2\ny,1\nx,2\n", b"a,c\nx,1\ny,2\nx,2\n"):
         assert read_table(other).digest != first.digest
     encoded = table()
-    assert encoded.take(np.arange(5)).digest == encoded.digest, "rows kept back do not make another table"
+    assert encoded.take(np.arange(5)).digest == encoded.digest, "held-out rows do not make a different table"
     codes = dict(encoded.codes)
     assert Table(SCHEMA, codes, 90).digest == Table(SCHEMA, codes, 90).digest != encoded.digest
 

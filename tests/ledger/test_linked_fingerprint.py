@@ -1,4 +1,4 @@
-"""A ledger recognises each of two linked tables, even where one of them is released alone."""
+"""A ledger recognises each of two linked tables, even if one of them is released alone."""
 
 from __future__ import annotations
 

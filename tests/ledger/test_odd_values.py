@@ -199,7 +199,7 @@ MEDDLES = {
         "CREATE TRIGGER meddles BEFORE INSERT ON espalier_events FOR EACH ROW EXECUTE FUNCTION meddle()",
     ),
 }
-"""Ways in which a database may store a value other than the one it was given."""
+"""Ways in which a database may store a value that differs from the given one."""
 
 
 def test_a_database_that_stores_another_value_gets_no_commit(ledger, where):
@@ -259,7 +259,7 @@ def test_what_is_spent_is_rounded_up_wherever_it_is_summed():
         exact = sum(map(Fraction, rhos), Fraction(0))
         assert total_up(rhos) == rounded_up(exact)
         seen += math.fsum(rhos) < exact
-    assert seen > 100, "nearest rounds down about half of the time: the sample must show it"
+    assert seen > 100, "nearest rounds down about half of the time: the sample must show this"
 
 
 def test_a_release_s_spent_rho_is_never_below_its_draws():

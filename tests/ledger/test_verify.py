@@ -82,7 +82,7 @@ def changes():
         "a table more": population(tables=["people", "others"]),
         "an entry less": population(entries=[]),
         "an event less": lambda d: d["events"].pop(1),
-        "its end cut off, but not its sums": lambda d: d["events"].pop(),
+        "the end is cut off, but the sums are not": lambda d: d["events"].pop(),
         "another order": lambda d: d["events"].reverse(),
         "an event that is none": lambda d: d["events"].append(3),
         "a part that cost less": lambda d: d["populations"][0]["entries"][0]["parts"][0].update(rho=0.0),
@@ -106,7 +106,7 @@ def test_an_export_whose_hashes_were_made_anew_shows_beside_its_ledger(place, tm
     for event in rest:
         forged.append(replace(event, previous=forged[-1].hash))
     (tmp_path / "l.json").write_text(json.dumps(exported(forged)))
-    assert run(tmp_path / "l.json") == 0, "by itself it is a ledger like any other"
+    assert run(tmp_path / "l.json") == 0, "on its own, this is a valid ledger"
     assert run(tmp_path / "l.json", "--ledger", place / "l.db") == 3
     assert "rewritten" in capsys.readouterr().err
 

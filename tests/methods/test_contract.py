@@ -1,4 +1,4 @@
-"""One contract for all methods; a new method joins by one line in METHODS (and CASES where it has options)."""
+"""One contract for all methods; a new method is added by one line in METHODS (and one in CASES if it has options)."""
 
 from __future__ import annotations
 
@@ -246,12 +246,12 @@ def test_the_preview_shows_the_same_budget(case, made):
         told[line.columns] += line.rho
     for clique, rho in told.items():
         if clique and (len(clique) == 1 or "y" in clique):
-            assert real[clique] >= 0.5 * rho, "what is known beforehand gets what was shown, or more"
+            assert real[clique] >= 0.5 * rho, "known parts get the shown share, or more"
     count = len(made.spending.draws)
     if project(**case).plan.method == "prism":  # its further pairs may end early; their share goes to the task
         assert len(shown.lines) / 2 < count < 2 * len(shown.lines)
     else:
-        if case["method"] not in ("workload", "prism"):  # how many pairs these count is decided by noisy errors
+        if case["method"] not in ("workload", "prism"):  # noisy errors decide how many pairs these methods count
             assert len(shown.lines) == pytest.approx(count, abs=2)
 
 

@@ -1,4 +1,4 @@
-"""PRISM's effect regime: what is adjusted for, what is counted, and the resulting effect."""
+"""PRISM's effect regime: the adjustment, the counts, and the resulting effect."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ def test_the_report_says_the_effect_and_why(made):
     front, _ = made.files["report.html"].decode().split('<div class="annex">')
     for said in (
         "The effect of t on y</h2>",
-        "Given z and w, every path from t to y that is not the effect is closed.",
+        "Given z and w, every path from t to y that is not part of the effect is closed.",
         "t → m → y: part of the effect, open.",
         "adjusted risk ratio",
         "would bias the effect",

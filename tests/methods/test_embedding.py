@@ -1,4 +1,4 @@
-"""The second stage: what the gate admits, what is refused, copies, files read again, and the report."""
+"""The second stage: cases that the gate admits, refusals, copies, files that are read again, and the report."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ SCHEMA = Schema(
 
 
 def xor(seed=0, rows=ROWS):
-    """y is whether one of a and b is high and the other is not: no pair of columns shows it."""
+    """y states whether exactly one of a and b is high: no pair of columns shows this."""
     rng = np.random.default_rng(seed)
     codes = {n: rng.integers(0, 8, rows) for n in NAMES}
     codes["y"] = ((codes["a"] >= 4) ^ (codes["b"] >= 4)).astype(np.int64)
@@ -189,7 +189,7 @@ def test_copies_fit_base_and_weights_again_and_figures_use_the_counts(made):
     assert obeyed(rows) > 0.85
     assert not np.array_equal(copy.sums.values, made.model.sums.values)
     figures = study.with_copies(2)
-    assert all(obeyed(codes) < 0.7 for codes in figures.given)  # the counts know nothing of the rule
+    assert all(obeyed(codes) < 0.7 for codes in figures.given)  # the counts contain nothing about the rule
 
 
 def test_no_row_gets_into_an_impossible_cell():

@@ -39,7 +39,7 @@ def project_of(**changes: Any) -> Project:
 
 
 def panel_of(project: Project, rows: int = 3000, seed: int = 0) -> Panel:
-    """People whose x stays, whose y follows x of the visit before, and whose region moves y."""
+    """People whose x stays the same, whose y follows x of the previous visit, and whose region affects y."""
     rng = np.random.default_rng(seed)
     age, region, number = rng.integers(3, size=rows), rng.integers(3, size=rows), rng.integers(4, size=rows)
     x, y = np.zeros((rows, 4), dtype=np.int64), np.zeros((rows, 4), dtype=np.int64)
@@ -243,7 +243,9 @@ def test_a_project_file_of_linked_tables_reads_back():
 
 
 def test_a_column_fits_its_counts():
-    """With almost no noise and the true parents, the conditionals are reached; L-BFGS finds a known minimum."""
+    """With almost no noise and the true parents, the fit reaches the true conditionals; L-BFGS finds a known
+    minimum.
+    """
     rng = np.random.default_rng(0)
     before, other = rng.integers(3, size=4000), rng.integers(2, size=4000)
     this = np.where(rng.random(4000) < 0.6, before, other)

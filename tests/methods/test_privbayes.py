@@ -41,7 +41,7 @@ def plan(epsilon=1.0, **changes):
 
 
 def exclusive_or(n=20_000):
-    """``x`` and ``y`` are coin flips, ``z`` is whether they differ (pairs show nothing), and ``w`` nearly repeats
+    """``x`` and ``y`` are coin flips, ``z`` states whether they differ (pairs show nothing), and ``w`` nearly repeats
     ``z``.
     """
     rng = np.random.default_rng(0)
@@ -115,7 +115,9 @@ def test_a_drawn_graph_whose_tables_meet_in_one_too_large_is_refused():
 
 
 def test_a_pair_too_large_is_refused_before_anything_is_spent():
-    """Wherever the two wide columns are, and whatever the release would choose, the rehearsal includes their pair."""
+    """The rehearsal includes the pair of the two wide columns, for every position of these columns and every choice of
+    the release.
+    """
     for i, j in ((0, 1), (2, 5), (4, 5)):
         sizes = [3] * 6
         sizes[i] = sizes[j] = 200

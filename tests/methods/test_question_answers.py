@@ -169,7 +169,7 @@ def test_a_widened_separation_holds_in_the_methods_graph_and_the_questions_toget
         graph.add_nodes_from(names)
         graph.remove_nodes_from(separation.given)
         crossing = any(nx.has_path(graph, a, b) for a in separation.left for b in separation.right)
-        assert crossing, "only what the questions cross by themselves is refused"
+        assert crossing, "only separations that the questions themselves cross are refused"
         return
     edges = data.draw(st.lists(st.sampled_from(list(itertools.combinations(names, 2))), max_size=10))
     kept = []

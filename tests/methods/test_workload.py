@@ -108,7 +108,9 @@ def test_a_release_of_prism_says_that_its_model_believes_less_than_was_counted(p
 
 @pytest.mark.parametrize(("signal", "part"), [(1.0, 1 / 6), (15.0, 1 / 3), (30.0, 2 / 3), (45.0, 1.0), (np.inf, 1.0)])
 def test_prisms_background_grows_with_what_can_be_told_of_the_target(signal, part, monkeypatch):
-    """The background's own tables are cheap here, so it gets a small share, however weak the signal of the target."""
+    """The background's own tables are cheap here, so it gets a small share, no matter how weak the signal of the target
+    is.
+    """
     prism = import_module("espalier.core.methods.prism")
     monkeypatch.setattr(prism, "_signal", lambda *_: signal)
     made = project(method="prism", epsilon=50.0, features=10)
@@ -135,7 +137,9 @@ def test_more_pairs_are_counted_where_each_is_counted_well(epsilon, most, monkey
     [((9, 9), True), ((2, 2, 3), True), ((3, 3, 3), True), ((2, 2, 4), False), ((2, 2, 2, 3), True)],
 )
 def test_a_table_tells_its_pairs_where_summing_adds_less_noise_than_dividing_rho(values, told):
-    """The noisiest pair is compared with one of C(k, 2) that share ρ: its variance is that of the cells it sums."""
+    """The noisiest pair is compared with one of C(k, 2) pairs that share ρ: its variance is the sum over the cells that
+    it adds.
+    """
     sizes = dict(zip("abcd", values, strict=False))
     pairs = list(itertools.combinations(sizes, 2))
     summed = max(np.prod([sizes[c] for c in sizes if c not in pair]) for pair in pairs)

@@ -126,7 +126,7 @@ def test_a_file_that_somebody_changed_is_refused_in_words(number):
             read = Decoder.loads(data)
         except EspalierError:
             refused += 1
-        else:  # what was hit says nothing about the model
+        else:  # which parts were damaged says nothing about the model
             assert read.heads.sizes == model.heads.sizes
     assert refused > 0.9 * len(files)
 
@@ -269,7 +269,7 @@ def test_an_interaction_is_raked_to_its_counts_and_read_again():
         assert one.strength()["a", "y"] == pytest.approx(0.8, abs=0.03)
         assert one.strength()["c", "y"] < 0.01
     quiet = rake(start, even, np.random.default_rng(0), {"y": [NoisyInteraction(("a", "b"), counts, 1e4)]})
-    assert np.abs(quiet.interactions["y"]["a", "b"]).max() < 0.1, "what noise explains is left out"
+    assert np.abs(quiet.interactions["y"]["a", "b"]).max() < 0.1, "the part that noise explains is left out"
 
 
 @pytest.mark.parametrize("wrong", ["shape", "causes", "number"])

@@ -1,4 +1,4 @@
-"""The decoder's training steps: where they converge, and that noise does not carry weights away."""
+"""The decoder's training steps: they converge to the right point, and noise does not make weights diverge."""
 
 from __future__ import annotations
 
@@ -22,7 +22,9 @@ def answer(values, sigma):
 
 
 def descended(heads, rows, sigma, steps=60, seed=0):
-    """The end of the steps on ``rows`` with noise of ``sigma`` rows, from all zeros, and their mean."""
+    """The parameters after the last step on ``rows`` with noise of ``sigma`` rows, starting from zeros, and the mean
+    over all steps.
+    """
     rng, count = np.random.default_rng(seed), len(rows["a"])
     descent = Descent(Decoder(heads, np.zeros(heads.parameters), count), CLIP, steps)
     for step in range(steps):

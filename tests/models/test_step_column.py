@@ -13,11 +13,13 @@ MARGIN = np.array([0.5, 0.3, 0.15, 0.05])
 STAY = 0.6
 PEOPLE = 20_000.0
 LAW = STAY * np.diag(MARGIN) + (1 - STAY) * np.outer(MARGIN, MARGIN)
-"""Share of each (visit before, this visit): stay with probability `STAY`, otherwise draw afresh."""
+"""Share of each pair (previous visit, this visit): the value stays with probability `STAY`, otherwise it is drawn
+again.
+"""
 
 
 def fitted(counts: np.ndarray, sigma: float) -> np.ndarray:
-    """Return p(this visit | visit before) of the column that is fitted to ``counts``."""
+    """Return p(this visit | previous visit) of the column that is fitted to ``counts``."""
     rows = np.repeat(np.arange(4), np.round(4_000 * MARGIN).astype(int))
     cells = {"x" + BEFORE: rows, "x" + EARLIER: np.full(len(rows), 4)}
     target = Target("x", {"x" + BEFORE: NoisyTable(counts, sigma)}, PEOPLE * MARGIN, 0.0, PEOPLE)
@@ -62,7 +64,7 @@ def test_counts_that_noise_outweighs_are_closer_to_the_law_than_the_counts_are()
 
 
 def drawn_twice(even: bool, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """Return the second visits of 2,000 people: two columns that depend only on the visit before."""
+    """Return the second visits of 2,000 people: two columns that depend only on the previous visit."""
     link = Linked("people", "visits", "id", "id", "at", 2)
     columns = tuple(StepColumn(f"visits.{n}", np.log(MARGIN), np.ones(4), 0.0, {}) for n in "xy")
     sizes = {"people.a": 2, link.number: 2} | {
@@ -91,5 +93,7 @@ def test_even_draws_are_closer_to_the_model_and_leave_columns_independent():
                 )
         errors[even] = float(np.mean(found))
     assert errors[True] < 0.2 * errors[False]
-    assert abs(np.mean(ties)) < 4 * np.std(ties) / np.sqrt(len(ties)), "x says nothing about y beyond the visit before"
-    assert np.std(ties) > 0.005, "not the same numbers for both columns either"
+    assert abs(np.mean(ties)) < 4 * np.std(ties) / np.sqrt(len(ties)), (
+        "x says nothing about y beyond the previous visit"
+    )
+    assert np.std(ties) > 0.005, "nor are the numbers equal for both columns"

@@ -218,7 +218,7 @@ def test_each_sees_on_a_fresh_server_what_the_lists_say(server: Server) -> None:
     assert SHOWN in came
     assert b"hiring" in came
     files = media(came)
-    assert len(files) == 3, "what a stranger is kept from is there"
+    assert len(files) == 3, "a page that strangers must not see exists"
     assert b"," in server.get(files[0])
     for page in PAGES:
         if page != "shared":
@@ -260,7 +260,7 @@ def test_what_streamlit_serves_by_itself_tells_nothing(server: Server) -> None:
     told = server.get("/_stcore/metrics")
     assert b"UploadedFile" not in told, "the size of another visitor's table"
     assert b"session" not in told
-    assert server.put("00000000-0000-0000-0000-000000000000", "f", b"x") == 400, "only into a session that is there"
+    assert server.put("00000000-0000-0000-0000-000000000000", "f", b"x") == 400, "only into an existing session"
     page = server.get("/")
     assert b"<html" in page
     for path in (

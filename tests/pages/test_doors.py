@@ -174,8 +174,8 @@ def test_a_clock_that_is_set_back_revives_no_sign_in(monkeypatch: pytest.MonkeyP
     assert not enters("anna@hospital.example", now), "it was ended"
     assert enters("carl@hospital.example", now)
     clock |= {"real": sign_in.LASTS + 1, "shown": 180.0}
-    assert not enters("carl@hospital.example", now), "it is twelve hours old, whatever the clock shows"
-    assert not enters("carl@hospital.example", now + 3 * sign_in.LASTS), "it began in a far future"
+    assert not enters("carl@hospital.example", now), "it is twelve hours old, even if the clock shows another time"
+    assert not enters("carl@hospital.example", now + 3 * sign_in.LASTS), "it began in the distant future"
 
 
 def test_who_is_no_steward_any_more_spends_nothing(visit: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -265,7 +265,7 @@ def test_a_viewer_neither_sees_nor_opens_nor_spends_a_budget(
     before = ledger.head()
 
     viewer = visit(email="ben@partner.example")
-    assert len(viewer.get("download_button")) == 3, "of two releases the one that is shared"
+    assert len(viewer.get("download_button")) == 3, "of two releases, only the shared one is shown"
     assert "register" not in sentences(viewer)
     for page in FOR_STEWARDS:
         viewer = visit(PAGE_FILES[page], email="ben@partner.example")
@@ -282,7 +282,7 @@ def test_a_viewer_neither_sees_nor_opens_nor_spends_a_budget(
 def test_a_steward_shares_a_release_and_takes_it_back(visit: Any) -> None:
     app = visit(email="anna@hospital.example")
     finish(press(go(sample(app, "hiring"), "release"), "Spend"))
-    assert shared.shared() == [], "nothing is shared unasked"
+    assert shared.shared() == [], "nothing is shared without a request"
     made = state(app).released
     assert made is not None
 

@@ -50,7 +50,7 @@ def edges(state: Session) -> tuple[tuple[str, str], ...]:
 def test_arrows_are_taken_once_however_often_they_are_sent() -> None:
     state = send(fresh(), {"do": "draw", "arrow": ["a", "y"]}, {"do": "erase", "arrows": [["a", "y"]]})
     send(state, {"do": "draw", "arrow": ["a", "y"]}, {"do": "erase", "arrows": [["a", "y"]]}, {"do": "undo"})
-    assert edges(state) == (("a", "y"),), "the first two were taken before, the undo was not"
+    assert edges(state) == (("a", "y"),), "the first two had been taken before, but not the undo"
     send(state, {"do": "draw", "arrow": ["b", "y"]}, board="two")
     assert edges(state) == (("a", "y"), ("b", "y")), "another board counts from the beginning"
 
@@ -285,7 +285,7 @@ def test_an_opened_group_is_laid_out_with_its_arrows_until_a_box_is_placed_by_ha
         n: closed[n] for n in closed if n not in ("panel", placed)
     }, "by hand: nothing else moves"
     lowest = max(opened[n][1] for n in names[:8])
-    assert opened[names[8]][1] > lowest, "a column without an arrow does not come between those with one"
+    assert opened[names[8]][1] > lowest, "a column without an arrow is not placed between columns with arrows"
 
 
 def test_long_names_are_folded_at_their_parts() -> None:
@@ -349,7 +349,7 @@ def test_undo_and_redo_go_through_all_kinds_of_changes() -> None:
     assert not state.editor.redo()
     state.editor.undo()
     state.editor.redraw(state.project.dag.drawn("b", "c"))
-    assert not state.editor.redo(), "a new change leaves nothing to do again"
+    assert not state.editor.redo(), "after a new change, nothing can be redone"
 
 
 def test_places_are_kept_and_new_columns_come_below() -> None:
@@ -413,10 +413,10 @@ def test_many_columns_are_shown_around_the_selected_one() -> None:
     sent = board.data(state, implications.now(state)[1])
     assert len(sent["nodes"]) == 5
     assert "Choose a column below" in sent["hint"], "there may be nothing to drag to"
-    assert len(sent["arrows"]) == 199, "a cycle is refused over what is not shown too"
+    assert len(sent["arrows"]) == 199, "a cycle through hidden columns is refused too"
     before = state.project
     send(state, {"do": "arrange"}, start=80)
-    assert state.project == before, "a neighbourhood's places are not those of the drawing"
+    assert state.project == before, "positions in a neighbourhood differ from those in the drawing"
     hub = fresh(names, tuple((n, "v000") for n in names[1:]))
     send(hub, {"do": "select", "columns": ["v000"], "arrow": None})
     assert len(drawing.shown(hub)) == drawing.MOST_BOXES
@@ -433,7 +433,7 @@ def test_columns_without_arrows_wait_in_the_tray_until_they_are_brought() -> Non
     send(state, {"do": "draw", "arrow": ["v40", "v01"]}, start=2)
     sent = board.data(state, implications.now(state)[1])
     after = {n["id"]: (n["x"], n["y"]) for n in sent["nodes"]}
-    assert after == before | {"v40": (300, 120)}, "it is where it was dropped, and nothing else moved"
+    assert after == before | {"v40": (300, 120)}, "the box is where it was dropped, and no other box moved"
     assert "v40" not in sent["tray"]
     assert state.project.dag.parents("v01") == ("v00", "v40")
     send(state, {"do": "bring", "column": "nobody", "at": [0, 0]}, start=3)
@@ -669,7 +669,7 @@ def test_a_review_that_a_reload_ended_is_told_of() -> None:
     state.found = restore.read(restore.kept(fresh(("a", "y"), guessed=("categories",))))
     page.switch_page("pages/04_plan.py").run()
     assert "was open before the reload" in shown(page)
-    assert not any(b.key == "restore-draft" for b in page.button), "there is nothing to bring back"
+    assert not any(b.key == "restore-draft" for b in page.button), "there is nothing to restore"
     page.button(key="forget-draft").click().run()
     assert "was open before the reload" not in shown(page)
 
@@ -700,7 +700,7 @@ def test_a_whole_draft_is_offered_until_another_project_is_opened_and_a_drawing_
     opened = state.project
     state.found = whole
     state.open(opened)
-    assert state.found is None, "its button would replace what was just opened"
+    assert state.found is None, "its button would replace the project that was just opened"
     state.found = drawing = replace(whole, project=None)
     state.open(opened)
-    assert state.found is drawing, "it waits for its table to be opened"
+    assert state.found is drawing, "it waits until its table is opened"

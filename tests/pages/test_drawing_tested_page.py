@@ -23,5 +23,5 @@ def test_the_drawing_is_tested_from_the_plan_to_the_structure_page(app: AppTest)
     project = state(app).project
     made = state(app).released
     assert made is not None
-    assert project.dag == made.release.project.dag, "no arrow is drawn by the program"
+    assert project.dag == made.release.project.dag, "the program draws no arrow"
     assert not app.error

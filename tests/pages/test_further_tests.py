@@ -71,7 +71,7 @@ def test_a_cancelled_one_says_so_and_leaves_no_figures(released: AppTest, monkey
 def test_the_attack_waits_for_its_turn_says_so_and_is_cancelled(
     released: AppTest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Two sessions at work hold both places of the server's queue."""
+    """Two sessions with running jobs occupy both places of the server's queue."""
     monkeypatch.setattr(session, "_still_here", lambda: lambda: True)  # no server is running
     let_go = threading.Event()
 

@@ -48,7 +48,7 @@ def test_a_graph_is_settled_taken_over_and_undone(app: AppTest) -> None:
     assert field(app, 10).value is None
     taking = next(b for b in app.button if b.label == "Replace the drawing with it")
     assert taking.disabled
-    assert state(app).editor.drawing == before, "nothing changes before it is taken over"
+    assert state(app).editor.drawing == before, "nothing changes before the file is adopted"
 
     go(go(app, "plan"), "structure")
     press(app, "Give one link the direction")
@@ -123,5 +123,5 @@ def test_positions_are_stretched_until_boxes_have_room() -> None:
     tight = {"a": (0.1, 0.2), "b": (0.2, 0.2), "c": (0.9, 0.8)}
     roomy = graph_files._on_the_board(tight)
     assert abs(roomy["a"][0] - roomy["b"][0]) >= 150
-    assert graph_files._on_the_board(roomy) == roomy, "what fits stays where it is"
+    assert graph_files._on_the_board(roomy) == roomy, "fitting positions are kept"
     assert graph_files._on_the_board({"a": (1, 1), "b": (1, 1)}) == {}

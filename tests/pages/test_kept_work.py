@@ -132,7 +132,7 @@ def test_rows_come_back_only_from_the_same_table(released: AppTest) -> None:
     assert made.mark is not None
     again, text = Session(), state(released).text
     assert text is not None
-    assert text.digest not in pickle.dumps(made.without_rows()), "it leaves only through a keyed one"
+    assert text.digest not in pickle.dumps(made.without_rows()), "it leaves only through a keyed digest"
     again.open(made.planned, text, 6000)
     another = replace(text, columns={n: replace(c, codes=c.codes[::-1]) for n, c in list(text.columns.items())[:1]})
     for table, mark, back in [
@@ -242,4 +242,4 @@ def test_a_reload_returns_to_the_job_that_runs_and_takes_its_result(monkeypatch:
         let_go.set()
     finish(app)
     assert "made after all" in sentences(app)
-    assert job._work is None, "what the work held is let go with it"
+    assert job._work is None, "everything that the work held is freed with it"

@@ -1,4 +1,4 @@
-"""The ledger in the app: opening a budget, paying from it, what is left, and what can be downloaded again."""
+"""The ledger in the app: opening a budget, paying from it, its remainder, and repeated downloads."""
 
 from __future__ import annotations
 
@@ -177,7 +177,7 @@ def test_another_unit_is_explained_and_mended(app: AppTest) -> None:
     assert not any(b.label.startswith("Spend") for b in app.button)
     press(app, "Plan for the ledger's unit")
     assert "the project states that a person can have several rows" in sentences(app)
-    assert state(app).project.plan.rows_per_person == 3, "what was answered about people is no setting"
+    assert state(app).project.plan.rows_per_person == 3, "the answer about people is not a setting"
     state(app).answer(True)
     press(app.run(), "Plan for the ledger's unit")
     plan = state(app).project.plan
@@ -249,7 +249,7 @@ def test_a_sample_needs_no_ledger_and_says_so(app: AppTest, where: Path) -> None
     finish(press(go(sample(app, "hiring"), "release"), "Spend"))
     assert "Not recorded in a ledger" in sentences(app)
     assert json.loads(state(app).released.files["release.json"])["ledger"] is None
-    assert not where.exists(), "looking makes no ledger"
+    assert not where.exists(), "viewing the page creates no ledger"
 
 
 def test_a_table_of_ones_own_is_asked_about_and_known_again(app: AppTest, where: Path) -> None:
@@ -313,8 +313,8 @@ def test_a_ledger_in_trouble_is_said_on_every_page(app: AppTest, where: Path) ->
     go(app, "ledger")
     assert "it is not a ledger" in sentences(app)
     finish(press(go(app, "release"), "Spend"))
-    assert state(app).released is not None, "a sample is released without a ledger all the same"
-    assert where.read_text().startswith("not a database"), "and the file stays as it was"
+    assert state(app).released is not None, "a sample is still released without a ledger"
+    assert where.read_text().startswith("not a database"), "and the file stays unchanged"
 
 
 def test_a_closed_tab_leaves_a_finished_entry(where: Path) -> None:

@@ -20,7 +20,7 @@ from tests.support.app import ROOT, finish, go, press, review, sentences, state
 
 
 def two_files(people: int = 250) -> tuple[bytes, bytes]:
-    """A table of people and one of their visits, in which a visit repeats the one before more often than not."""
+    """A table of people and one of their visits, in which most visits repeat the previous visit."""
     rng = np.random.default_rng(0)
     first, second = [["patient", "age"]], [["patient", "admitted", "diag", "back"]]
     for i in range(people):

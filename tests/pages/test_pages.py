@@ -1,4 +1,6 @@
-"""The pages, driven without a browser: empty states, all steps on a sample, errors, and what must never happen."""
+"""The pages, driven without a browser: empty states, all steps on a sample, errors, and things that must never
+happen.
+"""
 
 from __future__ import annotations
 
@@ -282,7 +284,7 @@ def test_guesses_stand_out_and_block_a_release_until_confirmed(app: AppTest) -> 
     press(go(app, "plan"), "Use the open table")
     assert state(app).rows == 60
     go(app, "release")
-    assert not any(b.label.startswith("Spend") for b in app.button), "it must be said what it is paid from"
+    assert not any(b.label.startswith("Spend") for b in app.button), "the page must ask which budget pays for it"
     next(s for s in app.selectbox if s.label.startswith("Paid from")).set_value("Not recorded in a ledger").run()
     finish(press(app, "Spend"))
     made = state(app).released
@@ -650,7 +652,7 @@ def test_an_identifier_is_left_out_and_can_be_the_person_column(app: AppTest) ->
     assert state(app).drafts.review.sections["patient_nbr"] == "identifies someone"
     answer(app)
     press(app, "Confirm this column: obviously public")
-    assert state(app).project.schema.unconfirmed == ("patient_nbr",), "what is left out was read off the rows as well"
+    assert state(app).project.schema.unconfirmed == ("patient_nbr",), "left-out columns were also read from the rows"
     go(app, "release")
     assert "unconfirmed guesses: `patient_nbr`" in sentences(app)
     assert not any(s.label.startswith("Paid from") for s in app.selectbox)

@@ -117,7 +117,7 @@ def test_an_answer_is_changed_or_kept(guessed: AppTest) -> None:
     assert asked(guessed)
     assert field(guessed, "radio", "Can one person").value == "column"
     assert field(guessed, "number_input", "Keep at most").value == 3
-    assert not waiting(go(guessed, "plan")), "the old answer holds until another one is given"
+    assert not waiting(go(guessed, "plan")), "the old answer is valid until another one is given"
     press(go(guessed, "data"), "Keep the old answer")
     assert not asked(guessed)
     answer(guessed)
@@ -185,7 +185,7 @@ def test_a_project_file_is_asked_only_where_it_leaves_the_question_open(
 def test_the_answer_survives_a_reload_while_columns_are_guessed(guessed: AppTest, given: Any) -> None:
     state(guessed).answer(*given)
     text = restore.kept(state(guessed))
-    assert json.loads(text)["project"] is None, "guesses were read off rows, so they are not kept"
+    assert json.loads(text)["project"] is None, "guesses were read from rows, so they are not kept"
     app = start()
     state(app).found = restore.read(text)
     app.run()

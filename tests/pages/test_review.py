@@ -31,7 +31,7 @@ TABLE = "patient,sex,age,score,ward\n" + "".join(
 
 
 class Reviewer:
-    """A person in front of one table, who sees what the page shows and nothing else."""
+    """A person who reviews one table and sees only what the page shows."""
 
     def __init__(self, cells: dict[str, list[str]]) -> None:
         rows = len(next(iter(cells.values())))
@@ -70,7 +70,9 @@ def cells(seed: int, rows: int = 120) -> dict[str, list[str]]:
 
 @pytest.mark.parametrize("seed", range(12))
 def test_neighbouring_tables_lead_to_one_project_unless_a_value_that_was_shown_differs(seed: int) -> None:
-    """A person who decides only by what is shown gets the same project from both tables, if both show the same."""
+    """A person who relies only on the page gets the same project from both tables if the page shows the same for
+    both.
+    """
     given = cells(seed)
     rng = np.random.default_rng(100 + seed)
     row, donor = rng.integers(0, 120, 2)
@@ -322,10 +324,10 @@ def test_a_dictionary_declares_its_columns_after_one_statement(app: AppTest) -> 
     def use() -> Any:
         return next(b for b in app.button if b.label == "Use this dictionary")
 
-    assert any("'north' of 'ward' has another label" in c.value for c in app.caption), "what was not used is noted"
+    assert any("'north' of 'ward' has another label" in c.value for c in app.caption), "unused parts are noted"
     app.checkbox[0].check().run()
     assert use().disabled, "score holds a value that the dictionary does not declare"
-    assert "Not declared: `2`." in [c.value for c in app.caption], "the steward sees what is to be decided"
+    assert "Not declared: `2`." in [c.value for c in app.caption], "the steward sees what needs a decision"
     for radio in [r for r in app.radio if "What should happen" in r.label]:
         radio.set_value("missing").run()
     press(app, "Use this dictionary")

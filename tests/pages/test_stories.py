@@ -38,7 +38,7 @@ def test_a_report_shows_the_picture_of_a_sample_alone(name):
     shown = story.section({"project": project})
     assert html.escape(told["title"]) in shown
     assert "Its rows are invented" in shown
-    assert story.section({"project": {**project, "schema": project["schema"][1:]}}) == "", "a table of other columns"
+    assert story.section({"project": {**project, "schema": project["schema"][1:]}}) == "", "a table with other columns"
     assert story.section({"project": {**project, "name": "ours"}}) == ""
 
 
@@ -65,7 +65,7 @@ def test_what_the_pictures_say_is_true():
     readmission, hiring = story.stories()["readmission"], story.stories()["hiring"]
     everything, causes = (one["values"] for one in readmission["lines"])
     assert everything[0] > causes[0], "at home all associations win"
-    assert causes[1] > everything[1] + 0.05, "elsewhere the causes do"
+    assert causes[1] > everything[1] + 0.05, "elsewhere causes win"
     real, free, fenced = hiring["points"]
     assert fenced["x"] < 0.6 * min(real["x"], free["x"])
     for steady, changed in story.stories()["clinic"]["series"].values():

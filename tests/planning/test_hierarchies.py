@@ -121,8 +121,8 @@ def test_few_rows_tell_nothing_but_the_top_apart():
 
 @pytest.mark.parametrize("unit", [Unit(r, k) for r in ("replace-one", "add-remove") for k in (1, 2)], ids=str)
 def test_a_level_is_one_histogram_and_only_its_noisy_answers_decide(unit, monkeypatch):
-    """For neighbouring columns with all answers made equal, the same questions are asked, and what is asked moves by at
-    most Δ, which is reached. The decision is a function of the answers alone.
+    """For neighbouring columns with all answers made equal, the same questions are asked, and the requested counts move
+    by at most Δ, which is reached. The decision is a function of the answers alone.
     """
     given = {"a": "g", "b": "g", "c": "h", "d": "h", "e": ""}
     column = HierarchyToBuy.of("code", given, 5, missing=True, unknown="missing")

@@ -61,7 +61,7 @@ def test_a_missing_arrow_is_told_with_its_strength_beside_any_method(method):
     tests = [d for d in made.spending.draws if d.pool == POOL]
     assert sum(d.rho for d in tests) == pytest.approx(0.2 * made.budget.rho)
     assert made.spending.rho <= made.budget.rho
-    assert not any(m.pool == POOL for m in made.fitted.measurements), "the counts stay out of the fit"
+    assert not any(m.pool == POOL for m in made.fitted.measurements), "the fit does not use the counts"
 
 
 def test_what_is_planned_is_what_is_bought():
@@ -83,7 +83,7 @@ def test_contested_pairs_are_tested_first():
     for pair in pairs[:3]:
         assert first(dag.annotated(tuple(sorted(pair)), Annotation(belief="contested"))) == pair
     drawn = dag.annotated(dag.edges[0], Annotation(belief="contested"))
-    assert first(drawn) == first(dag), "a contested arrow that is drawn is no absent one"
+    assert first(drawn) == first(dag), "a contested arrow that is drawn is not absent"
 
 
 def test_statements_that_could_tell_nothing_are_not_bought():

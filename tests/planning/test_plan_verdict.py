@@ -42,7 +42,7 @@ def test_noise_of_known_counts():
     assert found.one[0] == pytest.approx(1 / math.sqrt(1 / 100 + 2 / (2 * 25))), "the pair's counts add up to its own"
     assert found.with_target.tolist() == [1.0, 0.0, 0.0]
     assert found.visible[0, 2] == pytest.approx(2 * found.pair[0, 2] / 1000), "V of a 2 × 2 table is 2σ/n"
-    assert found.visible[0, 1] == 1.0, "a pair that nothing counts drowns"
+    assert found.visible[0, 1] == 1.0, "a pair that is not counted is lost in noise"
     assert found.column_errors[1] == pytest.approx(0.5 * 4 * 10 * math.sqrt(2 / math.pi) / 1000)
 
 
@@ -74,7 +74,7 @@ def test_it_rates_a_plan_by_what_is_spent():
 
 
 def test_an_outcome_is_noise_only_if_even_a_perfect_predictor_drowns():
-    """One column that is counted well may carry the whole prediction, whatever else is lost in noise."""
+    """One column that is counted well may carry the whole prediction, even if noise hides everything else."""
     sizes = {"a": 2, "b": 200, "y": 2}
 
     def rated(sigma):
@@ -84,7 +84,7 @@ def test_an_outcome_is_noise_only_if_even_a_perfect_predictor_drowns():
         return found.now, float(noise.visible[2, 0])
 
     weak, seen = rated(300.0)
-    assert weak.loss == pytest.approx(0.25), "the expected loss leaves nothing"
+    assert weak.loss == pytest.approx(0.25), "the expected loss leaves no signal"
     assert seen < 1
     assert weak.outcome == "weak"
     noise, seen = rated(600.0)

@@ -121,7 +121,7 @@ def test_the_sum_over_a_table_is_exactly_the_sum_over_its_rows_in_any_order(late
     assert (whole == clipped_sums(codes([rows[i] for i in order]), net, parameters, 1.5, step=5)).all()
     monkeypatch.setattr("espalier.core.privacy.clipped._CHUNK_ENTRIES", 1)
     monkeypatch.setattr("espalier.core.privacy.clipped._CHUNK_ROWS", 7)
-    assert (whole == clipped_sums(codes(rows), net, parameters, 1.5, step=5)).all(), "however it is cut into chunks"
+    assert (whole == clipped_sums(codes(rows), net, parameters, 1.5, step=5)).all(), "for any division into chunks"
 
 
 @pytest.mark.parametrize("latent", [0, 2])
@@ -277,7 +277,7 @@ def test_broken_copies_cost_more_than_they_are_charged():
         return clipped_sums(codes(rows), net, parameters, clip).astype(float)
 
     def after_the_sum(rows, parameters):
-        """The *sum* is scaled down to as much as its rows could have had together."""
+        """The *sum* is scaled down to the largest norm that its clipped rows could have in total."""
         total = sum(gradient(row, net, parameters) for row in rows) * UNITS
         return total * min(1.0, clip * UNITS * len(rows) / np.linalg.norm(total))
 

@@ -61,7 +61,7 @@ def drawn(monkeypatch, made, lots, seed, k, total):
     """Return ``bounded`` of a table in which everyone else, and every filler row, has the same lots as elsewhere."""
     rng = np.random.default_rng(seed)
     person = made.person
-    theirs = iter(rng.integers(0, 2**60, (len(person), 2)))  # by position among everybody else
+    theirs = iter(rng.integers(0, 2**60, (len(person), 2)))  # by position among everyone else
     every = np.array([lots[i] if who == 9 else next(theirs) for i, who in enumerate(person.tolist())])
     every = every.reshape(-1, 2).astype(np.uint64)
     fill = np.random.default_rng(seed + 1).integers(0, 2**60, (2, 20)).astype(np.uint64)
@@ -76,7 +76,7 @@ def own_lots(rows, rng):
 
 
 def pairs(monkeypatch, k, total):
-    """All pairs of tables that differ in one person, made with the same lots for everybody else."""
+    """All pairs of tables that differ in one person, with the same lots for everyone else."""
     rng = np.random.default_rng(k)
     for seed, others in enumerate(OTHERS):
         for a, b in itertools.combinations(MINE, 2):
@@ -148,7 +148,7 @@ def test_lots_dealt_by_row_from_a_seed_would_break_the_coupling():
     stream = np.random.default_rng(5).integers(0, 2**60, 120).astype(np.uint64)
     with_all = cells[first_of_each(person, stream, 1)]
     without_first = cells[3:][first_of_each(person[3:], stream[:117], 1)]
-    assert np.sum(with_all[1:] != without_first) > 1, "everybody else's choice moved too"
+    assert np.sum(with_all[1:] != without_first) > 1, "everyone else's choice moved too"
 
 
 @pytest.mark.parametrize("k", [1, 2, 5])
@@ -174,7 +174,7 @@ def test_which_rows_are_kept_is_even_fresh_and_unseeded():
     seen = np.bincount(one, minlength=4)
     assert stats.chisquare(seen).pvalue > FALSE_ALARM
     pair = np.bincount(4 * one[::2].astype(int) + one[1::2], minlength=16)
-    assert stats.chisquare(pair).pvalue > FALSE_ALARM, "people are chosen for independently"
+    assert stats.chisquare(pair).pvalue > FALSE_ALARM, "people are chosen independently"
 
 
 def test_a_declared_total_is_filled_evenly_or_cut_evenly():
@@ -267,7 +267,7 @@ PROJECT = Project("t", SCHEMA, Plan("mst", 3.0, 1e-6, neighbors="add-remove", pe
 
 
 def crowd(people_count=300, heavy=5000):
-    """Everybody has one row in cell (0, 0); one person has thousands in (1, 1)."""
+    """Everyone has one row in cell (0, 0); one person has thousands in (1, 1)."""
     codes = np.repeat([0, 1], [people_count, heavy])
     return Table(
         SCHEMA,

@@ -263,7 +263,7 @@ def test_a_share_given_by_hand_is_taken_and_the_others_give_way():
     assert bound[("a",)] == bound[("c",)] == pytest.approx(0.2 * pool)
     assert math.fsum(bound.values()) == pytest.approx(pool)
     all_bound = _purse({"a": 0.1, "c": 0.3}).split(0.5, [("a",), ("c",)])
-    assert all_bound[("c",)] == pytest.approx(0.75 * pool), "nothing of a pool is left over"
+    assert all_bound[("c",)] == pytest.approx(0.75 * pool), "no part of a pool is left over"
 
 
 def test_shares_given_by_hand_never_starve_the_others():

@@ -45,7 +45,7 @@ def test_no_person_moves_the_gradient_by_more_than_its_sensitivity(sizes, neighb
     cells = list(itertools.product(*map(range, sizes.values())))
     bound = gradient_sensitivity(Unit(neighbors, k), 2, sizes["y"])
     worst = 0.0
-    for scale in (0.0, 1.0, 30.0):  # at 30 the fit is sure of itself, and often wrong
+    for scale in (0.0, 1.0, 30.0):  # at 30 the fit is confident, and often wrong
         w = weights(rng, sizes, scale)
         one = {cell: sums([cell], sizes, w).astype(float) for cell in cells}
         groups = [sum(one[c] for c in g) for g in itertools.combinations_with_replacement(cells, k)]
@@ -142,5 +142,5 @@ def test_a_private_fit_finds_the_columns_that_matter_and_its_rehearsal_costs_the
     chosen, _ = fit_features(Choices(c, BudgetSplit.of(plan, c.budget, c.sizes), 0.4), "y", names, 2, free)
     assert chosen == ("x0", "x1")
     assert fit_features(Choices(c, budget, 0.4), "y", names, 8, free) == (tuple(names), 0.4), (
-        "nothing is drawn where all are taken"
+        "nothing is drawn if all are taken"
     )

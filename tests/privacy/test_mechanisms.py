@@ -163,7 +163,7 @@ def test_conversion_is_tight_and_never_over(epsilon, delta):
     rho = rho_of(epsilon, delta)
     assert epsilon_of(rho, delta) <= epsilon
     assert delta_of(rho, epsilon) <= delta * (1 + 1e-9)
-    assert epsilon_of(1.03 * rho, delta) > epsilon, "three per cent more would exceed what was asked"
+    assert epsilon_of(1.03 * rho, delta) > epsilon, "three per cent more would exceed the request"
 
 
 def test_conversion_against_the_formula_by_numerical_integration():

@@ -1,4 +1,5 @@
-"""Bought categories: distances by enumeration, the price from the noise's own distribution, and what is released.
+"""Bought categories: distances by enumeration, the price from the noise's own distribution, and the released
+categories.
 
 A test of unseeded noise fails by chance less than once in a million runs.
 """
@@ -77,7 +78,7 @@ def test_a_text_of_one_person_comes_through_as_often_as_delta_says_and_no_more()
     recipe = threshold_for(Unit("add-remove"), 0.01, 0.2)
     hits = sum("rare" in find_categories({"rare": 1, "crowd": 10_000}, recipe, 5).counts for _ in range(3000))
     assert hits <= binom.isf(1e-7, 3000, 0.2)
-    assert hits >= binom.isf(1 - 1e-7, 3000, 0.15), "a mechanism far below its price would be a bad bargain"
+    assert hits >= binom.isf(1 - 1e-7, 3000, 0.15), "a mechanism that costs far less than its price would waste budget"
 
 
 def test_large_texts_come_through_and_small_ones_do_not():
@@ -125,7 +126,7 @@ def test_what_cannot_be_bought():
 
 
 def test_fewer_rows_never_cost_more_delta():
-    """The proof for a part held out by row rests on this: for j of k rows, δ₀ and ρ are no larger."""
+    """The proof for a part that is held out by row needs this: for j of k rows, δ₀ and ρ are no larger."""
     for relation, k in itertools.product(("replace-one", "add-remove"), (2, 3, 5)):
         recipe = threshold_for(Unit(relation, k), 0.05, 1e-6)
         for j in range(1, k):

@@ -152,7 +152,7 @@ def test_edges_cost_what_is_said_of_them(unit, bins):
                 both = zip(run(table, [*answers, 0]), run(other, [*answers, 0]), strict=True)
                 worst = max(worst, sum(float(np.abs(x - y).max()) ** 2 for x, y in both))
     assert worst <= calls_of_edges(bins, unit) + 1e-9
-    assert worst >= (0.95 if unit.rows_per_person == 1 else 0.5), "three rows are few for two of one person"
+    assert worst >= (0.95 if unit.rows_per_person == 1 else 0.5), "three rows are few if two belong to one person"
 
 
 def test_without_noise_the_edges_are_the_quantiles():
@@ -179,7 +179,7 @@ def test_equal_values_get_a_bin_of_their_own_and_edges_stay_apart():
 
 
 def test_a_cut_that_no_value_tells_from_others_is_next_to_the_equal_values():
-    """With zeros and values from 1,000 on, any cut between them would do if cuts had no price."""
+    """With zeros and values from 1,000 on, any cut between them would be acceptable if cuts had no price."""
     drawn = np.concatenate([np.zeros(9000), np.linspace(1000, 100_000, 1000)])
 
     def choose(scores, sensitivity):
@@ -273,7 +273,7 @@ def test_a_bought_range_holds_the_values_and_is_seldom_wide(drawn, held):
 
 @pytest.mark.parametrize("looser", [{"LIKELY": 0.0, "TAIL": 0.0}, {"CERTAIN": 2.0}], ids=str)
 def test_a_range_by_looser_limits_is_often_wide(looser, monkeypatch):
-    """The test above would notice: more than half of the ranges are wide, and 30 of 200 would be enough."""
+    """The test above would fail: more than half of the ranges are wide, and 30 of 200 would be enough."""
     for name, limit in looser.items():
         monkeypatch.setattr(quantiles, name, limit)
     drawn, held = COLUMNS[0]

@@ -72,7 +72,9 @@ def test_the_sensitivity_is_reached_and_never_passed(recipe, unit):
 
 @pytest.mark.parametrize("unit", UNITS_OF_PRIVACY, ids=str)
 def test_the_score_of_a_choice_moves_by_its_sensitivity_at_most(unit):
-    """Every score, on both sides, whatever is expected, over all changes of one person's rows in a table of four."""
+    """Every score, on both sides, for any expected counts, over all changes of one person's rows in a table of four
+    rows.
+    """
     asked = QuestionSums(ASKED, (COUNT,), SIZES)
     rng = np.random.default_rng(0)
     recipe = WorstQuestion(asked, rng.normal(2, 3, len(ASKED)))

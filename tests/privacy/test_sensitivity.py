@@ -1,4 +1,6 @@
-"""Every sensitivity, by enumeration: all small tables, all their neighbours, and the bound is reached or nearly so."""
+"""Every sensitivity, by enumeration: all small tables, all their neighbours, and the bound is reached or nearly
+reached.
+"""
 
 from __future__ import annotations
 
@@ -93,7 +95,7 @@ def test_edge_score_moves_by_at_most_its_sensitivity_and_reaches_it(unit):
 
 @pytest.mark.parametrize("unit", UNITS, ids=str)
 def test_edge_score_of_three_columns_has_the_same_sensitivity(unit):
-    """A triple against a model's marginal, with a penalty: the bound holds and is reached or nearly so."""
+    """A triple against a model's marginal, with a penalty: the bound holds and is reached or nearly reached."""
     table = np.random.default_rng(6).normal(0.5, 1.0, (2, 2, 2))
     score = EdgeScore(lambda clique: table, per_cell=2.3)
     sizes = (2, 3) if unit.rows_per_person > 1 else (2, 3, 4)
@@ -168,7 +170,7 @@ def test_feature_score_under_replace_one_with_a_private_number_of_rows(k):
     here = np.array([[10, 0, 8], [0, 0, 0], [1, 0, 1]], dtype=np.int64)
     there = np.array([[10, 0, 8], [0, 1, 0], [1, 0, 0]], dtype=np.int64)
     move = abs(score.value(("x", "y"), here, None) - score.value(("x", "y"), there, None))
-    assert move > score.sensitivity(Unit("add-remove"), None), "that bound is not enough where rows are replaced"
+    assert move > score.sensitivity(Unit("add-remove"), None), "that bound is not enough if rows are replaced"
     assert move <= score.sensitivity(Unit("replace-one"), None)
 
 

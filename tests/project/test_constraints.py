@@ -166,7 +166,7 @@ def test_a_constraint_that_contradicts_a_separation_is_refused_with_the_path():
     one = Constraints(two.impossible[:1])
     assert one.conflict([apart]) is None
     assert "sex – pregnant – married" in one.conflict([apart], [("pregnant", "married")])[1]
-    # a path that the plan has without any constraint is not a constraint's fault
+    # a path that exists without any constraint is not attributed to a constraint
     assert one.conflict([apart], [("sex", "married")]) is None
     # nothing leaks through a given column
     assert Constraints((Impossible({"sex": ("male",), "age": Range(high=16)}),)).conflict([apart]) is None
@@ -183,7 +183,7 @@ def test_no_row_of_the_model_breaks_a_constraint(seed):
     texts = decoded(SCHEMA, ALL, codes, rng)
     assert [n for _, n in violations(ALL, SCHEMA, texts)] == [0] * 5
     plain = {c.name: c.decode(codes[c.name], rng) for c in SCHEMA.columns}
-    assert violations(ALL, SCHEMA, plain)[3][1] > 100, "two numbers from one bin are not in order by themselves"
+    assert violations(ALL, SCHEMA, plain)[3][1] > 100, "two numbers from one bin are not automatically in order"
     for column in SCHEMA.columns:  # the settled values agree with the codes
         assert np.array_equal(column.encode(texts[column.name]), codes[column.name])
 

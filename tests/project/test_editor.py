@@ -1,4 +1,6 @@
-"""Editing a project: what is set aside while columns are left out, undo, and changes that are refused as a whole."""
+"""Editing a project: settings that are kept while columns are left out, undo, and changes that are refused as a
+whole.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The project file: what it refuses, and that it is read back unchanged."""
+"""The project file: its refusals; a written file is read back unchanged."""
 
 from __future__ import annotations
 

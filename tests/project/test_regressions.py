@@ -1,4 +1,4 @@
-"""Regressions in the project file: what is read, and the reasons of refusals."""
+"""Regressions in the project file: what is read, and the reasons for refusals."""
 
 from __future__ import annotations
 

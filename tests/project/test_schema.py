@@ -1,4 +1,4 @@
-"""Columns: what they refuse, and that text → codes → text gives the same text."""
+"""Columns: their refusals; text → codes → text gives the same text."""
 
 from __future__ import annotations
 

@@ -102,7 +102,7 @@ def test_groups_have_spellings_too():
     column = Column("a", "categorical", ("1", "9"), groups=(("9", ("7", "8")),))
     assert codes_of(column, "1.0", "7.0", "8.00", "9.0") == [0, 1, 1, 1]
     joined = Column("a", "categorical", ("1", "9"), groups=(("9", ("7", "7.0")),))
-    assert joined.doubled is None, "both are of one group"
+    assert joined.doubled is None, "both belong to one group"
 
 
 @pytest.mark.parametrize("categories", [("1", "1.0"), ("true", "True"), ("0", "1", "0.00")])

@@ -122,12 +122,12 @@ def test_the_same_is_bought_as_from_a_table_in_memory(relation, tmp_path):
     finally:
         there.close()
     assert found == expected
-    assert expected[0]["paid"].edges[:2] == (0.0, 1.0), "the many zeros have a bin of their own"
+    assert expected[0]["paid"].edges[:2] == (0.0, 1.0), "the many zeros have a separate bin"
     assert 3 < expected[0]["code"].values <= 30
 
 
 def test_many_odd_texts_get_the_codes_that_a_table_in_memory_gets(tmp_path, request):
-    """Texts are looked up by halving, in the order of their bytes, whatever an engine's own order is."""
+    """Texts are looked up by halving, in the order of their bytes, regardless of an engine's own order."""
     odd = [
         f"{a}{b}" for a in ("", "a", "A", "ä", "Z", "z", "é", "~", " ", "😀") for b in ("1", "10", "2", "Å", "'", "x y")
     ]

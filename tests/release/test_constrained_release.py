@@ -143,7 +143,7 @@ def wide(method: str, **plan: object) -> Project:
 
 @pytest.mark.parametrize("method", ["privbayes", "workload", "prism", "mst"])
 def test_constraints_make_no_model_too_large_once_the_counts_are_paid(method, monkeypatch):
-    """Whatever is chosen privately, the model stays within the plan's largest table, or the plan is refused."""
+    """For every private choice, the model stays within the plan's largest table, or the plan is refused."""
     monkeypatch.setattr("espalier.core.methods.workload.FEW", 5)  # pairs one at a time, as in a table of many columns
     project = wide(method)
     rng = np.random.default_rng(4)
@@ -160,7 +160,7 @@ def test_constraints_make_no_model_too_large_once_the_counts_are_paid(method, mo
 
 
 def test_a_drawn_star_is_not_refused_for_columns_that_it_does_not_take():
-    """Where the drawing decides the target's counts, no constraint's column can be chosen in addition."""
+    """If the drawing decides the target's counts, no column of a constraint can be chosen in addition."""
     project = replace(wide("prism", options={"regime": "causal"}), dag=Dag((("c5", "c8"),)))
     preview(project, 3000)
     rng = np.random.default_rng(4)

@@ -55,7 +55,7 @@ VERDICT = """
     verdict.pairs.noise verdict.pairs.weak verdict.pairs.works verdict.purpose verdict.rating verdict.sentences
     verdict.smallest_epsilon verdict.steps
 """
-"""Paths of what the plan stated before anything was spent."""
+"""Paths of the facts that the plan stated before anything was spent."""
 ADDED = {
     *VERDICT.split(),
     "measurements[].what",

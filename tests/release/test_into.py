@@ -1,4 +1,4 @@
-"""Synthetic rows into a new table of the engine that the private one is in."""
+"""Synthetic rows are written to a new table of the engine that stores the private table."""
 
 from __future__ import annotations
 

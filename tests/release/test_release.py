@@ -1,4 +1,4 @@
-"""Files of a release, refusals, and that a failure leaves nothing behind."""
+"""Files of a release and refusals; a failure leaves nothing behind."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def test_release_json_has_what_the_interface_promises(folder):
         "seconds",
     ):
         assert key in facts
-    assert set(facts["seconds"]) == {"fit", "sample"}, "what reads rows is not timed, under either relation"
+    assert set(facts["seconds"]) == {"fit", "sample"}, "no step that reads rows is timed, under either relation"
     assert {"epsilon", "delta", "rho", "neighbors"} <= set(facts["spent"])
     assert facts["private"] is True
 
@@ -134,7 +134,7 @@ def test_no_figure_depends_on_private_rows_outside_the_budget():
     """Under add-remove, two tables of very different size give facts with the same keys and no true count."""
     project = replace(PROJECT, plan=Plan("mst", 2.0, 1e-6, neighbors="add-remove"))
     several = [release(project, table(12_345)).to_json() for _ in range(8)]
-    assert not all("12345" in json.dumps(f) for f in several), "a noisy total hits it once in ten times, not always"
+    assert not all("12345" in json.dumps(f) for f in several), "a noisy total equals the true one at times, not always"
     assert set(several[0]["seconds"]) == {"fit", "sample"}
 
 
@@ -162,7 +162,7 @@ def test_a_delta_that_one_row_published_outright_would_keep_is_refused():
     with pytest.raises(ProjectError, match=r"above 0\.001:"):
         release(PROJECT.with_plan(delta=0.0011, neighbors="add-remove"), table())
     assert release(PROJECT.with_plan(delta=0.99 / 300), table()).budget.delta == 0.99 / 300
-    assert release(PROJECT.with_plan(delta=None), table(2)).budget.delta == 0.25, "the δ by default stays"
+    assert release(PROJECT.with_plan(delta=None), table(2)).budget.delta == 0.25, "the default δ stays"
 
 
 def test_a_release_of_before_is_still_read(tmp_path):
@@ -204,7 +204,7 @@ def test_a_table_read_with_another_schema_is_refused():
 def test_whatever_could_be_chosen_is_checked_before_the_first_draw():
     """A pair that the rehearsal would not include, but a private choice could, is refused with the plan.
 
-    Of P × X (160,000 cells) a tree could be made; prism's cap keeps it out.
+    A tree could contain P × X (160,000 cells); prism's cap excludes this pair.
     """
     sizes = {"y": 2, "P": 400, "X": 400, "a": 2, "c": 2}
     schema = Schema(tuple(Column(n, "categorical", tuple(map(str, range(k)))) for n, k in sizes.items()))

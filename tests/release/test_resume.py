@@ -54,7 +54,7 @@ class Recorder:
 
             def drawing() -> bytes:
                 made: bytes = draw()
-                assert place not in self.used, "an answer that was used is drawn again"
+                assert place not in self.used, "a used answer is drawn again"
                 self.drawn[place] += 1
                 self.reach(place, "drawn")
                 return made
@@ -327,7 +327,7 @@ def test_held_out_people_of_bought_columns_are_not_dealt_again(tmp_path, recorde
 
 def test_a_second_release_to_the_folder_is_refused_while_answers_are_kept(tmp_path, recorder):
     given, rows, out = project(**CASES["mst"]), table(400), tmp_path / "out"
-    interrupted(out, given, rows, recorder, 0, "drawn")  # nothing was stored: nothing is lost
+    interrupted(out, given, rows, recorder, 0, "drawn")  # nothing was stored, so nothing is lost
     interrupted(out, given, rows, recorder, 0, "used")
     with pytest.raises(ProjectError, match=r"is kept\. Finish it: espalier resume"):
         release(given, rows, folder=out)

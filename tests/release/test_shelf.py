@@ -24,7 +24,7 @@ SCHEMA = Schema((Column("a", "categorical", ("x", "y")), Column("b", "categorica
 
 @pytest.mark.parametrize("name", ["/tmp/theirs", "../theirs", "notes.txt"])
 def test_an_archive_with_another_file_is_no_release(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-    """A writer of the shelf cannot add a file to what others take."""
+    """A writer of the shelf cannot add a file to the files that others download."""
     monkeypatch.setenv("ESPALIER_SHARED", str(tmp_path))
     table = Table.encode(read_table(b"a,b\n" + b"x,u\ny,v\n" * 30, "t.csv"), SCHEMA)
     files = release(Project("t", SCHEMA, Plan("independent", 1.0, 1e-6)), table).files

@@ -211,7 +211,7 @@ def kills(where: str, releases: int, processes: int, seed: int, folder: Path) ->
         "handed over": len(made),
         "refused": len(said.get("refused", [])),
         "entries": dict(statuses),
-        "by hand until the total": further,
+        "by hand up to the total": further,
         "spent of the total": population.spent / population.rho,
         "seconds": round(seconds, 1),
     }
@@ -272,7 +272,7 @@ def full_disk(where: str) -> dict[str, Any]:
         resource.setrlimit(resource.RLIMIT_FSIZE, (size + 40_000, size + 40_000))
         return until_it_fails(where)
 
-    return fault("a disk that takes no more, met after a draw", where, lambda: as_child(limited), "free some space")
+    return fault("a full disk after a draw", where, lambda: as_child(limited), "free some space")
 
 
 def full_disk_before(where: str) -> dict[str, Any]:
@@ -287,7 +287,7 @@ def full_disk_before(where: str) -> dict[str, Any]:
         release(PROJECT, table(), ledger=account)
         return ""
 
-    found = fault("a disk that takes no more, met before a draw", where, lambda: as_child(limited), "free some space")
+    found = fault("a full disk before a draw", where, lambda: as_child(limited), "free some space")
     if Ledger(where).population_of("people").entries:
         found["wrong"].append("an entry was left")
     return found
@@ -351,7 +351,7 @@ def locked(where: str) -> dict[str, Any]:
     setattr(database, "PATIENCE", 1)  # noqa: B010 (a name that the module imports)
     try:
         with store.Store(where)._writing():
-            return fault("a ledger that is held by another", where, lambda: until_it_fails(where), "try again")
+            return fault("a ledger that another process locks", where, lambda: until_it_fails(where), "try again")
     finally:
         setattr(database, "PATIENCE", patience)  # noqa: B010
 

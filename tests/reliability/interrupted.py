@@ -187,7 +187,7 @@ def interrupt(case: Case, project: Path, data: Path, log: Path, at: int, tally: 
     status, said = 0, ""
     hidden = case.out.with_name(f".{case.out.name}.unfinished").exists()
     whole = (case.out / "release.json").exists()
-    if whole and entry and here[entry].status == "reserved":  # handed over with a warning, and not recorded
+    if whole and entry and here[entry].status == "reserved":  # delivered with a warning, and not recorded
         resumed[resumed.index("--out") + 1] = str(case.out.with_name("recorded"))
         shutil.rmtree(case.out.with_name("recorded"), ignore_errors=True)
         whole = False

@@ -162,7 +162,7 @@ async def open_files(page: Any, visitor: Visitor, address: str) -> None:
 
 
 async def release(page: Any, visitor: Visitor, start: float) -> None:
-    """Press the button, wait for the release, read the table that is handed over."""
+    """Press the button, wait for the release, read the delivered table."""
     await page.get_by_role("button", name="Spend").first.click()
     finished = page.get_by_text("synthetic rows", exact=False).first
     while not await finished.is_visible():

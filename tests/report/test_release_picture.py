@@ -100,7 +100,7 @@ def test_causes_that_act_together_are_marked_where_their_arrows_end():
     made = release_picture(told)
     assert "<title>a and b act together on y</title>" in made.whole
     assert made.whole.count('class="together"') == made.before.count('class="together"') == 1, "z has no arrow"
-    assert 'class="together"' not in made.after, "it is no measured pair"
+    assert 'class="together"' not in made.after, "it is not a measured pair"
     dag = Dag.from_json(told["project"]["dag"])
     assert "a and b act together" in drawing_picture(("a", "b", "c", "y"), dag, Roles(), "y")
     ET.fromstring(made.whole)

@@ -1,4 +1,4 @@
-"""Audit events of a walk through the app: every kind occurs, and no value from the table does."""
+"""Audit events of a walk through the app: every kind occurs, but no value from the table."""
 
 from __future__ import annotations
 
@@ -163,7 +163,7 @@ def test_each_fetch_of_a_download_is_an_event(log, monkeypatch):
         ),
         manager.add(b"picture", "image/png", "3"),
     ]
-    assert not log.exists(), "an offer is no download"
+    assert not log.exists(), "an offer is not a download"
     for address in addresses:
         assert storage.get_file(address.rpartition("/")[2]).content
     first, second = (json.loads(line) for line in log.read_text().splitlines())

@@ -1,4 +1,4 @@
-"""An interrupted release is finished by a job of the server, with a table in memory or where it is."""
+"""An interrupted release is finished by a job of the server, with a table in memory or in place."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Exports of a statement: valid wherever a schema is available, and the same numbers everywhere."""
+"""Exports of a statement: valid if a schema is available, and with the same numbers everywhere."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Readers that break the encoding theorem, as Espalier's own once did. They show that the checker finds such breaks."""
+"""Readers that violate the encoding theorem, as Espalier's own readers once did. They show that the checker finds such
+violations.
+"""
 
 from __future__ import annotations
 

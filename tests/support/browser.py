@@ -201,7 +201,7 @@ class Person:
         return found
 
     def fine(self) -> None:
-        """Check that nothing broke and nothing was fetched from another machine."""
+        """Check that nothing failed and nothing was fetched from another machine."""
         assert self.page.locator("[data-testid=stException]").count() == 0
         assert not self.errors, self.errors
         assert not self.outside, self.outside

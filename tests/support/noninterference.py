@@ -41,17 +41,17 @@ class Noise:
         return _default_rng(int.from_bytes(digest[:8]))
 
     def gaussian(self, counts: Any, sigma: float) -> Any:
-        """Answers of about 50 rows per cell, whatever was counted."""
+        """Answers of about 50 rows per cell, for any counts."""
         self.requests.append(("gaussian", np.shape(counts), sigma))
         return np.floor(self._rng().random(np.shape(counts)) * 100)
 
     def choice(self, scores: Any, scale: float) -> int:
-        """Return one of the candidates, whatever their scores."""
+        """Return one of the candidates, for any scores."""
         self.requests.append(("choice", len(list(scores)), scale))
         return int(self._rng().integers(len(list(scores))))
 
     def categories(self, _: Any, recipe: Any, at_most: int) -> Found:
-        """Return the same three categories, whatever texts the table has."""
+        """Return the same three categories, for any texts in the table."""
         self.requests.append(("categories", recipe.sigma, recipe.threshold, at_most))
         return Found({"u": 60.0, "v": 50.0, "w": 40.0}, recipe.sigma, recipe.threshold)
 

@@ -61,7 +61,7 @@ class Layout(NamedTuple):
     read: Callable[[Any, Schema], Mapping[str, np.ndarray]] | None = None
     """A reader to use instead of the product's."""
     without: tuple[str, ...] = ()
-    """Kinds that the writing engine does not have."""
+    """Kinds that the engine cannot write."""
     together: int = 4
     """Number of special values that one column holds at a time; one if the table is small and numbers are binned."""
 

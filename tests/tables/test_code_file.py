@@ -1,4 +1,4 @@
-"""Codes in a file: they are read back unchanged, however few bits they take."""
+"""Codes in a file: codes of any number of bits are read back unchanged."""
 
 from __future__ import annotations
 

@@ -99,7 +99,7 @@ def ends(path, **named):
 duckdb.connect = ends
 duckdb_apart.serve()
 """
-"""A DuckDB that ends its process at the query after so many answers."""
+"""A DuckDB that ends its process at the query after this number of answers."""
 
 
 @pytest.mark.parametrize("answers", [0, 1], ids=["while it opens", "while it reads"])

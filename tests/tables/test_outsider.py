@@ -656,7 +656,7 @@ def test_a_sqlite_file_of_utf_16_is_refused(tmp_path, encoding):
 
 
 TEXTS_WITHOUT_DICTIONARY = {
-    "what differs from the text before": {"column_encoding": {"a": "DELTA_BYTE_ARRAY"}, "compression": "none"},
+    "the difference from the previous text": {"column_encoding": {"a": "DELTA_BYTE_ARRAY"}, "compression": "none"},
     "whole texts, packed": {"compression": "zstd"},
 }
 

@@ -137,8 +137,8 @@ def test_visits_are_ordered_by_their_day_in_any_spelling():
 
 
 def test_one_person_never_changes_how_another_is_read():
-    """The generated test of the two-file reader: the rows of an additional person, whatever they are, leave all others
-    as they were.
+    """The generated test of the two-file reader: the rows of an additional person never change how the other rows are
+    read.
     """
     rng = np.random.default_rng(0)
     texts = ["1", "01", "1.0", "2", "-3", "1e2", "2020-01-01", "2020-01-01T05:00", "b", "NaN", "inf", "", "é", "10"]

@@ -60,7 +60,7 @@ def test_a_replaced_person_moves_rows_in_one_part_only(con):
             for who, mine in (("q", [(0, 0), (2, 1)]), ("Q", [(1, 1)]))
         ]
         moved = [sum(((a - b) + (b - a)).values()) for a, b in zip(*tables, strict=True)]
-        assert sorted(moved) == [0, 3]  # two rows left a part, one came
+        assert sorted(moved) == [0, 3]  # two rows left a part, one was added
         assert (moved[1] > 0) == (uuid.UUID(own).int < 1 << 127)
 
 
@@ -82,7 +82,7 @@ def test_a_replaced_row_keeps_its_lot_and_changes_one_row_of_one_part(con):
 
 
 def test_a_person_changes_at_most_k_rows_of_a_declared_total(con):
-    """As proved at `bounded`: any rows of a person become any others, lot by lot, with the filler rows last."""
+    """As proved in `bounded`: any rows of a person become any others, lot by lot, with the filler rows last."""
     rng = np.random.default_rng(1)
     for _ in range(6):
         others = [(*rng.integers(0, (3, 2)).tolist(), lot(int(rng.integers(0, 6)))) for _ in range(5)]

@@ -100,7 +100,7 @@ LINES = st.lists(st.sampled_from(PIECES), max_size=6).map("".join)
 )
 @settings(max_examples=600)
 def test_each_row_reads_as_it_would_alone_and_a_file_is_refused_if_one_of_its_rows_is(rows, header):
-    """This is the whole claim: no line, however broken, changes what another one gives."""
+    """This is the whole claim: no line, however broken, changes how another line is read."""
     lines = [text.encode(encoding, errors="replace") for text, encoding in rows]
     alone = []
     for number, line in enumerate(lines, start=2):

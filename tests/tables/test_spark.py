@@ -1,4 +1,6 @@
-"""Spark on this machine: the schema's own codes, the rows that DuckDB keeps, and nothing of them left on disk."""
+"""Spark on this machine: the schema's own codes, the same kept rows as with DuckDB, and nothing of them left on
+disk.
+"""
 
 from __future__ import annotations
 

@@ -123,7 +123,9 @@ def test_days_in_each_order_are_read_as_the_schema_does(put):
     [("INTEGER", "secret"), ("INTEGER", 7.25), ("BOOLEAN", 2), ("BOOLEAN", "yes"), ("TEXT", b"x"), ("REAL", "secret")],
 )
 def test_a_cell_of_another_type_is_refused_before_anything_is_spent(put, tmp_path, kind, cell):
-    """SQLite keeps whatever is written: a person 7.25 would be read as 7, and bytes as the text that they spell."""
+    """SQLite stores any value in any column: a person 7.25 would be read as 7, and bytes as the text that they
+    spell.
+    """
     relation, con = put({"v": [1] * 40, "a": ["x"] * 40}, {"v": kind, "a": "TEXT"})
     con.execute("INSERT INTO t VALUES (?, 'x')", (cell,))
     schema = Schema((Column("v", "categorical", ("1",), missing=True, unknown="missing"), SMALL["a"]))
@@ -330,7 +332,7 @@ def test_columns_that_changed_places_are_refused(put):
 def test_what_cannot_be_opened_says_what_to_do(tmp_path, monkeypatch):
     with pytest.raises(TableError, match="cannot open the sqlite relation 't'"):
         open_relation(f"sqlite://{tmp_path / 'none.db'}", "t")
-    assert list(tmp_path.iterdir()) == [], "a file that is not there is not made"
+    assert list(tmp_path.iterdir()) == [], "a missing file is not created"
     sqlite3.connect(tmp_path / "empty.db").close()
     with pytest.raises(TableError, match="cannot open the sqlite relation 't'"):
         open_relation(f"sqlite://{tmp_path / 'empty.db'}", "t")

@@ -41,7 +41,7 @@ class AttackResult:
     ``auc`` is the mean over targets of the AUC over models, ``advantage`` the mean of 2·accuracy − 1 of guessing the
     more likely side (0 is chance, 1 always right); ``aucs`` by target. ``random`` and ``outlying`` are the mean AUC of
     each kind of target, None without such targets. ``present`` is the probability of attack: how often a present target
-    is recognised as present; ``absent`` how often an absent one is recognised as absent.
+    is recognised as present; ``absent`` how often an absent target is recognised as absent.
     """
 
     attack: Attack
@@ -198,7 +198,9 @@ def _judged(
 
 
 def _auc(scores: FloatArray, inside: NDArray[np.bool_]) -> float:
-    """Probability that a model with the target scores above one without, ties count half; ½ if one side is empty."""
+    """Probability that a model with the target scores above a model without it, where ties count half; ½ if one side is
+    empty.
+    """
     ins, outs = scores[inside], np.sort(scores[~inside])
     if not len(ins) or not len(outs):
         return 0.5

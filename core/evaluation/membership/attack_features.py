@@ -14,7 +14,7 @@ SCALES = (0.05, 0.15, 0.3, 0.6)
 
 def naive(released: Codes, sizes: Mapping[str, int]) -> FloatArray:
     """Per column mean, median and variance of the code, the share of the most common category and the number of
-    occurring ones.
+    categories that occur.
     """
     out = []
     for name, size in sizes.items():
@@ -30,7 +30,7 @@ def histogram(released: Codes, sizes: Mapping[str, int]) -> FloatArray:
 
 
 def correlation(released: Codes, sizes: Mapping[str, int]) -> FloatArray:
-    """Pearson correlations of all pairs of category indicators of different columns, 0 where one is constant.
+    """Pearson correlations of all pairs of category indicators of different columns; 0 if an indicator is constant.
 
     Above 400 indicators the codes themselves are correlated: the vector would have more than 80,000 entries.
     """

@@ -39,13 +39,13 @@ class Merged:
 class HeldOutCounts:
     """The counts to be measured on the held-out part: public, from the project alone.
 
-    ``schema`` has the project's columns and, after them, those of a classifier's predictions: ``right`` (was the
+    ``schema`` has the project's columns, followed by the columns of a classifier's predictions: ``right`` (was the
     guess right?) and for each value of the target in ``tells`` (code, is it that value?, bin of its score).
     If the target may be missing, so may the first two, and accuracy, AUC and CMI leave such rows out. The error of
     single columns counts a missing cell as one more value, whose share the synthetic table should also match.
     ``reasons`` names the figures that are impossible for any rows. ``coarser`` has the separations with fewer strata,
-    whose admissible columns are ``merged`` ones: each halves the groups of the column that has the most (the first of
-    these), until none is left. How far CMI goes down this list depends on the number of held-out rows alone.
+    whose admissible columns are ``merged``: each halves the groups of the column that has the most (the first of
+    these), until none is left. The number of held-out rows alone decides how far CMI goes down this list.
     """
 
     schema: Schema
@@ -123,7 +123,7 @@ class HeldOutCounts:
         return {one.name: one.codes(self.schema[one.column])[rows[one.column]] for one in self.merged}
 
     def given(self, names: Sequence[str]) -> str:
-        """Return what CMI is given if it was not the project's own admissible columns; else empty text."""
+        """Return the condition of CMI if it differs from the project's own admissible columns; else empty text."""
         by = {one.name: one for one in self.merged}
         if self.separation is None or tuple(names) == self.separation.given:
             return ""

@@ -19,9 +19,9 @@ class PrivateFigure:
     """A figure that may be shared, or the reason why the held-out rows do not support it.
 
     ``value`` lies in ``low`` … ``high``, the interval at 95 %; ``method`` describes how it was computed. ``about`` is
-    what CMI is given where that is not the project's own admissible columns. ``bound`` contains the figure without the
-    assumption behind the interval, or where the rows allow no interval: AUC wherever scores are inside their bins, and
-    CMI by the entropy of its columns.
+    the condition of CMI if it differs from the project's own admissible columns. ``bound`` contains the figure without
+    the assumption behind the interval, or if the rows allow no interval: AUC for any positions of the scores inside
+    their bins, and CMI by the entropy of its columns.
     """
 
     name: str
@@ -50,7 +50,7 @@ def bounded(figure: Mapping[str, Any]) -> str:
     low, high = figure["bound"]
     if figure["figure"] == "cmi":
         return f"CMI is at most {high:.3f}, because it cannot exceed the entropy of its columns."
-    return f"The AUC is between {low:.3f} and {high:.3f} wherever scores are inside their bins."
+    return f"The AUC is between {low:.3f} and {high:.3f} for any positions of the scores inside their bins."
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ class PrivateEvaluation:
 WHY = (
     "These measurements saw only people (rows) held out at random, whom the release's own measurements and choices "
     "never saw. No one is in both parts, so both together cost the larger of the two sums of ρ, not their sum. The ρ "
-    "spent is that of the release; this section's ρ is no larger and is not added."
+    "spent is the release's; this section's ρ is no larger and is not added."
 )
 
 

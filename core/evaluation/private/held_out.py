@@ -79,11 +79,11 @@ def judge(
     Guarantee: the result is ``budget.rho``-zCDP for ``held`` under the plan's unit of privacy, for any
     ``synthetic`` that does not depend on ``held``. Proof: the classifier is trained on synthetic rows, so its guess,
     its score and the score's bins are functions of one held-out row at a time, as merged values are; each clique is
-    therefore a histogram of held-out rows, whose L2 sensitivity is :attr:`Unit.count_sensitivity`, even where one
-    person's rows are replaced by fewer or more; and the curator of the held-out part debits each before it is drawn.
-    Which levels of CMI are asked for depends on public facts and on the noisy total. Its debits are recorded in
-    ``spending``, for the caller, even if this raises, for example because ``held`` does not match the project. The
-    ``journal`` stores each answer.
+    therefore a histogram of held-out rows, whose L2 sensitivity is :attr:`Unit.count_sensitivity`, even if one person's
+    rows are replaced by fewer or more; and the curator of the held-out part debits each before it is drawn. Which
+    levels of CMI are asked for depends on public facts and on the noisy total. Its debits are recorded in ``spending``,
+    for the caller, even if an error is raised, for example because ``held`` does not match the project. The ``journal``
+    stores each answer.
     """
     check_fits(project, held, "the held-out part")
     asked, plan = HeldOutCounts.of(project), project.plan
@@ -104,7 +104,7 @@ def rehearse(project: Project, budget: Budget, rows: int | None) -> tuple[tuple[
     """Return the purchases of an evaluation, and figures with intervals of the expected width. Reads no data.
 
     ``rows`` is the number of rows to be held out, if known; otherwise they are assumed to support every figure, and
-    none is shown. The figures are those of uniform answers: a classifier that guesses, an even target.
+    none is shown. The figures assume uniform answers: a classifier that guesses, an even target.
     """
     asked, plan = HeldOutCounts.of(project), project.plan
     unit = Unit(plan.neighbors, plan.rows_per_person)
@@ -304,7 +304,7 @@ def _observed(counts: FloatArray, sigma: float, n: float, spread: float) -> tupl
 
 
 def _left_out(figure: str, asked: HeldOutCounts, counted: Mapping[Clique, Sequence[Measurement]]) -> str:
-    """Return a sentence on the rows behind a figure, if cells may be missing, and the share without a target."""
+    """Return a sentence about the rows behind a figure, if cells may be missing, and the share without a target."""
     names = asked.conditional if figure == "cmi" else () if figure == "one_way_tv" else (asked.target,)
     missing = [name for name in names if name is not None and asked.schema[name].missing]
     if not missing:

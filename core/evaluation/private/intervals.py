@@ -70,10 +70,10 @@ def area_interval(tables: Sequence[tuple[FloatArray, float]], k: int, least: flo
     over all tables: a table in which either truth has fewer rows than ``least``·σ√B shows nothing, so its area may be
     anything from 0 to 1.
 
-    Bins hide how the score ranks rows inside them, so the area is a little too small. The upper end includes what bins
-    of normal scores with this area cost (`hidden`: 0.001 to 0.004 with ten bins). The ``bound`` holds for any scores:
-    it starts at the low end for the area if every pair within a bin is ranked wrongly, A − ½Σ_b h₀(b)h₁(b)/(n₀n₁), and
-    ends at the high end for the area if every such pair is ranked rightly.
+    Bins hide how the score ranks rows inside them, so the area is a little too small. The upper end includes the loss
+    from binning normal scores with this area (`hidden`: 0.001 to 0.004 with ten bins). The ``bound`` holds for any
+    scores: it starts at the low end for the area if every pair within a bin is ranked wrongly, A − ½Σ_b
+    h₀(b)h₁(b)/(n₀n₁), and ends at the high end for the area if every such pair is ranked rightly.
     """
     found = _area(tables, k, least, 0.5)
     if found is None:
@@ -163,12 +163,13 @@ def distance_interval(
     ``n``; with ``counts`` None, the result is the expectation if the shares are right.
 
     A total variation of noisy shares is biased upward by up to the errors' own ‖e‖. Let M̂ be the total variation of
-    the noisy shares and T the true one. Then T ≥ M̂ − ‖e‖ (triangle inequality), so the lower end is M̂ less the 97.5 %
-    point of ‖e‖. For the upper end: among all deviations with mean total variation T, the one spread over all cells in
-    proportion to their errors' standard deviations is hardest to detect. The upper end is the largest T under which an
-    M̂ this small occurs in more than 2.5 % of simulated samples. The value is the T under which M̂ would be the median,
-    which tends to be too large. So the interval is conservative. An M̂ below its usual size under errors alone is due
-    to chance and proves nothing: the upper end is never below that of a table with correct shares and typical errors.
+    the noisy shares and T the true one. Then T ≥ M̂ − ‖e‖ (triangle inequality), so the lower end is M̂ minus the 97.5
+    % point of ‖e‖. For the upper end: among all deviations with mean total variation T, the one spread over all cells
+    in proportion to their errors' standard deviations is hardest to detect. The upper end is the largest T under which
+    an M̂ this small occurs in more than 2.5 % of simulated samples. The value is the T under which M̂ would be the
+    median, which tends to be too large. So the interval is conservative. An M̂ below its usual size under errors alone
+    is due to chance and proves nothing: the upper end is never below that of a table with correct shares and typical
+    errors.
     """
     if n < 1:
         return "there are too few held-out rows to tell"
@@ -200,12 +201,13 @@ def information_interval(
     """Conditional mutual information I(left; right | given) in nats of noisy ``counts``; ``axes`` of the three sides.
 
     The plug-in estimate is biased upward by chance. So the test is inverted: between the independent table that fits
-    the noisy counts best and the noisy counts themselves (and beyond) lies a line of populations; the interval holds
-    the information of those under which the plug-in estimate that was seen lies between the 2.5 % and the 97.5 % point
-    of simulated ones, and the value is that of the population with this median. Strata (values of the given columns) in
-    which independence would put fewer than ``FILLED`` rows, or FILLED_SIGMAS·σ, into a cell are left out, because noise
-    would look like dependence there. If more than a fifth of the rows are in such strata, there is no figure. An
-    estimate smaller than usual under independence is due to chance: the upper end is never below the usual one.
+    the noisy counts best and the noisy counts themselves (and beyond) lies a line of populations; the interval contains
+    the information of those populations under which the observed plug-in estimate lies between the 2.5 % and the 97.5 %
+    point of simulated estimates. The value is the information of the population with this median. Strata (values of the
+    given columns) in which independence would put fewer than ``FILLED`` rows, or FILLED_SIGMAS·σ, into a cell are left
+    out, because noise would look like dependence there. If more than a fifth of the rows are in such strata, there is
+    no figure. An estimate smaller than usual under independence is due to chance: the upper end is never below the
+    usual one.
     """
     h = np.transpose(counts, [a for side in axes for a in side])
     h = h.reshape([math.prod(counts.shape[a] for a in side) for side in axes])
@@ -236,7 +238,7 @@ def information_interval(
         line = np.maximum((1 - t) * apart + t * p, 1e-12)
         return np.asarray(line / line.sum())
 
-    far = 2.0  # where noise hides the dependence, the line must lead far beyond what was seen
+    far = 2.0  # if noise hides the dependence, the line must lead far beyond the observed counts
     while far < FARTHEST and (information(simulated(along(far))) >= usual).mean() < 1 - TAIL / 2:
         far *= 2
     truth, drawn = np.empty(STEPS), np.empty((STEPS, DRAWS))

@@ -33,7 +33,7 @@ MAX_BYTES = 50_000_000
 
 @dataclass(frozen=True)
 class Format:
-    """A kind of graph file and its features beyond nodes and arrows."""
+    """A graph file format and its features beyond nodes and arrows."""
 
     name: str
     title: str
@@ -63,7 +63,7 @@ FORMATS = {
         Format("tetrad", "Tetrad text", (".tetrad",), tetrad.write, marks=True, latent=True, plain=r"\w[\w.-]*"),
     )
 }
-"""By the name the command line uses."""
+"""The formats by their names on the command line."""
 
 
 def read_graph(data: str | bytes, name: str = "") -> MixedGraph:
@@ -193,7 +193,9 @@ def write_graph(graph: MixedGraph, format: str) -> str:
 
 
 def not_held(graph: MixedGraph, format: str) -> tuple[str, ...]:
-    """Return a sentence for each feature that the format omits, or writes in a way that only Espalier reads."""
+    """Return a sentence for each feature that the format omits, or that is written in a way that only Espalier
+    reads.
+    """
     kind, out = FORMATS[format], []
     if not kind.marks and (odd := [e for e in graph.edges if e.mark != "->"]):
         out.append(f"{kind.title} supports arrows only; left out: {_some(odd)}")

@@ -105,7 +105,7 @@ def _variable(pieces: Iterator[Token], builder: Builder) -> None:
 
 
 def _probability(pieces: Iterator[Token]) -> tuple[str, list[str]]:
-    """The variable and its parents; some writers leave out the bar between them."""
+    """The variable and its parents; some programs omit the bar between them."""
     _need(next(pieces), "(", "'('")
     child = _need(next(pieces), "name", "a variable's name").text
     parents: list[str] = []

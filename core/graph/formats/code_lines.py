@@ -1,4 +1,4 @@
-"""Model code inside other text: find the lines of code, and leave out the others.
+"""Model code inside other text: finds the lines of code, and leaves out all others.
 
 A line is code only if all of it parses as dagitty statements. A line that looks like code but does not parse is an
 error, so no arrow is lost as prose.
@@ -59,7 +59,7 @@ def block(text: str, line: int) -> tuple[str, int, tuple[Remark, ...]] | None:
 
 
 def statements(text: str, line: int) -> tuple[str, tuple[Remark, ...]]:
-    """The statements in a text without braces, each still on its line, and what is left out.
+    """The statements in a text without braces, each on its original line, and the lines that are left out.
 
     Single words on a line are nodes if they are next to code, with no empty line between. Raises :class:`GraphError`
     for a line that looks like code but does not parse.
@@ -120,7 +120,9 @@ def _without_comments(row: str) -> str:
 
 
 def _without_texts(row: str) -> str:
-    """The row with x for each text in quotes. After a quote that is never closed, no other quote is closed either."""
+    """The row with each text in quotes replaced by x. After a quote that is never closed, no other quote is closed
+    either.
+    """
     out, at = [], 0
     while (start := row.find('"', at)) >= 0 and (found := _QUOTED.match(row, start)):
         out += [row[at:start], "x"]
@@ -129,7 +131,7 @@ def _without_texts(row: str) -> str:
 
 
 def _closing(text: str, at: int) -> int | None:
-    """Return the position after the brace that closes the one before ``at``; braces in quotes and comments are
+    """Return the position after the brace that closes the brace before ``at``; braces in quotes and comments are
     ignored.
     """
     depth, last, quotes = 1, text.rfind("*/"), True

@@ -53,7 +53,7 @@ def _refuse_other_text(rows: list[Row]) -> None:
 
 
 def _rows(text: str, line: int) -> list[Row]:
-    """Rows that are not empty, each with the line it begins on."""
+    """Rows that are not empty, each with the line on which it begins."""
     first = text.split("\n", 1)[0]
     separator = max(",;\t", key=lambda mark: _outside_quotes(first).count(mark))
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True)

@@ -110,7 +110,7 @@ def _effects(words: list[str], line: int, builder: Builder, arrows: dict[tuple[s
 
 
 def _known(words: list[str], at: int, line: int, builder: Builder) -> tuple[str, int]:
-    """The node that the words from ``at`` on begin with, and where it ends."""
+    """The node with which the words from ``at`` onwards begin, and the position where it ends."""
     for end in range(at + 1, min(len(words), at + 50) + 1):
         name = unquote(" ".join(words[at:end]))
         if name in builder.nodes:

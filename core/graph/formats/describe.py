@@ -1,4 +1,6 @@
-"""Description of a graph file: its nodes and edges, and all questions to answer before it is a causal graph."""
+"""Description of a graph file: its nodes and edges, and all questions that must be answered before it is a causal
+graph.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,7 @@ def load_graph(path: Path) -> MixedGraph:
 
 
 def checked(graph: MixedGraph, path: Path) -> MixedGraph:
-    """Return the graph; raises :class:`GraphError` that names a cycle in it and a line of the cycle."""
+    """Return the graph; raises a :class:`GraphError` that names a cycle in it and a line of the cycle."""
     arrows = MixedGraph(graph.nodes, tuple(e for e in graph.edges if e.mark == "->"))
     for question in resolve(arrows).questions:
         if question.kind == "cycle":

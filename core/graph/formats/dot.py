@@ -1,7 +1,7 @@
 """DOT, Graphviz's language, and the grammar it shares with dagitty's model code.
 
-pydot reads the same language, but keeps no line numbers, needs some 30 s for 1 MB and a level of Python's stack for
-each nested subgraph; here the text is split into tokens in one pass, and groups are kept on a list.
+pydot reads the same language, but it keeps no line numbers, takes about 30 s for 1 MB, and needs a level of Python's
+stack for each nested subgraph. Here the text is split into tokens in one pass, and groups are kept in a list.
 """
 
 from __future__ import annotations
@@ -36,7 +36,9 @@ _TOKEN = re.compile(
 )
 _WORD = r'(?:[\w.]+|"[^"\\\n]*")'
 _PLAIN = re.compile(rf'({_WORD})[ \t]*(->|<->|<-|--)[ \t]*({_WORD})(?=[\s;]+[\w"{{}}])')
-"""A statement of one edge without attributes, by far the most common: read in one match, three times as fast."""
+"""A statement of one edge without attributes, by far the most common kind: one match reads it, which is three times as
+fast.
+"""
 _BEGUN = ("edge", "=", "+", ":")
 _EDGES = {"@->": "o->", "<-@": "<-o", "@-@": "o-o", "@--": "o--", "--@": "--o"}
 _FLAGS = {
@@ -131,7 +133,9 @@ def unquoted(piece: str) -> str:
 
 
 def quoted(name: str) -> str:
-    """A name in quotes; backslashes are doubled only where one alone would be misread, as dagitty never does."""
+    """A name in quotes; backslashes are doubled only if a single one would be misread, because dagitty never doubles
+    them.
+    """
     return '"' + re.sub(r'\\{2,}|\\(?="|\Z)', lambda m: m[0] * 2, name).replace('"', '\\"') + '"'
 
 
@@ -219,7 +223,7 @@ class _Reader:
                 raise broken(token.line, f"{shown(token.text)} is out of place")
 
     def plain(self, group: _Group, token: Token) -> None:
-        """An edge without attributes of its own."""
+        """An edge without its own attributes."""
         left, right = token.ends
         group.nodes[left] = group.nodes[right] = None
         mark = self.mark(token.text, group.edge_defaults) if group.edge_defaults else token.text
@@ -340,13 +344,13 @@ def read_statements(text: str, builder: Builder, line: int = 1) -> None:
 
 
 def sniff(text: str) -> str:
-    """The word such a text begins with (digraph, dag …), or nothing."""
+    """The word with which such a text begins (digraph, dag …), or nothing."""
     found = _HEADER.match(text)
     return found[2].lower() if found else ""
 
 
 def read(text: str, line: int = 1) -> MixedGraph:
-    """A DOT graph; ids are the names, labels where the ids are mere numbers. Raises :class:`GraphError`."""
+    """A DOT graph; ids are the names, or labels if the ids are mere numbers. Raises :class:`GraphError`."""
     builder = Builder("dot")
     read_statements(text, builder, line)
     builder.use_labels()

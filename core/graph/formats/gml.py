@@ -1,7 +1,7 @@
 """GML, as written by networkx, igraph, yEd, and users of DoWhy and causal-learn.
 
 networkx writes and reads GML too; its reader keeps no line numbers, joins lines inside a text, refuses a repeated arrow
-and recurses for each bracket. Here open brackets are kept on a list.
+and recurses for each bracket. Here open brackets are kept in a list.
 """
 
 from __future__ import annotations

@@ -84,7 +84,7 @@ class _Reader:
 
 
 def read(text: str, line: int = 1) -> MixedGraph:
-    """A GraphML graph; ids are the names, labels where the ids are mere numbers. Raises :class:`GraphError`."""
+    """A GraphML graph; ids are the names, or labels if the ids are mere numbers. Raises :class:`GraphError`."""
     builder = Builder("graphml")
     reader = _Reader(builder)
     reader.first = line

@@ -12,8 +12,9 @@ from espalier.core.errors import GraphError
 from espalier.core.graph.annotations import Annotation
 
 Mark = Literal["->", "<->", "--", "o->", "o-o", "o--"]
-"""The mark at each end of an edge, as in MAGs and PAGs: an arrowhead, a tail (-), or a circle (o) where the mark is
-unknown."""
+"""The mark at each end of an edge, as in MAGs and PAGs: an arrowhead, a tail (-), or a circle (o) if the mark is
+unknown.
+"""
 
 NOTHING = Annotation()
 Position = tuple[float, float]
@@ -21,7 +22,7 @@ MARKS: tuple[str, ...] = get_args(Mark)
 SYMMETRIC = ("<->", "--", "o-o")
 MAX_EDGES = 500_000
 MOST_GIVEN = 2 * MAX_EDGES
-"""Largest number of edges in a file, repeated ones included: a few groups can stand for very many edges."""
+"""Largest number of edges in a file, including repeated edges: a few groups can represent very many edges."""
 _TURNED: dict[str, Mark] = {"<-": "->", "<-o": "o->", "--o": "o--"}
 ROLES = ("exposure", "outcome", "adjusted", "selected", "protected", "admissible", "inadmissible")
 """The roles that a file may give to a node: dagitty's names and Espalier's."""
@@ -74,7 +75,9 @@ class MixedGraph:
     remarks: tuple[Remark, ...] = field(default=(), compare=False)
     format: str = field(default="", compare=False)
     is_matrix: bool = field(default=False, compare=False)
-    """The arrows come from an adjacency matrix, read as row → column; some tools write it the other way round."""
+    """Whether the arrows come from an adjacency matrix, read as row → column; some tools write it the other way
+    round.
+    """
 
     def __post_init__(self) -> None:
         known = {node.name for node in self.nodes}
@@ -87,7 +90,7 @@ class MixedGraph:
 
 
 def shown(name: str) -> str:
-    """A name in quotes as a message shows it, on one line and not too long."""
+    """A name in quotes in the form for messages, on one line and not too long."""
     return repr(name if len(name) <= 60 else name[:57] + "…")
 
 
@@ -214,5 +217,5 @@ def written_number(value: float) -> str:
 
 
 def ids(nodes: Iterable[Node]) -> dict[str, int]:
-    """A running number for each node."""
+    """A consecutive number for each node."""
     return {node.name: i for i, node in enumerate(nodes)}

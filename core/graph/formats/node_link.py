@@ -16,19 +16,19 @@ _ID = ("id", "name", "key", "label")
 
 
 class _Object(dict[str, Any]):
-    """A JSON object that knows where it begins."""
+    """A JSON object that stores the position where it begins."""
 
     at = 0
 
 
 class _Array(list[Any]):
-    """A JSON array that knows where it begins."""
+    """A JSON array that stores the position where it begins."""
 
     at = 0
 
 
 class _Decoder(json.JSONDecoder):
-    """The standard library's decoder in Python, whose objects and arrays know where they begin."""
+    """The standard library's decoder in Python, whose objects and arrays store the position where they begin."""
 
     def __init__(self) -> None:
         super().__init__(parse_constant=_no_constant)
@@ -52,14 +52,14 @@ def _no_constant(word: str) -> Any:
 
 
 class _Lines:
-    """The line of a place in the text."""
+    """The line number of a position in the text."""
 
     def __init__(self, text: str, first: int) -> None:
         self.first = first
         self.breaks = [i for i, c in enumerate(text) if c == "\n"]
 
     def of(self, value: Any) -> int:
-        """The line ``value`` begins on."""
+        """The line on which ``value`` begins."""
         return self.first + bisect_right(self.breaks, getattr(value, "at", 0))
 
 
@@ -229,7 +229,8 @@ def _networkx_adjacency(data: dict[str, Any], lines: _Lines, builder: Builder) -
 
 
 def _adjacency(data: dict[str, Any], lines: _Lines, builder: Builder) -> None:
-    """Each name with the names it points to, as a list or as an object; a 0, false or null there is no arrow.
+    """Each name with the names to which it points, as a list or as an object; 0, false or null in an object means no
+    arrow.
 
     A file does not state whether these are effects or causes, so Espalier asks, as it does for a matrix. A link given
     both ways has no direction.

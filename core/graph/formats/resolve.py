@@ -56,7 +56,7 @@ class Resolved:
 
 
 class _Asking:
-    """The questions so far and the answer that counts for each."""
+    """The questions so far, and the valid answer to each."""
 
     def __init__(self, answers: Mapping[str, str]) -> None:
         self.answers = answers
@@ -81,7 +81,7 @@ def resolve(
     """Ask all questions that ``graph`` leaves open, and make the DAG if all of them are answered.
 
     ``columns`` are the table's (None: every node may stay); ``answers`` map keys of questions to choices. Questions
-    about cycles come only when the direction of every edge is known. Raises :class:`GraphError` where marginalising
+    about cycles are asked only once the direction of every edge is known. Raises :class:`GraphError` if marginalising
     would add more than :data:`LIMIT` arrows.
     """
     asking = _Asking(answers or {})
@@ -119,9 +119,9 @@ def resolve(
 
 
 def taken_over(have: Dag, new: Dag, keep: bool) -> Dag:
-    """Return ``have`` with the arrows of ``new`` instead of its own, or (``keep``) added to them.
+    """Return ``have`` with its arrows replaced by those of ``new``, or (``keep``) with the arrows of ``new`` added.
 
-    Notes in ``have`` stay, even those of removed arrows. Where both have notes, they are joined. Everything else is
+    Notes in ``have`` stay, even those of removed arrows. If both have notes, the notes are joined. Everything else is
     taken from ``have``. Raises :class:`GraphError` for a cycle, naming it.
     """
     annotations = dict(have.annotations)
@@ -248,7 +248,9 @@ def _direction(edge: Edge) -> Question:
 
 
 def _without_cycles(arrows: list[Edge], asking: _Asking) -> list[Edge]:
-    """The arrows without those that were named to break a cycle; stops at the first cycle that is still open."""
+    """The arrows without those that the user chose to break a cycle; stops at the first cycle that is still
+    unresolved.
+    """
     by_ends = {(e.left, e.right): e for e in arrows}
     loops = [
         [end, end] for end, other in reversed(by_ends) if end == other
@@ -308,9 +310,9 @@ def _marginalised(
 ) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
     """The latent projection: arrows through hidden nodes, and pairs that share an unmeasured cause.
 
-    Hidden nodes go one by one (Verma 1993, "Graphical aspects of causal models"): causes of one become causes of its
-    effects, its effects are confounded, and all nodes confounded with it are confounded with its effects. A group is
-    confounded in all its pairs.
+    Hidden nodes are removed one by one (Verma 1993, "Graphical aspects of causal models"): the causes of a hidden node
+    become causes of its effects, its effects are confounded, and all nodes confounded with it are confounded with its
+    effects. A group is confounded in all its pairs.
     """
     causes: dict[str, dict[str, None]] = {}
     effects: dict[str, dict[str, None]] = {}

@@ -1,4 +1,4 @@
-"""Counts beyond a tree: further cliques inside the frame, chosen privately against the error of the model so far."""
+"""Counts beyond a tree: further cliques inside the frame, chosen privately by the error of the model so far."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ CHOICE = 0.2
 
 LARGEST_ERROR = 2
 """Largest possible L1 error of a table of n rows, in units of n. A table with more noise than that is never offered: it
-could only be chosen by mistake, and every plan would have to allow for it."""
+could only be chosen by mistake, and every plan would have to allow for its size.
+"""
 
 BATCHES = 10
 """Largest number of refits while cliques are chosen."""

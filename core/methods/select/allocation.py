@@ -81,7 +81,7 @@ class BudgetSplit:
         return dict(zip(cliques, self._divide(share, parts), strict=True))
 
     def evenly(self, share: float, sensitivities: Sequence[float]) -> list[float]:
-        """ρ of several vectors that get ``share`` of the budget together, all with one σ: σ_t ∝ Δ_t/√ρ_t."""
+        """ρ of several vectors that together get ``share`` of the budget, all with one σ: σ_t ∝ Δ_t/√ρ_t."""
         return self._divide(share, [s * s if self.accounting == "zcdp" else s for s in sensitivities])
 
     def _divide(self, share: float, parts: Sequence[float]) -> list[float]:
@@ -96,7 +96,7 @@ class BudgetSplit:
         return [_down((share * self.budget.epsilon * part / whole) ** 2 * per_epsilon) for part in parts]
 
     def _with_hand(self, cliques: Sequence[Clique], parts: Sequence[float]) -> list[float]:
-        """``parts`` scaled to sum to one; those given by hand stay fixed (together at most `MOST_BY_HAND`)."""
+        """``parts`` scaled to sum to one; parts given by hand stay fixed (together at most `MOST_BY_HAND`)."""
         hand = {i: self.shares[label(q)] for i, q in enumerate(cliques) if label(q) in self.shares}
         rest = math.fsum(part for i, part in enumerate(parts) if i not in hand)
         if rest == 0:  # noisy counts may not distinguish them

@@ -228,7 +228,7 @@ class Growth:
         return frozenset(self._components()[0])
 
     def _components(self) -> tuple[list[_Component], dict[int, tuple[int, _Class]]]:
-        """The forest's trees in canonical form, and where each column sits: (tree, class)."""
+        """The forest's trees in canonical form, and the place of each column: (tree, class)."""
         trees: dict[int, list[int]] = {}
         for column in self._columns.tolist():
             trees.setdefault(int(self._part[column]), []).append(column)

@@ -35,7 +35,7 @@ class Candidate:
     """A marginal that may be counted.
 
     ``error`` estimates the model's distance from it (L1, in rows); ``weight`` is its weight in the
-    workload; ``cells`` the number of its cells that can err by the full noise (see `noisy_cells`).
+    workload; ``cells`` is the number of its cells that can err by the full noise (see `noisy_cells`).
     """
 
     clique: Clique

@@ -15,8 +15,9 @@ DEGREE = 2
 """Largest number of parents."""
 
 WIDE = 100
-"""Above this number of columns each gets one parent: the number of candidates grows cubically, the number of tables
-quadratically (measured: 100 columns of 50,000 rows, a few seconds)."""
+"""Above this number of columns, each column gets one parent: the number of candidates grows cubically, the number of
+tables quadratically (measured: 100 columns of 50,000 rows, a few seconds).
+"""
 
 
 def choose_network(choices: Choices, first: str, useful: int, max_cells: int) -> tuple[list[Clique], float]:

@@ -33,7 +33,8 @@ def tells_its_pairs(sizes: Mapping[str, int], clique: Clique) -> bool:
 
     A pair is the table summed over the other columns: its noise is σ times the root of their cells. Each of the C(k, 2)
     pairs of k columns, counted alone, would get one of C(k, 2) parts of ρ: σ times the root of C(k, 2). The pair of the
-    two smallest columns decides. (A pair always does; three columns if none has more than three values, four of two.)
+    two smallest columns decides. (A pair always does; three columns do if none has more than three values, and four if
+    none has more than two.)
     """
     return math.prod(sorted(sizes[name] for name in clique)[2:]) <= math.comb(len(clique), 2)
 

@@ -29,8 +29,8 @@ def refused_pairs(sizes: Mapping[str, int], separations: Sequence[Separation], e
 class FenceCost:
     """The cost of the fence to the tree, by the bought noisy scores; q and ``noise`` are in rows.
 
-    ``tree`` is q of the released tree; ``free`` that of the best tree when the refused pairs may join it; ``swaps``
-    the refused pairs that would. ``noise`` is the standard deviation of ``free`` − ``tree``, a difference that is
+    ``tree`` is q of the released tree; ``free`` is q of the best tree if the refused pairs may join it; ``swaps`` are
+    the refused pairs that would join. ``noise`` is the standard deviation of ``free`` − ``tree``, a difference that is
     biased upward: noise can make a refused pair look strong.
     """
 

@@ -123,7 +123,7 @@ def _total(told: list[Pyramid]) -> float:
 
 
 def _normal(shape: Shape, total: float) -> NDArray[np.float64]:
-    """The normal score of each tick, by the noisy distribution; as far out as ``total`` rows reach."""
+    """The normal score of each tick under the noisy distribution, limited to the range that ``total`` rows reach."""
     from scipy.special import ndtri
 
     tail = min(0.5 / total, 0.25)
@@ -147,7 +147,7 @@ def _linked(
     total: float,
     bought: tuple[Ask, float],
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """How normal scores depend on categories and on one another: slopes on one-hot categories, Cholesky factor.
+    """The dependence of normal scores on categories and on one another: slopes on one-hot categories, Cholesky factor.
 
     The noisy correlation is brought to the nearest matrix of unit diagonal whose eigenvalues are at least 0.02.
     """
@@ -219,8 +219,8 @@ def _surface(
     and the noise shrinks with the clip. One matrix serves AᵀA and Aᵀy. Bought separately under replace-one, AᵀA would
     have Δ = √2 and Aᵀy Δ = 2, and ρ would be split between them; together, with |y| ≤ ‖φ‖, Δ = 2·√2 and every
     off-diagonal entry has the noise that Aᵀy alone would have had for all of ρ. Synthetic inputs give such a matrix
-    too, which has no noise but the errors of these inputs: see `cleaned`. ``known`` are the number of rows, and σ of a
-    count for a ρ of 1, which is σ of these sums as well: Δ is that of counts.
+    too, which has no noise but the errors of these inputs: see `cleaned`. ``known`` holds the number of rows, and σ of
+    a count for a ρ of 1. These sums have the same σ, because they have the Δ of counts.
     """
     (ask, rho), (total, sigma) = bought, known
     axis, shape = inputs.layout.axes[inputs.layout.target], inputs.shapes[inputs.layout.target]
@@ -255,8 +255,7 @@ def reach(noise: float) -> float:
     """Clipping bound in standard deviations, given the ``noise`` of a vector of sums of unit length.
 
     A tighter bound admits less noise and cuts off more of the target. The part of a normal target beyond c is about
-    e^(−c²/2), so that √(2·ln(1/noise)) would lose as much as the noise adds. On other tables, a bound smaller by ½ was
-    best.
+    e^(−c²/2), so at √(2·ln(1/noise)) the loss equals the noise. On other tables, a bound that is smaller by ½ was best.
     """
     return max(1.0, math.sqrt(2 * math.log(1 / min(noise, 0.9))) - 0.5)
 
@@ -266,8 +265,9 @@ def shrunk(
 ) -> tuple[NDArray[np.float64], float]:
     """Return the mean of w given matrix·w + error = right, w normal around 0; and the effective number of weights.
 
-    ``known`` are the noise of an entry, the variance that sampling adds per unit of ``matrix``, and the target's
-    standard deviation. The variance of w is the likeliest one, log-normal around the target's.
+    ``known`` holds the noise of an entry, the variance that sampling adds per unit of ``matrix``, and the target's
+    standard deviation. The variance of w is its most likely value under a log-normal prior around the target's
+    variance.
     """
     noise, sampling, spread = known
     values, vectors = np.linalg.eigh(matrix)
@@ -294,8 +294,9 @@ def _left(
 ) -> Response:
     """The response: the fit, with the noisy histogram of its residual over public bins.
 
-    Noise makes that histogram too wide. The target's variance is known from its own counts, and the fit's variance over
-    synthetic inputs from the fit. The residual is narrowed until the two variances add up to the target's.
+    Noise makes that histogram too wide. The target's variance is known from its own counts, and the variance of the fit
+    over synthetic inputs is known from the fit. The residual is narrowed until the two variances add up to the
+    target's.
     """
     layout = inputs.layout
     reach, axis = LEFT_REACH * _spread(inputs.shapes[layout.target]), layout.axes[layout.target]

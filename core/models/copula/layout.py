@@ -21,7 +21,7 @@ SMALL_TABLE = 5_000
 """Public number of rows below which the features are a polynomial even if all columns are numbers."""
 
 LEAST, LARGEST = 1e-150, 1e150
-"""Least width of a tick, and largest bound of a number: a regression sums the squares of both."""
+"""Smallest width of a tick, and largest bound of a number: a regression sums the squares of both."""
 
 MOST_PRODUCTS = 400
 """Largest number of products in a polynomial: their moments are some 80,000 sums."""
@@ -38,7 +38,7 @@ class Layout:
     """The columns in schema order: ``axes`` for numbers and ordered categories, ``categories`` (sizes) for others.
 
     ``ordered`` names the axes of ordered categories: their values are codes. ``names`` are all columns;
-    ``edges`` are the schema's bins of the numeric ones.
+    ``edges`` are the schema's bins of the numeric columns.
     """
 
     axes: Mapping[str, Axis]
@@ -107,7 +107,7 @@ class Layout:
     ) -> Polynomial | Fourier:
         """Random features if all columns are numbers and the table is large; else a polynomial, if it is not too long.
 
-        ``scores`` are standard deviations by tick, ``rows`` those of a public number. A polynomial contains each
+        ``scores`` are standard deviations by tick; ``rows`` is a public number of rows. A polynomial contains each
         category's level and its products with numbers exactly; random features only approximate them.
         """
         width = 1 + len(scores) + sum(1 if size == 2 else size for size in self.categories.values())

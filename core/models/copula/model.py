@@ -43,10 +43,10 @@ class Nominal(Protocol):
 
 @dataclass(frozen=True)
 class Inputs:
-    """All columns but the target. Nominal ones come from ``nominal``; normal scores are onehot·``slopes`` + L·ε.
+    """All columns but the target. Nominal columns come from ``nominal``; normal scores are onehot·``slopes`` + L·ε.
 
-    ``factor`` is L, the Cholesky factor of what categories leave of the scores' correlation. ``shapes`` are the noisy
-    distributions of all axes, the target's included.
+    ``factor`` is L, the Cholesky factor of the part of the scores' correlation that categories do not explain.
+    ``shapes`` are the noisy distributions of all axes, the target's included.
     """
 
     layout: Layout
@@ -59,8 +59,8 @@ class Inputs:
         """Draw ``rows`` rows, once as values and once as ticks and codes.
 
         Latin hypercube sampling with the correlation of normal scores (Liu et al., Algorithm 1 step 2, where the
-        correlation replaces their covariance): each input's values are one from each of ``rows`` equal parts of its
-        noisy distribution, in the order of its scores.
+        correlation replaces their covariance): each input has one value from each of ``rows`` equal parts of its noisy
+        distribution, in the order of its scores.
         """
         names, layout = self.layout.inputs, self.layout
         drawn = {} if self.nominal is None else self.nominal.sample(rows, rng, even=True)
@@ -121,7 +121,9 @@ class Response:
 
 @dataclass(frozen=True)
 class CopulaModel:
-    """A distribution over rows: ``inputs``, then the ``response``. ``total`` is the number of rows it represents."""
+    """A distribution over rows: ``inputs``, then the ``response``. ``total`` is the number of rows that it
+    represents.
+    """
 
     inputs: Inputs
     response: Response

@@ -29,8 +29,8 @@ def polynomial(scores: Mapping[str, NDArray[np.float64]], categories: Mapping[st
     nominal column's number of categories.
 
     The constant has most of the squared length, so that single columns weigh more than products of two; the
-    columns share the rest evenly. Two categories are one entry of either sign, more are one entry each. Products
-    that repeat others (of two categories of one column, of a category with itself) are left out.
+    columns share the rest evenly. Two categories share one entry with either sign; more categories have one entry each.
+    Products that repeat others (of two categories of one column, of a category with itself) are left out.
     """
     part = math.floor(BASE * math.sqrt((1 - CONSTANT) / (len(scores) + len(categories))))
     tables = {n: np.trunc(part * np.clip(s / FULL, -1, 1)[:, None]).astype(np.int64) for n, s in scores.items()}
@@ -65,7 +65,8 @@ def fourier(
 def _orthogonal(dimensions: int, count: int, rng: np.random.Generator) -> NDArray[np.float64]:
     """``count`` standard normal frequencies, one per column; orthogonal within blocks of ``dimensions``.
 
-    Yu et al., Orthogonal Random Features (2016): each has the same distribution, and the kernel's error is smaller.
+    Yu et al., Orthogonal Random Features (2016): each frequency has the same distribution, and the kernel's error is
+    smaller.
     """
     blocks = []
     for _ in range(-(-count // dimensions)):

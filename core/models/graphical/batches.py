@@ -2,11 +2,11 @@
 
 :mod:`espalier.core.models.graphical.sampling` gives category v ⌊n_s p(v|s)⌋ rows of a group s of n_s rows, or one more,
 and shuffles them within the group. Everything but the shuffle can be computed without rows. The quotas of a node are a
-table: how many rows of the whole output have each combination of its columns. Every node's groups are a margin of its
-parent's table. Then each batch takes rows out of these tables *without replacement*: how many of a
-batch's rows in group s get category v is hypergeometric, drawn category by category, and which of them is a fresh
-permutation. Cutting a random permutation of the whole group into batches gives this same distribution, so the whole
-output is distributed as if it had been drawn at once. Columns that follow one another (`runs`) share a permutation.
+table: the number of rows of the whole output with each combination of its columns. Every node's groups are a margin of
+its parent's table. Then each batch takes rows out of these tables *without replacement*: the number of a batch's rows
+in group s that get category v is hypergeometric, drawn category by category, and a fresh permutation decides which rows
+they are. Cutting a random permutation of the whole group into batches gives this same distribution, so the whole output
+is distributed as if it had been drawn at once. Columns that follow one another (`runs`) share a permutation.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ def draw_batches(
 
 
 def runs(nodes: Sequence[Node]) -> list[list[Node]]:
-    """Group nodes into runs that are drawn at once: each node is given what the first is given, and all nodes before
-    it.
+    """Group nodes into runs that are drawn at once: each node is conditioned on the columns of the first node's
+    condition, and on all nodes before it.
 
     Shuffling one column within its groups, and the next within the groups of both, shuffles their pairs within the
     first groups: all orders of the pairs are equally likely.

@@ -16,10 +16,11 @@ from espalier.core.privacy.draws import Measurement
 from espalier.core.progress import Report
 
 SMOOTHING, MOST_SMOOTHING, NOISY = 1.0, 3.0, 10.0
-"""The strength with which a release shrinks toward independent columns (see `estimate`): the least, the most, and the
-factor that multiplies a cell's noise over its rows in between (see `smoothing_for`). With 0 the model follows the noise
-wherever most cells are noise, which lowers AUC at small ε: on Adult at ε = 0.2 prism has 0.877 with 1 throughout and
-0.880 with up to 3."""
+"""The strength with which a release shrinks toward independent columns (see `estimate`): the smallest value, the
+largest value, and between them the factor that multiplies a cell's noise divided by its rows (see `smoothing_for`).
+With 0 the model follows the noise if most cells are noise, which lowers AUC at small ε: on Adult at ε = 0.2 prism
+has 0.877 with 1 throughout and 0.880 with up to 3.
+"""
 
 TOLERANCE = 1e-3
 """The default relative duality gap."""
@@ -44,12 +45,12 @@ def estimate(
     ``sizes`` are all columns in schema order with their numbers of categories; columns in no measurement are
     uniform. If ``total`` is None, it is estimated from the measurements
     (`espalier.core.models.graphical.problem.estimate_total`); a value below one row counts as one. No distribution puts
-    mass where a `Zeros` forbids it; those cliques belong to the model's graph. ``start`` is an earlier model, whose
-    potentials are reused where they fit. ``report(fraction, message)`` is called during the fit; an exception it raises
-    ends the fit.
+    mass on cells that a `Zeros` forbids; those cliques belong to the model's graph. ``start`` is an earlier model,
+    whose potentials are reused if they fit. ``report(fraction, message)`` is called during the fit; an exception it
+    raises ends the fit.
 
     The fit stops when the duality gap, a certified bound on the distance to the best objective, is at
-    most ``tolerance`` times the objective (or times 1, where the objective is smaller: differences in
+    most ``tolerance`` times the objective (or times 1 if the objective is smaller: differences in
     log-likelihood below one thousandth mean nothing). ``fit`` of the result records whether it got there within
     ``max_iterations``; if not, the best point met is returned.
 
@@ -57,11 +58,11 @@ def estimate(
     impossibilities leave no row. Check sizes first (`check_size`): nothing is refused for its size here.
 
     ``smoothing`` > 0 adds λ N KL(p ‖ q) to the objective, λ = smoothing / (median noise scale), q the distribution with
-    independent columns and the pooled one-way counts. The best fit to noisy counts follows the noise. Where most cells
-    are noise, the one-way counts are nearer to the truth. On Adult, ε = 0.2, the same pairs counted
-    (``python -m benchmarks.peers``'s tables), the mean two-way TV is 0.031 toward uniform cells with 0.3, 0.030 toward
-    independent ones with 0.3 and 0.028 with 1; on 25 columns of 16,000 rows at ε = 1 0.0292, 0.0277 and 0.0265, and
-    the fit takes fewer steps. ``fit.objective`` is the plain objective, ``fit.gap`` the gap of the smoothed problem.
+    independent columns and the pooled one-way counts. The best fit to noisy counts follows the noise. If most cells are
+    noise, the one-way counts are closer to the truth. If the same pairs of Adult are counted at ε = 0.2 (tables of
+    ``python -m benchmarks.peers``), the mean two-way TV is 0.031 toward uniform cells with 0.3, 0.030 toward
+    independent ones with 0.3 and 0.028 with 1; on 25 columns of 16,000 rows at ε = 1 0.0292, 0.0277 and 0.0265, and the
+    fit takes fewer steps. ``fit.objective`` is the plain objective, ``fit.gap`` the gap of the smoothed problem.
 
     The method is in `espalier.core.models.graphical.solver`. It was chosen by measurement
     (``python -m benchmarks.inference algorithms``):
@@ -75,10 +76,10 @@ def estimate(
     L-BFGS (30 pairs) for Newton-CG       0.00 | 0.06    0.04 | 0.15    0.17 | >2      0.17 | 2.78
     Newton-CG without the tree metric     0.05 | >6      >7   | >6      >11  | >10     12.6 | >12
     Newton-CG on one regularised dual     0.00 | 0.02    0.42 | 0.25    1.06 | 0.50    0.57 | 1.47
-    mirror descent with line search       5,000 sweeps are never certified, and far off where σ differs
+    mirror descent with line search       5,000 sweeps are never certified, and far off if σ differs
     ====================================  =============  =============  =============  =============
 
-    Continuation in the smoothing (each minimum started at the one before) came as close to the best objective but,
+    Continuation in the smoothing (each minimum started at the previous one) came as close to the best objective but,
     without a proximal centre, its bounds close only in proportion to λ: 400 to over 3,000 steps of L-BFGS.
     """
     if not smoothing >= 0:
@@ -142,7 +143,7 @@ def _independent(problem: Problem) -> FloatArray:
 
 
 def _transfer(problem: Problem, start: GraphicalModel) -> FloatArray:
-    """Return a warm start: the potentials of another model, where they fit into this problem's regions."""
+    """Return a warm start: the potentials of another model, if they fit into this problem's regions."""
     regions = problem.regions
     sizes = regions.tree.sizes
     potentials = np.zeros(regions.size)
@@ -164,7 +165,7 @@ def _transfer(problem: Problem, start: GraphicalModel) -> FloatArray:
 def _potentials(
     problem: Problem, flat: FloatArray, cliques: Sequence[Clique], zeros: Sequence[Zeros]
 ) -> dict[Clique, FloatArray]:
-    """Potentials of each maximal clique, in the clique's order, with −∞ where a rule forbids the cell."""
+    """Potentials of each maximal clique, in the clique's order, with −∞ for cells that a rule forbids."""
     regions = problem.regions
     views = [view.copy() for view in regions.views(flat)]
     maximal = set(regions.maximal)

@@ -3,12 +3,12 @@
 The log partition function of a decomposable model has an explicit inverse Hessian: add r_c/μ_c on every clique,
 subtract r_s/μ_s on every separator (the second derivative of the Bethe entropy, which is exact on junction trees;
 Wainwright & Jordan 2008, section 4.1). Here the measured cliques are attached one after the other to an earlier
-one by their largest intersection. Where they form a junction tree this is the exact inverse; where they close loops it
-is a positive definite approximation, and conjugate gradients correct it.
+one by their largest intersection. If they form a junction tree, this is the exact inverse; if they close loops, it is a
+positive definite approximation, which conjugate gradients correct.
 
-The regularisation of a proximal step adds λ/w_b to the counts of a region ``b``, which is far less on a
-precisely measured marginal than on the cells of a clique that holds it. So each region is a separate level: the part of
-a clique's form that belongs to ``b`` is replaced by one with the smaller denominator of ``b``.
+The regularisation of a proximal step adds λ/w_b to the counts of a region ``b``. This amount is far smaller for a
+precisely measured marginal than for the cells of a clique that contains it. So each region is a separate level: the
+part of a clique's form that belongs to ``b`` is replaced by a form with the smaller denominator of ``b``.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Level:
 
 
 def links(regions: Regions) -> list[Link]:
-    """The maximal cliques in the order in which they are attached: those that close no loop first."""
+    """The maximal cliques in the order in which they are attached: cliques that close no loop come first."""
     members = {i: frozenset(regions.places[i].columns) for i in regions.maximal}
     holding: dict[int, list[int]] = {}
     for i, held in members.items():
@@ -93,10 +93,10 @@ def levels(regions: Regions, chain: list[Link]) -> list[Level]:
 class TreeMetric:
     """The inverse Hessian of a tree at one point, as a positive semidefinite operator on flat vectors.
 
-    ``marginals`` are those of the point. ``scale`` is a flat vector of positive counts, the denominators; on no region
-    does it exceed the sums over a host. On a clique with separator s the form is Σ (r_c − p(c|s) r_s)² / scale_c:
-    the part of the residual that the separator does not explain. The separator belongs to the clique that introduced
-    it, so a hub with hundreds of cliques moves once and not hundreds of times.
+    ``marginals`` are the marginals at the point. ``scale`` is a flat vector of positive counts, the denominators; on no
+    region does it exceed the sums over a host. On a clique with separator s the form is Σ (r_c − p(c|s) r_s)² /
+    scale_c: the part of the residual that the separator does not explain. The separator belongs to the clique that
+    introduced it, so a hub with hundreds of cliques moves once and not hundreds of times.
     """
 
     def __init__(
@@ -140,8 +140,8 @@ def closed_form(regions: Regions, chain: list[Link], marginals: FloatArray) -> F
     """Log potentials of the decomposable model with the given positive marginals; loops are left out.
 
     Each clique goes in as its own p(clique | separator). Cliques that do not quite agree about a separator (cells
-    raised above zero do not add up) would otherwise multiply their differences: over 200 of them around one hub
-    that moves all of the mass to a wrong category of the hub.
+    raised above zero do not add up) would otherwise multiply their differences: with 200 cliques around one hub, all of
+    the mass moves to a wrong category of the hub.
     """
     potentials = np.zeros(regions.size)
     for link in chain:

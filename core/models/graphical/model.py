@@ -52,7 +52,7 @@ class FitSummary:
 class FirstFit:
     """The first fit, which decides how far the second one shrinks each association; kept for checkers.
 
-    ``potentials`` are its model's; ``wider`` is the factor on each clique's σ in the second fit.
+    ``potentials`` belong to its model; ``wider`` is the factor on each clique's σ in the second fit.
     """
 
     potentials: Mapping[Clique, FloatArray]
@@ -98,7 +98,7 @@ class GraphicalModel:
         return _Calibrated(tree, log_partition, conditionals, distribute(tree, conditionals))
 
     def _log_tables(self) -> tuple[JunctionTree, list[FloatArray], float]:
-        """The junction tree, its log potentials, and those of cliques with one cell."""
+        """The junction tree, its log potentials, and the log potentials of cliques with one cell."""
         tree = junction_tree(self.sizes, self.potentials)
         tables, constant = tree.tables(), 0.0
         for clique, potential in self.potentials.items():
@@ -121,7 +121,7 @@ class GraphicalModel:
         return clique_edges(self.cliques)
 
     def answers(self, separation: Separation) -> Answer:
-        """``exact`` where the graph of its cliques respects ``separation``."""
+        """``exact`` if the graph of its cliques respects ``separation``."""
         return "exact" if separation.holds(self.edges) else "not promised"
 
     def facts(self) -> dict[str, Any]:
@@ -173,7 +173,7 @@ class GraphicalModel:
     def conditional(self, columns: Sequence[str], given: Sequence[str], *, max_cells: int = MAX_CELLS) -> FloatArray:
         """p(columns | given): axes of ``columns`` first, then those of ``given``; sums to one over the former.
 
-        Where a combination of ``given`` is impossible, all its probabilities are zero.
+        If a combination of ``given`` is impossible, all its probabilities are zero.
         """
         both = self._probability((*columns, *given), max_cells)
         below = np.add.reduce(both, axis=tuple(range(len(columns))), keepdims=True)
@@ -222,7 +222,7 @@ class GraphicalModel:
     def sample_batches(self, rows: int, rng: np.random.Generator, *, even: bool = False) -> Iterator[dict[str, Codes]]:
         """Yield the rows of `sample` in batches of at most `BATCH_ROWS`; memory holds one batch.
 
-        With ``even`` the quotas are those of the whole output (`espalier.core.models.graphical.batches`).
+        With ``even`` the quotas apply to the whole output (`espalier.core.models.graphical.batches`).
         """
         fitted = self._calibrated
         if even:

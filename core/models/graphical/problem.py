@@ -72,7 +72,7 @@ class Problem:
         return 0.5 * inner(self.precision, difference * difference)
 
     def variance(self) -> FloatArray:
-        """Return the noise variance, cell by cell, of the part of a region that no smaller one measures: 1/w."""
+        """Return the noise variance, cell by cell, of the part of a region that no smaller region measures: 1/w."""
         return np.repeat(1.0 / self.weight, [span.stop - span.start for span in self.regions.spans])
 
     def noise(self) -> float:
@@ -152,8 +152,9 @@ def pose(
 
 
 def estimate_total(measurements: Iterable[Measurement]) -> float:
-    """The number of rows according to all measurements: the sum of each one's noisy counts, weighted by its
-    inverse variance 1/(cells σ²). At least `SMALLEST_TOTAL`."""
+    """The number of rows according to all measurements: the sums of their noisy counts, each weighted by its inverse
+    variance 1/(cells σ²). At least `SMALLEST_TOTAL`.
+    """
     numerator = denominator = 0.0
     for measurement in measurements:
         weight = 1.0 / (measurement.values.size * measurement.sigma**2)

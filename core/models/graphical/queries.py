@@ -34,7 +34,7 @@ def joint(
 ) -> FloatArray:
     """The joint distribution of the tree positions ``wanted`` (sorted), axes in that order.
 
-    ``conditionals`` are those of the calibrated tree. Raises `SizeError` if the answer or a table on the way
+    ``conditionals`` belong to the calibrated tree. Raises `SizeError` if the answer or a table on the way
     would hold more than ``limit`` cells.
     """
     target = tuple(wanted)

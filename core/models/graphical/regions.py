@@ -234,7 +234,7 @@ def _maximal(below: Sequence[Sequence[int]]) -> list[int]:
 
 
 def _mobius(top: int, below: Sequence[Sequence[int]]) -> tuple[float, list[tuple[int, float]]]:
-    """The Möbius function of the regions under ``top``: for the empty region, and for those where it is not 0.
+    """The Möbius function of the regions under ``top``: for the empty region, and for all regions in which it is not 0.
 
     The component of ``top`` in a table is Σ_b m(b, top) mean_b(table).
     """

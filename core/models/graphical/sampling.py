@@ -7,9 +7,9 @@ values of ``given`` are a group of n_s rows; category v gets ⌊n_s p(v|s)⌋ of
 permutation decides which rows. So the expected count of every cell is the model's, a measured pair errs by about one
 row per cell instead of √count, and two columns that depend on the same parent stay independent given it: each is
 shuffled on its own within the group. The counts vary less from table to table than those of independent rows. This
-matters when several tables are combined, or when a variance is computed from one. (A rounding that hands out categories
-in the *same* order to two such columns couples them: mbi before 2.0 did, with a total variation of 0.6 when the model
-had 0.001.)
+matters when several tables are combined, or when a variance is computed from one table. (A rounding that hands out
+categories in the *same* order to two such columns couples them: mbi before 2.0 did, with a total variation of 0.6 when
+the model had 0.001.)
 """
 
 from __future__ import annotations

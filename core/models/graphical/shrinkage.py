@@ -17,10 +17,11 @@ FIRM = 5.0
 fit (COMPAS at ε = 0.2: one-way L1 + 0.0004, asia with 3,000 rows + 0.0008); 20 gives the same as 5."""
 
 WIDEST = 2.0
-"""Largest factor on a pair's σ. Without a bound, a column that matters is sometimes mistaken for noise. AUC minus that
-of the first fit, without and with the bound: alarm with 8,000 rows at ε = 0.2 −0.008 and −0.003 (± 0.009),
-diabetes at 0.2 + 0.015 and + 0.011 (± 0.002), with 8,000 rows at 1 + 0.020 and + 0.013 (± 0.003), COMPAS at 0.2
-+ 0.0015 and + 0.0016 (± 0.0010)."""
+"""Largest factor on a pair's σ. Without a bound, a column that matters is sometimes mistaken for noise. AUC minus the
+AUC of the first fit, without and with the bound: alarm with 8,000 rows at ε = 0.2 −0.008 and −0.003 (± 0.009), diabetes
+at 0.2 + 0.015 and + 0.011 (± 0.002), with 8,000 rows at 1 + 0.020 and + 0.013 (± 0.003), COMPAS at 0.2 + 0.0015 and +
+0.0016 (± 0.0010).
+"""
 
 STRENGTHS, STEPS, EVEN = 60, 40, 2.0
 """The number of strengths compared, the number of EM steps, and the prior weight spread over all strengths, in

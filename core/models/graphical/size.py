@@ -1,4 +1,4 @@
-"""The size of a model, from the graph alone: nothing is allocated and no data is read."""
+"""The size of a model, from the graph alone: nothing is allocated and no data are read."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ class Size:
     """The cost of a set of measured cliques.
 
     ``cells`` and ``largest_cells`` count the cells of the junction tree and of its ``largest`` clique;
-    ``measured_cells`` those that get noise. ``bytes`` is the peak memory of the fit, ``seconds`` an
-    estimate of noise and fit together, ``noise`` that of the noise alone. ``culprit`` are the measured cliques that
-    caused the largest clique: the clique itself if it was measured, else those that share two columns or more with it.
-    ``treewidth`` is the number of columns in the widest clique of the junction tree, minus one; 0 for a model without a
-    tree.
+    ``measured_cells`` is the number of cells that get noise. ``bytes`` is the peak memory of the fit, ``seconds``
+    estimates the time of noise and fit together, and ``noise`` the time of the noise alone. ``culprit`` are the
+    measured cliques that caused the largest clique: the clique itself if it was measured, else those that share two
+    columns or more with it. ``treewidth`` is the number of columns in the widest clique of the junction tree, minus
+    one; 0 for a model without a tree.
     """
 
     cells: int
@@ -57,11 +57,11 @@ class Size:
 
     def chosen(self, fits: int, sizes: Mapping[str, int]) -> Size:
         """Return this size for a plan in which private choices decide between large and small tables, with ``fits``
-        models along the way.
+        intermediate models.
 
         ``cells`` and ``bytes`` remain the maximum. Choices seldom take the largest tables, so the seconds are those of
-        a model halfway, on a logarithmic scale, between these cells and those of the columns alone. Models along the
-        way grow, so each counts half, and the pairs of columns are scored against each of them.
+        a model halfway, on a logarithmic scale, between these cells and the cells of the columns alone. Intermediate
+        models grow, so each counts half, and the pairs of columns are scored against each of them.
         """
         if not fits:
             return self
@@ -74,7 +74,7 @@ class Size:
 def predict_size(sizes: Mapping[str, int], cliques: Iterable[Clique], *, noisy: bool = True) -> Size:
     """The cost of measuring ``cliques`` and fitting a model to them.
 
-    ``noisy`` adds the time of drawing noise for every measured cell. Runs in milliseconds whatever the sizes.
+    ``noisy`` adds the time of drawing noise for every measured cell. Runs in milliseconds for tables of any size.
     """
     measured = [tuple(clique) for clique in cliques]
     tree = junction_tree(sizes, measured)

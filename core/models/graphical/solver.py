@@ -6,8 +6,8 @@ best μ mostly lies on the boundary (cells with noisy counts below zero), where 
 **Outer loop: proximal point.** p_{k+1} minimises f(μ(p)) + λ N KL(p ‖ p_k). This keeps p in the exponential
 family of the measured cliques: θ_{k+1} = θ_k − ∇f(μ_{k+1})/λ, mirror descent with the gradient taken at the *new*
 point. λ falls by the factor LOWER from one point to the next. Close to the optimum ∇f hardly changes, so the next step
-is extrapolated as the last one over LOWER, and kept if it lowers the dual: potentials that tend to −∞ get there in a
-few steps. λ rises again when steps diverge.
+is extrapolated from the last step, divided by LOWER, and kept if it lowers the dual: potentials that tend to −∞ then
+diverge in a few steps. λ rises again when steps diverge.
 
 **Inner problem: its dual**, smooth and strictly convex in θ (û, K: the pooled estimate and the conjugate of the
 pooled loss, `espalier.core.models.graphical.regions`):
@@ -39,7 +39,7 @@ from espalier.core.models.graphical.problem import Problem, Sweep, inner
 from espalier.core.progress import Report
 
 DAMPING, LOWER = 0.3, 0.6
-"""The first λ times the median noise scale, and its factor from one proximal point to the next."""
+"""The first λ, times the median noise scale; and the factor by which λ falls from one proximal point to the next."""
 
 PATIENCE, RAISE = 12, 5.0
 """A proximal point not found within this many steps is replaced by a nearer one, with λ raised by this factor: if λ is

@@ -1,15 +1,15 @@
 """One column of a visit given its parents, and the fit of its parameters to noisy counts.
 
-p(b = v | pa) ∝ exp(β_v + s_v·1[a = v] + κ·1[c = v] + Σ_e φ_e(pa_e, v)): b is the column at this visit, a at the visit
-before, c at the one before that. The parameters maximise
+p(b = v | pa) ∝ exp(β_v + s_v·1[a = v] + κ·1[c = v] + Σ_e φ_e(pa_e, v)): b is the column at this visit, a the column at
+the previous visit, c the column at the visit before that. The parameters maximise
 
     ⟨θ, T⟩ − Σ_r w_r log Z_r(θ) − (λ/2) Σ_e σ_e² ‖φ_e‖²
 
 over evidence rows r with weights w_r, for noisy counts T. It is the dual of min Σ_e ‖M_e − T_e‖²/(2σ_e²) + λ·KL, so it
 is concave, and it needs no table over all parents, however many there are. β, s and κ are hardly penalised: the fit
-shrinks towards "stay or draw afresh", not towards independence of the visit before. Tables whose cells are mostly noise
-weigh less: σ_e² is multiplied by 1 + σ over the mean cell. The counts that determine s shrink towards one chance to
-stay.
+shrinks towards "stay or draw again", not towards independence of the previous visit. Tables whose cells are mostly
+noise weigh less: σ_e² is multiplied by 1 + σ over the mean cell. The counts that determine s shrink towards one
+probability of staying.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Cells = Callable[[str], NDArray[Any]]
 """Returns the code of a name at each step."""
 
 PENALTY = 1e-4
-"""Penalty of β, s and κ, per unit of weight: it only keeps them finite where a value never occurs."""
+"""Penalty of β, s and κ, per unit of weight: its only purpose is to keep them finite if a value never occurs."""
 ROWS_BY = 2.0
 """A row of a noisy table is scaled by at most this factor, or its inverse, to the number of evidence rows."""
 MEMORY = 12
@@ -56,8 +56,9 @@ class StepColumn:
 
     @property
     def parents(self) -> tuple[str, ...]:
-        """Columns that this column depends on: those of the visit before come first, those of the visit before that
-        last."""
+        """Columns on which this column depends: columns of the previous visit come first, and columns of the visit
+        before that come last.
+        """
         own = self.name + BEFORE, self.name + EARLIER
         return own[0], *(name for name in self.effects if name not in own), own[1]
 
@@ -74,14 +75,14 @@ class StepColumn:
 
 
 def drawn(probabilities: Array, numbers: Array) -> NDArray[np.int64]:
-    """Return one code for each row of ``probabilities``, by its number in [0, 1)."""
+    """Return one code for each row of ``probabilities``, selected by the row's number in [0, 1)."""
     below = np.cumsum(probabilities, axis=1)
     found = (below < numbers[:, None] * below[:, -1:]).sum(axis=1)
     return np.asarray(np.minimum(found, probabilities.shape[1] - 1), dtype=np.int64)
 
 
 def _add(logits: Array, codes: NDArray[Any], values: Array) -> None:
-    """Add the value of its own code to each row; a code beyond the column's means "none"."""
+    """Add to each row the value of its own code; a code beyond the column's codes means "none"."""
     rows = np.flatnonzero(codes < len(values))
     logits[rows, codes[rows]] += values[codes[rows]]
 
@@ -119,7 +120,7 @@ def fit_column(
 def minimised(loss: Callable[[Array], tuple[float, Array]], x: Array, evaluations: int) -> Array:
     """Return a minimum of ``loss``, which returns a value and its gradient: L-BFGS (Nocedal & Wright 2006, 7.4).
 
-    SciPy's takes a second and many threads on these short vectors.
+    SciPy's implementation takes a second and many threads on these short vectors.
     """
     value, slope = loss(x)
     pairs, left = list[tuple[Array, Array, float]](), evaluations - 1
@@ -193,7 +194,7 @@ class _Problem:
         self.small = np.concatenate([np.sqrt(np.maximum(self.margin, 1e-3))] * 2 + [[0.5]])
 
     def _stays(self, counted: Array, sigma: float) -> Array:
-        """Return the shares that stay at each value, shrunk towards one chance to stay, else to draw afresh."""
+        """Return the shares that stay at each value, shrunk towards a common probability of staying."""
         by_chance = self.margin**2
         chance = float((counted.sum() - by_chance.sum()) / max(1 - by_chance.sum(), 1e-9))
         chance = min(max(chance, 0.0), 1.0)

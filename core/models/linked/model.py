@@ -76,7 +76,7 @@ class LinkedModel:
         return Unrolled(self.slices, self.edges, arcs["whole"], arcs["within"], arcs["before"], arcs["earlier"])
 
     def answers(self, separation: Separation) -> Answer:
-        """``exact`` where its graph respects ``separation`` at every visit."""
+        """``exact`` if its graph respects ``separation`` at every visit."""
         return "exact" if self.unrolled.path(separation) is None else "not promised"
 
     def facts(self) -> dict[str, Any]:

@@ -44,7 +44,7 @@ class StepModel:
 
 
 def first_visits(linked: Linked, sizes: Mapping[str, int], rows: Codes, columns: list[str]) -> dict[str, NDArray[Any]]:
-    """Return visits with only the first filled in: "none" for the days since the visit before."""
+    """Return visits with only the first filled in: "none" for the days since the previous visit."""
     made = {}
     for name in columns:
         made[name] = np.zeros((len(rows[linked.number]), linked.keep), dtype=np.int64)

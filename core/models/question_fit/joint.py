@@ -1,4 +1,4 @@
-"""Marginals, questions and counts fitted together, each with the noise it was measured with."""
+"""Marginals, questions and counts fitted together, each with the noise of its measurement."""
 
 from __future__ import annotations
 
@@ -53,10 +53,11 @@ def fit_together(
     """The model of ``total`` rows that minimises Σ (μ − y)²/(2σ²) over all marginals and questions, plus τ KL.
 
     ``answers`` are noisy counts of the questions, in their order, with noise of scale ``sigma``. ``zeros`` are the
-    project's impossibilities; ``merged`` the groups of categories used by the marginals. ``smoothing`` is that of
-    `espalier.core.models.graphical.estimate`: τ = smoothing · total / the median noise scale of the marginals, at least
+    project's impossibilities; ``merged`` the groups of categories used by the marginals. ``smoothing`` has the same
+    meaning as in `espalier.core.models.graphical.estimate`: τ = smoothing · total / the median noise scale of the
+    marginals, at least
     1. The first entries of the fit's ``fitted`` are the questions, in the order of the blocks (`Lowered.back` restores
-    theirs). Raises `EspalierError` if the impossibilities leave no row.
+    the order of the questions). Raises `EspalierError` if the impossibilities leave no row.
     """
     total = max(total, SMALLEST_TOTAL)
     blocks = [*lowered.blocks, *(_block(m.clique, lowered.sizes, merged or {}) for m in marginals)]

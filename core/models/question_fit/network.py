@@ -1,8 +1,8 @@
 """Weights on statistics of rows, and sweeps of the junction tree: the best row, log Z, expectations.
 
 A weight w_j on every statistic q_j makes a score Σ_j w_j q_j(x) of each row x. One max-plus sweep finds the best row
-(the paper's separation oracle), one sum-product sweep log Σ_x exp of the score and the expectations of all statistics
-under p ∝ exp of it (the paper's Theorem 19 for two semirings).
+(the paper's separation oracle). One sum-product sweep finds log Σ_x exp of the score, and the expectations of all
+statistics under p ∝ exp of the score (the paper's Theorem 19 for two semirings).
 """
 
 from __future__ import annotations
@@ -51,7 +51,8 @@ class Part:
 @dataclass(frozen=True)
 class _Item:
     """Statistics ``index`` as tables over a node, broadcast over the axes ``drop``. ``own``: they belong to a block of
-    this node, and are not expectations from below."""
+    this node, and are not expectations passed up from below.
+    """
 
     index: NDArray[np.intp]
     values: FloatArray
@@ -123,7 +124,7 @@ class Network:
         return [part.span for part in self.parts]
 
     def _tables(self, weights: FloatArray) -> tuple[list[FloatArray], float]:
-        """The score as one table per node, and the part of it that every row has."""
+        """The score as one table per node, and the constant part that all rows share."""
         tables = [
             np.zeros(node.shape) if base is None else base.copy()
             for node, base in zip(self.tree.nodes, self._base, strict=True)

@@ -1,13 +1,13 @@
 """Newton's equations of the fit in time linear in the tree: (I + D Cov D) x = −slope, D = 1/S, without the matrix Cov.
 
-Going up the tree, node v holds the table u_v = Σ_blocks M_bᵀ x_b/S_b + Σ_children E[u_c | given], and
+On the way up the tree, node v holds the table u_v = Σ_blocks M_bᵀ x_b/S_b + Σ_children E[u_c | given], and
 xᵀ D Cov D x = Σ_v E Var[u_v | given]: the variance, one column of the tree at a time. So x minimises
 
     ½ ‖x‖² + ⟨slope, x⟩ + ½ Σ_v u_vᵀ W_v u_v   subject to   u = M x + P u,
 
-W_v the covariance of the node's own column given the others, P the expectations that go up. Its optimality conditions
-with multipliers ν are sparse, and a sparse LU factorisation follows the tree: its cost is linear in the number of
-columns, while the dense matrix is quadratic in the number of statistics.
+where W_v is the covariance of the node's own column given the others, and P are the expectations that go up. Its
+optimality conditions with multipliers ν are sparse, and a sparse LU factorisation follows the tree: its cost is linear
+in the number of columns, while the dense matrix is quadratic in the number of statistics.
 """
 
 from __future__ import annotations

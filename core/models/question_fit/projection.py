@@ -1,4 +1,4 @@
-"""The table that agrees best with noisy answers in the worst question, and the proof that none agrees better.
+"""The table that agrees best with noisy answers in the worst question, and the proof that no table agrees better.
 
 Algorithm A of the paper. Over shares h of all rows, minimise α subject to |Σ_x q_j(x) h(x) − y_j| ≤ α s_j. Its dual is
 max ⟨λ, y⟩ − max_x Σ_j λ_j q_j(x) over Σ_j s_j |λ_j| ≤ 1; the inner maximum is one max-plus sweep, so any λ proves a
@@ -82,7 +82,8 @@ def project(
     tolerance: float = 1e-9,
     max_rounds: int = ROUNDS,
 ) -> Projection:
-    """Run algorithm A over the rows ``start`` (drawn from a fit; none: plain column generation) and the rows it adds.
+    """Run algorithm A over the rows ``start`` (drawn from a fit; if empty, plain column generation) and the rows that
+    it adds.
 
     ``answers`` and ``scale`` are in rows. Ends when alpha − bound ≤ ``tolerance``, or after ``max_rounds`` programs:
     the certificate records both values.

@@ -1,10 +1,10 @@
 """Private multiplicative weights on an implicit distribution: algorithm B of the paper.
 
-Start from the uniform table. In each round a private choice names the question on which the table errs most and the
-sign of the error; a noisy margin decides whether that still matters; if so, the weight of the question moves one step
-in that direction, else the search ends. The table is p ∝ exp Σ_j θ_j q_j throughout, so its expectations are one
-sweep of the junction tree. The paper estimates them from samples; exact ones are no worse (0.145 against 0.140 with
-4,000 samples) and 150 times as fast. Sampling stays as an option.
+Start from the uniform table. In each round a private choice names the question on which the table errs most, and the
+sign of the error. A noisy margin decides whether the error still matters. If it does, the weight of the question moves
+one step in that direction; otherwise the search ends. The table is p ∝ exp Σ_j θ_j q_j throughout, so its expectations
+are one sweep of the junction tree. The paper estimates them from samples; exact expectations are no worse (0.145
+against 0.140 with 4,000 samples) and 150 times as fast. Sampling remains an option.
 
 The caller passes in the private draws: nothing here reads data, and nothing here is private by itself. Every round pays
 for one choice and one margin, so the total is at most ``rounds`` of each.
@@ -49,7 +49,9 @@ class Rule:
 
 @dataclass(frozen=True)
 class Course:
-    """The result: the weights θ, the expected answers in rows, the rounds that ran, and whether the test ended it."""
+    """The result: the weights θ, the expected answers in rows, the number of rounds that ran, and whether the test
+    ended the search.
+    """
 
     weights: FloatArray
     fitted: FloatArray
@@ -78,8 +80,8 @@ def public_rule(
     """Rounds (unless given) and threshold from public figures alone.
 
     With T rounds the table's error is about √(log|X|/T) (the regret of multiplicative weights), the error of a choice
-    that costs ρ/(2T) about √(T/ρ) log k / n. Their sum is least at T = √(log|X|) n √ρ / log k, up to the constant
-    `ROUNDS`. Under a pure budget a choice that costs ε/(2T) errs by about 4T log k / (ε n), and the sum is least at
+    that costs ρ/(2T) about √(T/ρ) log k / n. Their sum is smallest at T = √(log|X|) n √ρ / log k, up to the constant
+    `ROUNDS`. Under a pure budget a choice that costs ε/(2T) errs by about 4T log k / (ε n), and the sum is smallest at
     T^(3/2) = √(log|X|) n ε / (8 log k), up to the same constant. A margin below minus two standard deviations of its
     own noise shows that the choices are noise, so the search ends.
     """

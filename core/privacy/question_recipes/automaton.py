@@ -1,8 +1,8 @@
 """A question read column by column: the ordered decision diagram of a disjunction of conjunctions.
 
-After some columns, only two things matter: the alternatives still possible, and their conditions on the remaining
-columns: the *residual* (the paper's word, Definition 14; an ordered binary decision diagram of Bryant 1986 has
-the same states). Alternatives with the same remaining conditions are merged.
+After some columns, only two things matter: the alternatives that are still possible, and their conditions on the
+remaining columns. Together they are the *residual* (the paper's word, Definition 14; an ordered binary decision diagram
+of Bryant 1986 has the same states). Alternatives with the same remaining conditions are merged.
 """
 
 from __future__ import annotations

@@ -3,13 +3,13 @@
 A count is a sum of 0s and 1s, a question an automaton that reads its columns one after the other: both are functions of
 few columns and a running *state*. Each state becomes a hidden column; a structural impossibility (`Zeros`) over the
 previous state, one column and the next state makes it a function of the row. So a row has one
-extension to the hidden columns, and every sum or maximum over rows is one over extended rows. The cost depends on the
-width of this network of gates, not on that of the paper's incidence graph: a family of incidence width 2 encodes 3-SAT,
-because a diagram that is small in one order of its columns need not be small in the order forced by the rest of the
-workload.
+extension to the hidden columns, and every sum or maximum over rows is a sum or maximum over extended rows. The cost
+depends on the width of this network of gates, not on that of the paper's incidence graph: a family of incidence width 2
+encodes 3-SAT, because a diagram that is small in one order of its columns need not be small in the order forced by the
+rest of the workload.
 
-The order in which columns are read follows the tree of the marginals measured: from a column to its branches, the
-heaviest branch last, so at any time at most log₂ d of its ancestors are waiting for their next branch. A random order
+The order in which columns are read follows the tree of the measured marginals: from a column to its branches, the
+heaviest branch last. So at any time, at most log₂ d of its ancestors are waiting for their next branch. A random order
 costs hundreds of times as much. Hidden columns must never be released: `espalier.core.models.question_fit.model` hides
 them.
 """

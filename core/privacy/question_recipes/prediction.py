@@ -27,7 +27,7 @@ SECONDS_PER_CELL, SECONDS_PER_PAIR, SECONDS_PER_CUBE = 1e-6, 1.5e-6, 1e-10
 class Cost:
     """The ``cells`` of the junction tree with all hidden columns, those of its largest table, the visible ``columns``
     of that table, the ``questions`` and counts whose states it contains, and the ``seconds`` of a fit.
-    ``treewidth`` is that of the decomposition, hidden columns included."""
+    ``treewidth`` is the width of the decomposition, hidden columns included."""
 
     cells: int
     largest: int
@@ -106,7 +106,7 @@ def _what_to_leave_out(lowered: Lowered, cliques: tuple[Clique, ...], cost: Cost
 
 @dataclass(frozen=True)
 class Errors:
-    """Noise to expect, in rows: ``sigma`` of each question (in the questions' order), their root mean square, and
+    """Expected noise, in rows: ``sigma`` of each question (in the questions' order), their root mean square, and
     ``worst``, a bound that the largest error exceeds in at most half of the releases."""
 
     sigma: FloatArray

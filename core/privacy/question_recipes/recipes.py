@@ -111,7 +111,7 @@ class CountHistogram:
     """The number of rows with each value of a count: one histogram, however many conditions are counted.
 
     Sensitivity: k·√2 rows under replace-one, k under add-remove, that of any one marginal. Proof: every row has exactly
-    one value of the count, so the histogram is that of one column; see :meth:`Unit.count_sensitivity`.
+    one value of the count, so the histogram is like that of one column; see :meth:`Unit.count_sensitivity`.
     """
 
     count: Count
@@ -146,7 +146,7 @@ class CountHistogram:
         return root if root * root == square else root + 1
 
     def total_sensitivity(self, unit: Unit) -> int:
-        """L1 sensitivity in units: `Unit.rows_moved` rows, since the histogram is that of one column."""
+        """L1 sensitivity in units: `Unit.rows_moved` rows, because the histogram is like that of one column."""
         return unit.rows_moved * self.units
 
     def sums(self, source: Source) -> NDArray[np.int64]:

@@ -14,7 +14,7 @@ define hidden columns and forbid no row.
 
 **Several rows.** k rows of one person change the answers by a sum of k such vectors, whose norm is at most k times as
 large. A count released as a separate histogram is one marginal: a row moves one cell to another, √2 (replace-one), or
-comes and goes, 1 (add-remove), whatever its number of values. The bound is `count_sensitivity` of the unit.
+comes and goes, 1 (add-remove), for any number of values. The bound is `count_sensitivity` of the unit.
 """
 
 from __future__ import annotations
@@ -108,7 +108,9 @@ def _furthest(lowered: Lowered, *, pairs: bool) -> int:
 
 
 def _paired(table: FloatArray, shape: tuple[int, ...]) -> FloatArray:
-    """A table over (cell, cell') with one axis per column; its code is that of x times the size plus that of x'."""
+    """A table over (cell, cell') with one axis per column; its code is the code of x times the size, plus the code of
+    x'.
+    """
     k = len(shape)
     axes = [axis for i in range(k) for axis in (i, k + i)]
     return table.reshape(*shape, *shape).transpose(axes).reshape([n * n for n in shape])

@@ -1,4 +1,4 @@
-"""Files for which no reader was written: code in prose, lists as JSON, knowledge, and text without a graph."""
+"""Files without a dedicated reader: code in prose, lists as JSON, background knowledge, and text without a graph."""
 
 from __future__ import annotations
 

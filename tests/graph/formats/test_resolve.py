@@ -76,7 +76,7 @@ def test_one_cycle_at_a_time_is_named_with_its_arrows() -> None:
         answers[question.key] = next(v for v, words in question.choices.items() if "'c' →" in words)
     assert now.dag is not None
     assert sorted(now.dag.edges) == [("a", "b"), ("b", "c")]
-    assert len(asked) == 2, "an arrow from a column to itself has one way out, which is proposed"
+    assert len(asked) == 2, "an arrow from a column to itself has one solution, which is proposed"
     assert any("'d' cannot be its own cause" in q.text for q in now.questions)
     assert sum("closes a cycle" in told for told in now.remarks) == 3
 
@@ -93,9 +93,9 @@ def test_a_name_that_is_no_column_is_offered_the_like() -> None:
         "node:zzz": (5, None),
         "node:Gro\u0308ße": (6, "column:Größe"),
     }
-    assert "column:outcome" not in found[0].choices, "a column that is there by its own name is not offered"
+    assert "column:outcome" not in found[0].choices, "a column that is present under its own name is not offered"
     assert found[2].near == ("blood_pressure",)
-    assert next(iter(found[2].choices)) == "column:blood_pressure", "what looks alike stands first, and is asked"
+    assert next(iter(found[2].choices)) == "column:blood_pressure", "a similar name comes first, and is asked about"
     answers = {"node:zzz": DROP, "node:Sex": DROP, "node:BloodPresure": "column:blood_pressure"}
     done = resolve(graph, columns, answers)
     assert done.dag is not None

@@ -91,7 +91,7 @@ def test_plain_greedy_does_run_into_dead_ends():
         if a_tree_exists(separations):
             growth = Growth(FIVE, separations)
             growth.candidates()
-            growth.complete = False  # looks one step ahead only
+            growth.complete = False  # looks only one step ahead
             while candidates := growth.candidates():
                 growth.add(rng.choice(candidates))
             dead += growth.parts > 1
@@ -133,7 +133,7 @@ def test_linked_edges_count_in_the_frame_and_forbidden_ones_are_refused():
 
 
 def test_a_tree_over_some_columns_beside_a_star_on_the_others():
-    """PRISM with a fence: the star of y is linked, the tree spans the rest, nothing goes around the gate."""
+    """PRISM with a fence: the star of y is linked, the tree spans the rest, nothing bypasses the gate."""
     names = (*FIVE, "y")
     rng = random.Random(11)
     fence = Separation(("y",), ("a",), ("b",))
@@ -214,7 +214,7 @@ def test_each_step_pays_an_equal_share_and_the_rest_is_handed_back():
     assert len(edges) == 2
     prices = [x.rho for x in bought(c.spending, "choice")]
     assert prices == pytest.approx([0.1 * budget.budget.rho] * 2)
-    assert unspent == pytest.approx(0.1), "the third of three steps never came: b, c, d and a stay apart"
+    assert unspent == pytest.approx(0.1), "the third of three steps never happened: b, c, d and a stay separate"
 
 
 def test_what_the_star_explains_is_not_chosen_again():

@@ -1,4 +1,4 @@
-"""The fit: what it spends, what it returns, what it refuses, and that its file is read back unchanged."""
+"""The fit: its spending, its result and its refusals; its file is read back unchanged."""
 
 from __future__ import annotations
 
@@ -176,7 +176,7 @@ def test_even_counts_stay_even_under_noise_and_a_step_is_kept():
     rng = np.random.default_rng(6)
     for true in (np.full(64, 100.0), np.repeat([20.0, 180.0], 32)):
         off = [np.abs(pyramid(true, 10.0, rng).chances(6400) * 6400 - true).mean() for _ in range(20)]
-        assert np.mean(off) < 0.85 * 8, "noise of 10 alone is off by 8"
+        assert np.mean(off) < 0.85 * 8, "noise of 10 alone causes an error of 8"
     wide = np.array([1.0, 3.0])
     assert Pyramid.of({1: np.array([30.0, 70.0])}, wide, 10.0).chances(100) == pytest.approx([0.25, 0.75])
     assert Pyramid.of({1: np.array([30.0, 70.0])}, wide, 0.1).chances(100) == pytest.approx([0.3, 0.7])

@@ -39,7 +39,7 @@ def objective(model, measurements):
 
 
 def exact_optimum(sizes, measurements, total, allowed=None):
-    """The least objective over all joint tables ≥ 0 with this total: nonnegative least squares."""
+    """The smallest objective over all joint tables ≥ 0 with this total: nonnegative least squares."""
     rows = [marginal_matrix(sizes, m.clique) / m.sigma for m in measurements]
     aims = [m.values.ravel() / m.sigma for m in measurements]
     width = rows[0].shape[1]
