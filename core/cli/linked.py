@@ -87,7 +87,8 @@ def draft(opt: argparse.Namespace) -> None:
 
     together = opt.person_columns is not None
     if opt.tables:
-        names = (opt.tables[0], opt.tables[1]) if not together else ("people", opt.tables[0])
+        (*people, visits_name) = opt.tables
+        names: tuple[str, str] = (people[0] if people else "people", visits_name)
         out = opt.out or Path(f"{names[1]}.json")
     else:
         names = linked_text.table_names(opt.table)

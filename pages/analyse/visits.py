@@ -75,9 +75,9 @@ def _shares(project: Project, facts: Mapping[str, Any], key: str) -> None:
 
 
 def _drawn(found: Sequence[Transition | VisitShare], marks: Sequence[str], axis: str, key: str, title: str) -> None:
-    """Draw the shares that are shown as bars with their intervals, and list all of them."""
+    """Draw the shares that are shown as bars with their intervals, if there are several, and list all of them."""
     shown = [(mark, one) for mark, one in zip(marks, found, strict=True) if one.share is not None]
-    if shown:
+    if len(shown) > 1:
         figure = charts.bars(
             [mark for mark, _ in shown],
             {"share": [one.share for _, one in shown]},
