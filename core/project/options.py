@@ -123,6 +123,10 @@ def _check(key: str, value: Any, said: Option) -> None:
         check_number(key, value, said)
 
 
+LEAST_SHARE = 1e-6
+"""Smallest share or weight that is not 0: of one near the smallest float, nothing would be left."""
+
+
 def check_number(key: str, value: Any, said: Option) -> None:
     """Raise :class:`ProjectError` unless ``value`` is a number within the bounds that ``said`` names."""
     low, high = said.low, said.high
@@ -140,6 +144,8 @@ def check_number(key: str, value: Any, said: Option) -> None:
     if not low <= value <= high:
         what = "share" if high <= 1 else "number"
         raise ProjectError(f"plan: {key} ({value:g}) must be a {what} from {low:g} to {high:g}", key=key)
+    if high <= 1 and 0 < value < LEAST_SHARE:
+        raise ProjectError(f"plan: {key} ({value:g}) is too small; use 0, or at least {LEAST_SHARE:g}", key=key)
 
 
 def check_weights(key: str, given: Any, most: float, none: bool = False) -> None:
@@ -153,6 +159,12 @@ def check_weights(key: str, given: Any, most: float, none: bool = False) -> None
             allowed = f"from 0 to {most:g}" if none else f"above 0 and at most {most:g}"
             raise ProjectError(
                 f"plan: the weight of {name!r} in {key} is {weight:g}; it must be {allowed}",
+                key=key,
+            )
+        if 0 < weight < LEAST_SHARE:
+            raise ProjectError(
+                f"plan: the weight of {name!r} in {key} is {weight:g}, which is too small; use at least "
+                f"{LEAST_SHARE:g}",
                 key=key,
             )
 
