@@ -24,6 +24,8 @@ FAR_OFF = 0.10
 """Total variation of one column above which the verdict names it; above `POOR_TV` it is noise."""
 MOST_NAMED = 4
 
+SMALL_GROUP = 100
+"""Rows of a group below which its share may be off by 0.1 by chance alone."""
 CHANCE = 0.55
 """An AUC below which a model is hardly better than a coin toss."""
 
@@ -162,6 +164,14 @@ def _groups(fair: Mapping[str, Any]) -> str:
     return f"between the groups by {' and '.join(fair['protected'])}"
 
 
+def small_group(fair: Mapping[str, Any]) -> str:
+    """Return a caution if the smallest group has few rows, as an addition to a sentence on gaps; empty otherwise."""
+    known = [g["rows"] for g in fair.get("groups") or () if g.get("rows") is not None]
+    if not known or min(known) >= SMALL_GROUP:
+        return ""
+    return f" The smallest group has {min(known)} of the tested rows, so chance alone can make the gap large."
+
+
 def _fairness(facts: Mapping[str, Any]) -> list[str]:
     fair, t = facts.get("fairness"), facts["tstr"]
     if fair is None:
@@ -179,4 +189,4 @@ def _fairness(facts: Mapping[str, Any]) -> list[str]:
     )
     if t["accuracy_synthetic"] is not None and t["accuracy_real"] is not None:
         text += f"; its accuracy went from {t['accuracy_real']:.2f} to {t['accuracy_synthetic']:.2f}"
-    return [text + "."]
+    return [f"{text}.{small_group(fair)}"]

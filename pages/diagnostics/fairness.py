@@ -8,6 +8,7 @@ import streamlit as st
 
 from espalier.core.analysis.answer_text import text_with_label
 from espalier.core.compare.price import price
+from espalier.core.evaluation.verdict import small_group
 from espalier.core.project.schema import Schema
 from espalier.pages.common import charts
 from espalier.pages.common.text import method, name, plain
@@ -226,7 +227,7 @@ def cost(found: dict[str, Any]) -> None:
         "With a model trained on this table",
     )
     if said and facts:
-        st.markdown(f"**{plain(said)}**")
+        st.markdown(f"**{plain(said)}**{small_group(fair)}")
     if not facts:
         if why := found.get("fence_cost_reason"):
             st.info(f"There is nothing to compare: {plain(why)}.")

@@ -86,6 +86,16 @@ def test_more_than_two_groups_are_named_by_their_column():
     assert "the gap between the groups by sex in how often" in found.headline
 
 
+@pytest.mark.parametrize(("rows", "cautious"), [((18, 3000), True), ((150, 3000), False)])
+def test_a_gap_between_groups_of_few_rows_is_said_to_depend_on_chance(rows, cautious):
+    groups = [{"group": {"sex": sex}, "rows": n} for sex, n in zip(("woman", "man"), rows, strict=True)]
+    found = verdict(
+        Project("t", SCHEMA, Plan("privci", 1.0, target="y")), facts(0.72, 0.78, **FAIR | {"groups": groups})
+    )
+    caution = "The smallest group has 18 of the tested rows, so chance alone can make the gap large."
+    assert found.headline.endswith(caution) == cautious
+
+
 def test_the_verdict_names_the_columns_that_are_noise():
     columns = [{"column": f"diag_{i}", "tv": 0.5 - 0.01 * i} for i in range(1, 7)]
     columns += [{"column": "age", "tv": 0.15}, {"column": "sex", "tv": 0.01}]
