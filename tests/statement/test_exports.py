@@ -34,6 +34,16 @@ def test_the_registry_entry_is_valid(folder):
     assert made["tier"] == 3
 
 
+def test_the_registry_entry_holds_any_name(folder):
+    """Previously, a control character in a name made the file unreadable, and line marks of Unicode became blanks."""
+    yaml = pytest.importorskip("yaml")
+    odd = "a\x7f\x80\x85\u2028\ufeffb\uffff: - &c"
+    claims = json.loads((folder / "statement.json").read_text("utf-8"))
+    made = {**claims, "release": {**claims["release"], "name": odd}}
+    assert entry(made)["deployment"]["basic"]["name"] == odd
+    assert yaml.safe_load(text(made)) == entry(made)
+
+
 @pytest.mark.parametrize("name", EXPORTS)
 def test_every_export_is_printed(folder, name, capsys):
     assert main(["statement", str(folder), f"--{name}"]) == 0
