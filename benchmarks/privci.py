@@ -152,7 +152,7 @@ def _read(path: Path) -> list[Row]:
     with path.open(encoding="utf-8", newline="") as file:
         found = csv.DictReader(file)
         if tuple(found.fieldnames or ()) != HEAD:
-            sys.exit(f"{path} holds other columns than this benchmark writes: name another folder with --out")
+            sys.exit(f"{path} has columns that this benchmark does not write: name another folder with --out")
         return [dict(r) for r in found if all(r[k] not in ("", None) for k in HEAD[:4])]
 
 

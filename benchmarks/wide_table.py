@@ -1,4 +1,4 @@
-"""A table of 48 columns and 30,000 rows with a drawing, on which waits are measured.
+"""A table of 48 columns and 30,000 rows with a drawing, used to measure waiting times.
 
 The people are invented. The columns depend on each other through one latent number, and the outcome on twelve of them.
 """

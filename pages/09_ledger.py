@@ -82,7 +82,11 @@ def next_plan(state: Session, p: Population) -> tuple[float, str]:
         what, say = ("The same plan again", st.info) if again else ("The open plan", st.warning)
         say(f"{what} (ε = {plan.epsilon:g}) does not fit: it needs ρ = {round_up(rho)}.")
         return 0.0, ""
-    more = f"one plan of ε up to {left['largest_after']:g} after it" if left["largest_after"] else "nothing more"
+    more = (
+        f"enough for a plan with ε up to {left['largest_after']:g}"
+        if left["largest_after"]
+        else "not enough for any plan"
+    )
     what = "Releasing the same plan again" if again else "The open plan"
     st.markdown(f"{what}, ε = {plan.epsilon:g}, would leave **ρ = {left['after']:.4g}**: {more}.")
     return rho, "the same plan again" if again else "the open plan"
@@ -146,7 +150,7 @@ def lines(p: Population, e: Entry) -> list[dict[str, Any]]:
     out = [made, *(line(f"↳ {PART_NAMES[x.kind]}", _said(x.what), x.rho, x.rho_before, x.rho_after) for x in e.parts)]
     if e.stopped_short:
         last = e.parts[-1].rho_after
-        out.append(line("↳ not drawn", "counts nevertheless", e.undrawn, last, last + e.undrawn))
+        out.append(line("↳ not drawn", "still counted", e.undrawn, last, last + e.undrawn))
     return out
 
 
@@ -272,7 +276,7 @@ def checks(ledger: Ledger) -> None:
 ledger, trouble = payment.open_ledger()
 known, broken = payment.budgets(ledger)
 if trouble := trouble or broken:
-    st.error(f"{plain(trouble)} The ledger should be {name(ledger.name if ledger else text.where(default_ledger()))}.")
+    st.error(f"{plain(trouble)} Expected ledger: {name(ledger.name if ledger else text.where(default_ledger()))}.")
 elif ledger is None or not known:
     st.info(
         "No budget is open yet. A budget is one limit, in ε and δ, for all releases from the same people, by "

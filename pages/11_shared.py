@@ -23,7 +23,7 @@ st.markdown(
 )
 found = shelf.shared()
 if not found:
-    st.info("Nothing is shared yet. What the steward shares appears here.")
+    st.info("Nothing is shared yet. Releases that the steward shares appear here.")
     if sign_in.role() == "steward":
         shell.link_to("Release", "Share one on the Release page")
 for release in found:

@@ -50,7 +50,7 @@ SAMPLES = Path(__file__).resolve().parent.parent / "sample_data"
 def shared_data() -> Path:
     """The folder of real data, which is not part of the repository."""
     if not SHARED.is_dir():
-        pytest.skip(f"the real data is not here ({SHARED} is missing); it is never committed")
+        pytest.skip(f"the real data is not available ({SHARED} is missing); it is never committed")
     return SHARED
 
 

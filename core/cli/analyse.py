@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def add(commands: Any) -> None:
     """Declare the commands."""
     copies = commands.add_parser("copies", help="make copies of a release, for intervals; costs no budget")
-    copies.add_argument("folder", type=Path, help="what `release` wrote (its --out)")
+    copies.add_argument("folder", type=Path, help="the folder that `release` wrote (its --out)")
     copies.add_argument("--number", type=whole, default=20, metavar="N", help="how many, 1 to 400 (default: 20)")
     copies.add_argument(
         "--out",
@@ -38,7 +38,7 @@ def add(commands: Any) -> None:
         description="A figure from a release, with its interval; safe to share. Rows with a missing cell in one of the "
         "figure's columns are left out, as R's lm and glm do. COLUMN= asks about the missing cells themselves.",
     )
-    analyse.add_argument("folder", type=Path, help="what `release` wrote (its --out)")
+    analyse.add_argument("folder", type=Path, help="the folder that `release` wrote (its --out)")
     asked = analyse.add_mutually_exclusive_group(required=True)
     asked.add_argument("--proportion", action="append", metavar="COLUMN=VALUE", help="COLUMN= for its missing cells")
     asked.add_argument(

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 def add(commands: Any) -> None:
     """Declare the command."""
     evaluate = commands.add_parser("evaluate", help="compare a release with the real table; confidential")
-    evaluate.add_argument("folder", type=Path, help="what `release` wrote (its --out)")
+    evaluate.add_argument("folder", type=Path, help="the folder that `release` wrote (its --out)")
     evaluate.add_argument(
         "--data", required=True, nargs="+", metavar="TABLE", help="the private table, as `release` takes it"
     )
@@ -150,7 +150,9 @@ def summary(found: dict[str, Any]) -> list[str]:
     tstr, looks, fair = found["tstr"], found["fidelity"], found["fairness"]
     lines = ["CONFIDENTIAL: computed on real rows. Do not share."]
     if warning := found.get("warning"):
-        lines.append(f"{warning}. Such rows are close to the real ones, but that does not make a release good.")
+        lines.append(
+            f"{warning}. Such rows are close to the real ones, but closeness alone does not make a good release."
+        )
     lines.append("")
     if tstr.get("auc_synthetic") is not None:
         lines.append(
@@ -162,7 +164,7 @@ def summary(found: dict[str, Any]) -> list[str]:
         lines.append(f"Pairs of columns differ by {100 * looks['two_way_tv']:.1f} %")
     if (numbers := found.get("numbers")) is not None:
         far = max((c["relative"] for c in numbers["columns"]), default=0.0)
-        lines.append(f"Numbers are at most {100 * far:.1f} % of their range off on average (Wasserstein distance)")
+        lines.append(f"Numeric columns differ by at most {100 * far:.1f} % of their range (Wasserstein distance)")
         if "r2_synthetic" in numbers:
             lines.append(
                 f"A regression of {numbers['target']} on synthetic rows: R² {numbers['r2_synthetic']:.3f}, "
@@ -181,7 +183,7 @@ def summary(found: dict[str, Any]) -> list[str]:
         if asked["questions"]:
             worst = max(asked["questions"], key=lambda q: abs(q["real"] - q["synthetic"]))
             lines.append(
-                f"Of {len(asked['questions'])} questions {worst['name']!r} differs most: {worst['real']:,.0f} rows, "
+                f"Of {len(asked['questions'])} questions, {worst['name']!r} differs most: {worst['real']:,.0f} rows, "
                 f"{worst['synthetic']:,.0f} synthetic"
             )
     return [*lines, *_classifiers(found.get("many_targets")), "", "All figures: add --json"]

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 SHORTEST = 4
 """Smallest number of digits of an entry's id that must be given, if they identify it."""
 
-WHERE = "a SQLite file or a PostgreSQL URL (default: ESPALIER_LEDGER, else a file of this user's)"
+WHERE = "a SQLite file or a PostgreSQL URL (default: ESPALIER_LEDGER, otherwise a file in the user's data folder)"
 
 
 def add_options(command: argparse.ArgumentParser) -> None:
@@ -37,7 +37,7 @@ def add_consent(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--another-unit",
         action="store_true",
-        help="release for another person column than the ledger fixed for the table; this is recorded and shown",
+        help="use a person column other than the one fixed in the ledger; this is recorded and shown",
     )
 
 
@@ -45,7 +45,7 @@ def account(opt: argparse.Namespace, who: str = "", note: str = "") -> Account |
     """The account that ``--ledger`` and ``--table`` name; None if they name none."""
     if opt.table is None:
         if opt.ledger is not None:
-            raise ProjectError("--ledger needs --table NAME: which private table's budget is this paid from?")
+            raise ProjectError("--ledger needs --table NAME, the private table whose budget pays for this")
         return None
     consent = {key: getattr(opt, key, False) for key in ("again", "another_unit")}
     return open_ledger(opt).account(opt.table, who, note, **consent)
@@ -74,7 +74,7 @@ def add(commands: Any) -> None:
     opened.add_argument(
         "--rows-per-person", type=whole, metavar="K", help="largest number of rows per person (default: 1)"
     )
-    opened.add_argument("--person", metavar="COLUMN", help="person column (default: none, K is a promise)")
+    opened.add_argument("--person", metavar="COLUMN", help="person column (default: none; K is then a promise)")
     opened.add_argument(
         "--population", metavar="NAME", help="the people in it; tables of one population share its budget"
     )
@@ -87,7 +87,7 @@ def add(commands: Any) -> None:
     verify = acts.add_parser("verify", help="check every hash, sum and rule, or those of an export or a release folder")
     verify.add_argument("what", nargs="?", type=Path, help="an exported JSON file, or a release's folder")
     export = acts.add_parser("export", help="the whole ledger as CSV or JSON")
-    take = acts.add_parser("take", help="write a release that was kept to a folder again")
+    take = acts.add_parser("take", help="write a stored release to a new folder")
     close = acts.add_parser("close", help="end an interrupted release that no one will resume")
     for command in (listed, verify, export, take, close):
         command.add_argument("--ledger", metavar="FILE_OR_URL", help=WHERE)
@@ -141,8 +141,8 @@ def record_diagnostics(opt: argparse.Namespace, facts: Mapping[str, Any], digest
         print(f"ledger: a view of diagnostics is recorded for {population}", file=sys.stderr)
     if entry and not concerned:
         print(
-            "warning: the release is recorded in another ledger: the view of diagnostics is "
-            "not recorded there. Name it with --ledger",
+            "warning: the release is recorded in another ledger, so this view of "
+            "diagnostics is not recorded. Name that ledger with --ledger",
             file=sys.stderr,
         )
 
@@ -212,7 +212,7 @@ def _list(opt: argparse.Namespace) -> None:
                 what = part.what + (f"; δ₀ = {round_up(part.delta)}" if part.delta else "")
                 print(line(f"  {PART_NAMES[part.kind]}", "", (part.rho, part.rho_before, part.rho_after), what))
             if e.stopped_short:
-                print(f"  {'  not drawn':<16}  {'':<17}  {e.status:<8}  {round_up(e.undrawn):>10}  counts nevertheless")
+                print(f"  {'  not drawn':<16}  {'':<17}  {e.status:<8}  {round_up(e.undrawn):>10}  still counted")
 
 
 def _unit(p: Population, table: str) -> str:
@@ -226,8 +226,8 @@ def _state(p: Population) -> str:
     draws = f"; δ₀ of draws: spent {round_up(p.delta_spent)} of {p.delta_for_draws:.4g}" if p.delta_for_draws else ""
     return (
         f"total ε = {p.epsilon:g}, δ = {p.delta:g} (ρ = {p.rho:.4g}); spent ρ = {round_up(p.spent)} "
-        f"(ε = {round_up(p.epsilon_after(p.spent))}); left ρ = {p.left:.4g}, one more plan of ε up to {p.largest():g}"
-        + draws
+        f"(ε = {round_up(p.epsilon_after(p.spent))}); left ρ = {p.left:.4g}, "
+        f"enough for one more plan with ε up to {p.largest():g}" + draws
     )
 
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 MOST_SHOWN = 40
 """Largest number of questions listed on a terminal."""
 
-UP_TO = "; a release may also spend the rest if its choices differ"
+UP_TO = "; a release may spend the rest, depending on its private choices"
 
 
 def add(commands: Any) -> None:
@@ -134,7 +134,7 @@ def run(opt: argparse.Namespace) -> None:
             fits += f". A plan with ε up to {left['largest']:g} fits"
         print(f"ledger: {left['population']} has ρ = {left['left']:.4g} of {left['total']:.4g} left; this plan {fits}")
     if shown.private_evaluation:
-        print("\nprivate evaluation, on people (rows) held out at random: the same ρ in parallel, which adds nothing")
+        print("\nprivate evaluation, on people (rows) held out at random: the same ρ in parallel, at no extra cost")
         _print_lines(shown.private_evaluation)
         for figure in shown.expected:
             if figure.value is None:
@@ -150,7 +150,7 @@ def run(opt: argparse.Namespace) -> None:
             numbers = f"{one.sigma:>10.1f} {one.within:>12.1f}" if one.sigma is not None else f"{'':>23}"
             print(f"{numbers}  {one.name} ({one.how})")
         if len(shown.asked) > MOST_SHOWN:
-            print(f"{'':>23}  … {len(shown.asked) - MOST_SHOWN:,} more, all in --json")
+            print(f"{'':>23}  … {len(shown.asked) - MOST_SHOWN:,} more; --json lists all")
     width = f", treewidth {shown.size.treewidth}" if shown.size.treewidth else ""
     print(
         f"model: at most {shown.size.cells:,} cells{width}, {shown.size.bytes / 2**20:.1f} MiB, about "
@@ -168,7 +168,7 @@ def run(opt: argparse.Namespace) -> None:
     for family in shown.families[:MOST_SHOWN]:
         print(f"family {family}")
     if len(shown.families) > MOST_SHOWN:
-        print(f"… {len(shown.families) - MOST_SHOWN:,} more families, all in --json")
+        print(f"… {len(shown.families) - MOST_SHOWN:,} more families; --json lists all")
     for need in shown.needs:
         print(f"regression {need.sentence}")
     for test in shown.tests:

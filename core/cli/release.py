@@ -273,7 +273,7 @@ def say(made: Release, out: Path) -> None:
     if made.reservation:
         p = made.reservation.account.population
         largest = p.largest(None, made.budget.pure)
-        more = f"enough for one more plan of ε up to {largest:g}" if largest else "not enough for any plan"
+        more = f"enough for one more plan with ε up to {largest:g}" if largest else "not enough for any plan"
         print(
             f"ledger: entry {made.reservation.entry.id} of {p.name}; ρ = {p.left:.4g} is left, {more}",
             file=sys.stderr,

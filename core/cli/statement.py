@@ -27,19 +27,19 @@ def add(commands: Any) -> None:
     new.set_defaults(run=_new)
 
     sign = commands.add_parser("sign", help="sign the statement of a release folder; adds statement.sig")
-    sign.add_argument("folder", type=Path, help="what `release` wrote (its --out)")
+    sign.add_argument("folder", type=Path, help="the folder that `release` wrote (its --out)")
     sign.add_argument("--key", type=Path, required=True, metavar="FILE", help=KEY_HELP)
     sign.set_defaults(run=_sign)
 
     shown = commands.add_parser("statement", help="print the statement of a release folder, or an export from it")
-    shown.add_argument("folder", type=Path, help="what `release` wrote (its --out)")
+    shown.add_argument("folder", type=Path, help="the folder that `release` wrote (its --out)")
     which = shown.add_mutually_exclusive_group()
     for name in EXPORTS:
         which.add_argument(f"--{name}", dest="export", action="store_const", const=name, help=f"as {_ABOUT[name]}")
     shown.set_defaults(run=_statement)
 
     check = commands.add_parser("verify", help="check a release from its folder alone; exits with 1 if a check fails")
-    check.add_argument("folder", type=Path, help="what `release` wrote (its --out)")
+    check.add_argument("folder", type=Path, help="the folder that `release` wrote (its --out)")
     check.add_argument("--key", type=Path, metavar="FILE", help="the public key that should have signed")
     check.add_argument("--ledger", type=Path, metavar="EXPORT.json", help="an export of the ledger")
     check.set_defaults(run=_verify)

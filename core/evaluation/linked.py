@@ -91,7 +91,7 @@ def _apart(panel: Panel, names: Sequence[str]) -> float | None:
     whole = panel.steps.numbers > 2
     if not whole.any():
         return None
-    names = [name for name in names if name in panel.schema]  # the first visit has no days since the visit before
+    names = [name for name in names if name in panel.schema]  # the first visit has no days since a previous one
     return float(np.mean([np.mean(panel.visits[name][whole, 0] == panel.visits[name][whole, 2]) for name in names]))
 
 

@@ -65,7 +65,7 @@ def check_names(names: Iterable[str], has_model: bool) -> None:
 
 
 def has_model(release_json: bytes) -> bool:
-    """Return whether the release of this ``release.json`` includes its model. There, null stands for a model that must
+    """Return whether the release of this ``release.json`` includes its model. There, null means a model that must
     not be written.
 
     Raises :class:`ProjectError` for another file.

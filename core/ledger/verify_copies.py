@@ -82,8 +82,8 @@ def check_release(folder: Path, ledger: Ledger) -> str:
         )
     if entry.released is None:
         raise LedgerError(
-            f"{folder} has the chain of entry {entry.id}, but the ledger has no record of the released files, so they "
-            "cannot be checked"
+            f"{folder} states the chain hash of entry {entry.id}, but the ledger has no record of the released files, "
+            "so they cannot be checked"
         )
     if digest_of(files) != entry.released:
         changed = _changed(files, ledger, entry.released)

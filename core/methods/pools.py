@@ -13,7 +13,7 @@ SHARED = {
     "analyses": "counts for planned analyses",
     "schema": "finding categories and bins",
     "test of the drawing": "testing the drawing",
-    "accuracy": "counts of right guesses",
+    "accuracy": "counts of correct predictions",
     "AUC": "counts of right rankings",
     "CMI": "counts for the fairness figure",
 }

@@ -300,7 +300,7 @@ def advice(project: Project) -> tuple[str, ...]:
         shown = _arrows(fragile)
         if regime == "causal":
             out.append(
-                f"Marked as may break elsewhere: {shown}. The causal regime depends on it nevertheless. Where it does "
+                f"Marked as may break elsewhere: {shown}. The causal regime still depends on it. Where it does "
                 f"not hold, do not use this table, or remove the arrow from the drawing."
             )
         elif regime == "graphical":

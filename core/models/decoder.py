@@ -29,7 +29,7 @@ SECOND_FORMAT = "espalier-decoder/2"
 """Old format, still readable: its intercepts, and the encoder's, were multiplied by 1 instead of `CONSTANT`."""
 
 FIRST_FORMAT = "espalier-decoder/1"
-"""Old format, still readable: as the second; its first files had weights for every category of a cause and no base."""
+"""Old format, still readable: like the second; early files had weights for every category of a cause and no base."""
 
 LARGEST_PARAMETER = 1e100
 """Bound on a parameter: sums within it stay finite. Fitted parameters are at most a few thousand."""
@@ -59,7 +59,7 @@ class Decoder:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Its columns, in schema order."""
+        """Columns, in schema order."""
         return tuple(self.heads.sizes)
 
     @property
@@ -77,8 +77,8 @@ class Decoder:
     ) -> dict[str, NDArray[Any]]:
         """``rows`` rows as one array of codes per column, in schema order, smallest unsigned type.
 
-        Ancestral sampling; with ``even`` each column is spread evenly over rows that are alike in its causes (see
-        `uniforms`). The model is already public, so any generator may draw from it.
+        Ancestral sampling; with ``even`` each column is spread evenly over rows with equal causes (see `uniforms`).
+        The model is already public, so any generator may draw from it.
         """
         if rows < 0:
             raise ValueError(f"rows ({rows}) must not be negative")
@@ -127,9 +127,10 @@ class Decoder:
         return {"steps": self.steps, "parameters": self.heads.parameters, "latent": self.heads.latent}
 
     def strength(self) -> dict[tuple[str, str], float]:
-        """Return the strength of each arrow: for its W_P→X, the mean total variation (0 … 1) between the effect's
-        distribution with one category of the cause and another, other causes at their base categories, over all pairs
-        of categories.
+        """Return the strength of each arrow, a total variation from 0 to 1.
+
+        It compares the effect's distributions under two categories of the cause, with the other causes at their base
+        categories, and is averaged over all pairs of categories.
         """
         out = {}
         blocks, _ = self.heads.blocks(self.parameters)
@@ -157,7 +158,7 @@ class Decoder:
         return tuple(slice(None) if c == cause else self.heads.base.get(c, 0) for c in causes)
 
     def dumps(self) -> bytes:
-        """Return its file: a tag, sizes, arrows, importance, latent and bases as JSON, and its numbers as arrays."""
+        """Return the model file: a tag; sizes, arrows, importance, latent and bases as JSON; the numbers as arrays."""
         head = {
             "format": FORMAT,
             "sizes": list(self.heads.sizes.items()),
@@ -232,7 +233,7 @@ def _check_interaction(heads: Heads, name: str, causes: Causes, factors: FloatAr
     known = tuple(n for n in heads.inputs(name) if n in causes)
     shape = tuple(heads.sizes[n] for n in (*causes, name))
     if causes != known or factors.shape != shape or not np.all(np.abs(factors) <= LARGEST_PARAMETER):
-        raise ValueError(f"the interaction of {', '.join(causes)} on {name} is not one of its causes")
+        raise ValueError(f"the interaction of {', '.join(causes)} on {name} does not match its causes")
 
 
 def _rebased(heads: Heads, whole: FloatArray) -> FloatArray:
@@ -258,7 +259,7 @@ def _rebased(heads: Heads, whole: FloatArray) -> FloatArray:
 
 
 def parents_of(sizes: Mapping[str, int], edges: Iterable[tuple[str, str]]) -> dict[str, tuple[str, ...]]:
-    """The arrows by effect; their columns in the given order."""
+    """Return the causes of each column, in the given order."""
     out: dict[str, tuple[str, ...]] = dict.fromkeys(sizes, ())
     for cause, effect in edges:
         out[effect] = (*out.get(effect, ()), cause)

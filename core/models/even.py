@@ -14,7 +14,7 @@ GOLDEN = (5**0.5 - 1) / 2
 def uniforms(
     rows: int, causes: Iterable[tuple[NDArray[Any], int]] | None, rng: np.random.Generator
 ) -> NDArray[np.float64]:
-    """Return a number in [0, 1) for each row: independent numbers, or numbers spread evenly over rows alike in
+    """Return a number in [0, 1) for each row: independent numbers, or numbers spread evenly over rows with equal
     ``causes``.
 
     Each of ``causes`` is a column's codes and its number of categories. To spread the numbers, rows are sorted by the

@@ -1,4 +1,4 @@
-"""Results of a method that is not private. Nothing here is protected, and every file states so.
+"""Results of a method that is not private. Nothing here is protected, and every file says so.
 
 They have no ε, no ledger entry and no model file, and cannot be shared as a release. Linkage and membership are
 reported next to LID, which is uninformative on its own.
@@ -180,7 +180,7 @@ def _regression(told: Mapping[str, Any]) -> str:
         return ""
     errors = told.get("regression_errors", {})
     among = ", ".join(f"{name} {error:.2f}" for name, error in errors.items())
-    chosen = f", chosen by cross-validation (error as a part of the variance: {among})" if among else ""
+    chosen = f", chosen by cross-validation (error as a share of the variance: {among})" if among else ""
     return f" Inputs by {escape(told['inputs'])}; outcome by {escape(told['regression'])}{escape(chosen)}."
 
 

@@ -101,8 +101,7 @@ def render(facts: Mapping[str, Any], label: str = "") -> str:
 
 
 def _in_full(facts: Mapping[str, Any]) -> str:
-    """Return the sections on figures that the plan paid for, for the page after the first two; empty if there are
-    none."""
+    """Return the sections on figures that the plan paid for, which start the third page; empty if there are none."""
     sections = [
         effect_section(facts),
         analysis_section(facts),
@@ -164,7 +163,7 @@ def _promise(spent: Mapping[str, Any]) -> str:
     return (
         f"<p>The release is (ε, δ)-differentially private with ε = {round_up(spent['epsilon'])} and "
         f"δ = {round_up(spent['delta'])}, for {unit} (<em>{escape(spent['neighbors'])}</em>). "
-        f"It spent ρ = {round_up(spent['counted'])} of zero-concentrated differential privacy. The section Privacy "
+        f"It spent ρ = {round_up(spent['counted'])} of zero-concentrated differential privacy. The Privacy section "
         "above explains what this means for a person in the table.</p>"
     )
 

@@ -168,8 +168,8 @@ class Job:
             raise Cancelled("cancelled")
         if time.monotonic() > self._deadline:
             raise Cancelled(
-                f"this took longer than {LONGEST / 60:.0f} minutes and was stopped; coarsen the columns with most "
-                "categories"
+                f"this took longer than {LONGEST / 60:.0f} minutes and was stopped; coarsen the columns with the "
+                "most categories"
             )
         self.fraction, self.message = min(max(float(fraction), 0.0), 1.0), message
 

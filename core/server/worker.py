@@ -63,7 +63,7 @@ def run_apart(task: Task, given: Any, report: Report, begun: Begun, limits: Limi
 
     Raises the task's error if it is an :class:`EspalierError`. Any other error, or the end of the process, becomes an
     :class:`EspalierError` that quotes nothing. An error from ``report``, usually :class:`Cancelled`, asks the worker to
-    stop. A result that arrives nevertheless is returned, because it was paid for.
+    stop. A result that still arrives is returned, because it was paid for.
     """
     ours, theirs = socket.socketpair()
     paths = os.pathsep.join(path for path in sys.path if path)

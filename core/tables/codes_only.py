@@ -27,7 +27,7 @@ class CodesOnly:
         raise NotImplementedError
 
     def numbers(self, column: str) -> NDArray[np.float64]:
-        """Refuse: the numbers are not here, only their bins."""
+        """Refuse: only the bins are stored, not the numbers."""
         raise TableError(f"column {column!r}: the numbers stay in the engine; only their bins were read", column=column)
 
     def text_counts(self, column: str) -> dict[str, int]:

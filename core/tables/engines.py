@@ -29,7 +29,7 @@ from espalier.core.tables.postgres_session import settings, transaction
 from espalier.core.tables.stream import CHANGED, Stream
 from espalier.core.tables.unpacking import changes, check_ordinary
 
-CHANGED_COLUMNS = "the engine returns other columns than its catalogue had when the table was opened; open it again"
+CHANGED_COLUMNS = "the columns changed after the table was opened; open it again"
 WHOLE = ("mysql", "singlestoredb", "sqlite")
 """Engines that Ibis reads through pandas, all rows at once."""
 FIRST = {

@@ -14,7 +14,7 @@ from espalier.core.errors import TableError
 from espalier.core.tables.unpacking import check_ratio
 
 HEADER = 1 << 9, 1 << 24
-"""Bytes of a header to read: at first, and as a maximum."""
+"""Header bytes to read: initially, and at most."""
 LARGEST = (1 << 31) - 1
 """The largest size of a page. PyArrow would cut off the upper bits of a larger size."""
 FIXED = {1: 0, 2: 0, 3: 1, 7: 8}
@@ -100,7 +100,7 @@ def _pages(file: IO[bytes], chunk: Fields) -> Iterator[tuple[int, int]]:
         held = header[PAGES[kind], STRUCT]
         values = held[1, INT32] if kind in ENCODING else 0
         if not all(0 <= size <= LARGEST for size in (unpacked, packed, values)):
-            raise ValueError("an impossible size of a page")
+            raise ValueError("an impossible page size")
         left -= values
         yield unpacked, held[ENCODING[kind], INT32] if kind in ENCODING else 0
         at += length + packed

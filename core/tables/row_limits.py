@@ -11,8 +11,8 @@ rows. This holds for each key and needs no assumption about the hash. (A mixture
 `espalier.core.privacy.contribution`, Coupling.) Identifiers must be exact: they are compared as the bytes of their
 text, never by a hash.
 
-These lots serve row limits only. A hold-out by such a lot would leak: under replace-one, a person may be replaced by
-another whose lot is in the other part, and both parts change.
+These lots serve row limits only. Choosing the holdout by such lots would leak: under replace-one, a person may be
+replaced by another whose lot is in the other part, and both parts change.
 """
 
 from __future__ import annotations

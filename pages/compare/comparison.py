@@ -194,11 +194,12 @@ def results(state: Session, plans_by_name: Mapping[str, Project]) -> None:
             called = f"plan {listed}" if len(front) == 1 else f"any of plans {listed}"
             points = [(o.name, x, y, o.name in front) for o in found for x, y in [(o.figures[key], o.figures["auc"])]]
             with next(places):
-                st.markdown(f"**{what[:1].upper()}{what[1:]}:** no plan here beats {called} in both at once.")
+                st.markdown(f"**{what[:1].upper()}{what[1:]}:** no plan here beats {called} on both figures.")
                 charts.show(charts.front(points, FIGURES[key], FIGURES["auc"]), f"compare-front-{key}", what)
     st.markdown(
-        f"Models are judged by {term('TSTR')}. {term('AUC')}: 0.5 is a coin toss, 1 is perfect. The lines on the bars "
-        "are 95 % intervals for the choice of tested rows; another draw of the noise would also change the figures."
+        f"Models are judged by {term('TSTR')}. An {term('AUC')} of 0.5 is a coin toss, and 1 is perfect. The lines "
+        "on the bars are 95 % intervals for the choice of tested rows; another draw of the noise would also change the "
+        "figures."
     )
     if "cmi" in known:
         st.markdown(

@@ -234,7 +234,7 @@ class ReviewDraft:
             editor.forget_person()
 
     def _remove(self, editor: ProjectEditor, name: str) -> None:
-        """Take a column out of the schema; a guess that left it out is thereby confirmed."""
+        """Take a column out of the schema; this also confirms a guess that left it out."""
         before = editor.project.schema
         editor.leave_out(name)
         schema = editor.project.schema

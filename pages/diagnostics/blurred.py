@@ -18,7 +18,9 @@ from espalier.pages.session.session import BlurredBundle, Session
 def show(state: Session, blurred: BlurredBundle) -> None:
     """Describe the rows and show the comparison on request."""
     made = blurred.made
-    st.error(f"**{NOT_PRIVATE}.** Such rows are close to the real ones, but that does not make a release good.")
+    st.error(
+        f"**{NOT_PRIVATE}.** Such rows are close to the real ones, but closeness alone does not make a good release."
+    )
     st.markdown(f"This compares the {made.rows:,} rows of {name(made.project.name)} that this method made last.")
     if state.job is not None:
         shell.progress()

@@ -76,7 +76,7 @@ def start(state: Session, released: ReleaseBundle, other: tuple[str, Table] | No
 
 @contextmanager
 def read_again(released: ReleaseBundle, report: Any) -> Iterator[Source]:
-    """Provide the real rows, from memory or encoded again from the table in place. New codes are deleted at the end."""
+    """Provide the real rows, from memory or encoded again from a table in place. New codes are deleted at the end."""
     if released.real is not None:
         yield released.real
         return
@@ -141,10 +141,10 @@ def task(facts: Facts, where: str) -> None:
         "AUC and accuracy of models trained on synthetic and on real rows",
     )
     st.markdown(
-        f"**How to read it.** This is {term('TSTR')}. Two models of the same kind learn, one from "
-        "synthetic rows and one from real rows. Both "
-        f"are tested on the same real rows. {term('AUC')} 0.5 is a coin toss, 1 is perfect. Accuracy is the share of "
-        "right guesses"
+        f"**How to read it.** This is {term('TSTR')}. Two models of the same kind are trained, one on "
+        "synthetic rows and one on real rows. Both "
+        f"are tested on the same real rows. An {term('AUC')} of 0.5 is a coin toss, and 1 is perfect. Accuracy is the "
+        "share of correct predictions"
         + (
             f"; always guessing the most common value gives {facts['accuracy_baseline']:.3f}."
             if facts["accuracy_baseline"]

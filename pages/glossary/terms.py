@@ -6,10 +6,11 @@ TERMS = {
     "Synthetic table": "A table of invented rows that reflects noisy measurements of the real ones and contains no "
     "real person.",
     "Differential privacy": "A proof that the result would look almost the same if one person's data were different.",
-    "ε (epsilon)": "How much that may change the result: a smaller ε protects more and blurs more; about 1 is common.",
+    "ε (epsilon)": "The limit on how much one person's data may change the result. A smaller ε protects more but blurs "
+    "more; values near 1 are common.",
     "δ (delta)": "The small probability that the promise of ε fails; it must be far below 1 divided by the number of "
     "rows.",
-    "ρ (rho)": "The unit in which releases are added up; it is converted to ε and δ.",
+    "ρ (rho)": "The unit in which the costs of releases are added up; it is converted to ε and δ.",
     "Budget": "The total amount that may be revealed about the same people, counted in ρ. It is not money.",
     "Unit of privacy": "What is protected: one row, or one person with all their rows.",
     "Bin": "A range of numbers that is counted as one value, such as ages 30 to 39.",
@@ -19,19 +20,19 @@ TERMS = {
     "Fence": "The rule that outcome and protected columns may be linked only through admissible ones.",
     "Admissible column": "A column that may legitimately explain the outcome, even if it differs between groups.",
     "Gate": "The only columns through which two groups may be linked; for a fence, the admissible columns.",
-    "Unmeasured cause": "An unmeasured cause of two columns, drawn as ↔ between them.",
+    "Unmeasured cause": "A common cause of two columns that is not in the table, drawn as ↔ between them.",
     "Markov blanket": "A column's causes, its effects, and the other causes of those effects: its neighbourhood.",
     "CMI": "Conditional mutual information: how much some columns reveal about others once a third group is known, in "
     "nats.",
     "TSTR": "Train on synthetic, test on real: how well a model trained on synthetic rows predicts real ones.",
     "Separation": "Two groups of columns that may show no link except through a third group.",
-    "Regime": "The columns that a prediction may use: drawn causes, drawn neighbours, or any that predict.",
-    "AUC": "How well a model ranks: the chance that it puts a case above a non-case. 0.5 is a coin toss, 1 perfect.",
+    "Regime": "The columns that a prediction may use: drawn causes, drawn neighbours, or all columns.",
+    "AUC": "How well a model ranks: the chance that it puts a case above a non-case. 0.5 is a coin toss, 1 is perfect.",
     "Gap between groups": "How much more often a model says yes for one protected group than for another.",
     "Copies": "Further tables drawn from the same noisy counts; their differences show how certain a figure is.",
     "Interval": "A range around a figure that contains the true figure 95 times in 100.",
     "Safe to share": "Paid for from the budget, or public: it may be passed on to anyone.",
-    "Confidential": "Real rows, or figures computed from them without paid noise: they must not be passed on.",
+    "Confidential": "Real rows, or figures computed from them without noise: they must not be passed on.",
     "Ledger": "The record of all releases from the same people.",
 }
 

@@ -85,5 +85,5 @@ def found(state: Session) -> None:
             )
         st.caption(
             "Read the strength first: with many rows, even a weak association contradicts a drawing. A drawing that "
-            "passes the test is not thereby confirmed. These figures are differentially private and may be shared."
+            "passes the test is not confirmed by it. These figures are differentially private and may be shared."
         )

@@ -116,8 +116,8 @@ def _percent(epsilon: float, delta: float) -> str:
 def _left(population: Population, rho: float, pure: bool) -> str:
     left = population.outlook(rho, pure)
     if not left["fits"]:
-        return f"This is more than the ledger has left: ε up to {left['largest']:g} fits."
-    further = f", enough for one plan of ε up to {left['largest_after']:g}" if left["largest_after"] else ""
+        return f"This is more than the ledger has left: a plan with ε up to {left['largest']:g} fits."
+    further = f", enough for a plan with ε up to {left['largest_after']:g}" if left["largest_after"] else ""
     return f"The ledger keeps ρ = {left['after']:.4g} of {left['total']:.4g}{further}."
 
 

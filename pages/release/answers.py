@@ -20,7 +20,7 @@ MOST_DOTS = 60
 
 
 def show(facts: Mapping[str, Any], key: str) -> None:
-    """Noisy answers with their intervals, the fitted answers, and the answers of the synthetic rows."""
+    """Show noisy answers with their intervals, the fitted answers, and the answers of the synthetic rows."""
     questions, counts = facts.get("questions", []), facts.get("counts", [])
     if not questions and not counts:
         return
@@ -64,7 +64,7 @@ def show(facts: Mapping[str, Any], key: str) -> None:
         )
     said = [agreement_said(facts["agreement"])] if facts.get("agreement") else []
     if questions:
-        said.insert(0, "In rows. In 95 of 100 releases, all intervals contain their true answers.")
+        said.insert(0, "Answers are numbers of rows. In 95 of 100 releases, all intervals contain the true answers.")
     if said:
         st.caption(" ".join(said))
 

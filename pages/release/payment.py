@@ -28,7 +28,7 @@ UNRECORDED, NEW = "Not recorded in a ledger", "Open a new budget …"
 
 
 def open_ledger() -> tuple[Ledger | None, str]:
-    """Return the ledger, opened once in a session, and an error. Both are empty if there is no ledger yet."""
+    """Return the ledger, opened once per session, and an error. Both are empty if there is no ledger yet."""
     state, where = session.here(), default_ledger()
     if state.ledger is None or state.ledger[0] != where:
         try:
@@ -51,8 +51,8 @@ def budgets(ledger: Ledger | None) -> tuple[dict[str, Population], str]:
 def chosen(state: Session) -> tuple[Population | None, str]:
     """Return the budget that pays for a release of the open table, and an error.
 
-    Before a choice, the table with the project's name is taken if the ledger has one. A sample has invented rows and is
-    not recorded unless it is chosen.
+    Until the user chooses, the table named after the project is selected if the ledger has one. A sample has invented
+    rows, so its releases are not recorded unless the user chooses a budget.
     """
     if not state.has_project or state.paid_from == "" or (state.paid_from is None and state.sample):
         return None, ""
@@ -127,7 +127,7 @@ def fits(state: Session, population: Population) -> bool:
         unit = text.unit(
             population.neighbors, population.rows_per_person, population.persons.get(state.paid_from or "", plan.person)
         )
-        st.button(f"Plan for the ledger's unit: {unit}, δ = {population.delta:g}", on_click=mend)
+        st.button(f"Use the ledger's unit: {unit}, δ = {population.delta:g}", on_click=mend)
         if "unit" in state.trouble:
             st.error(plain(state.trouble["unit"]))
         return False
@@ -143,10 +143,10 @@ def outlook(state: Session, population: Population, seen: Preview) -> bool:
     total = f"of {name(population.name)}, whose total is ε = {population.epsilon:g} at δ = {population.delta:g}"
     if not left["fits"]:
         st.error(
-            f"Not enough is left {total}: this plan needs ρ = {round_up(seen.budget.rho)}, but only ρ = "
+            f"Not enough budget is left {total}: this plan needs ρ = {round_up(seen.budget.rho)}, but only ρ = "
             f"{left['left']:.4g} is "
             f"left. "
-            + (f"One plan of ε up to {left['largest']:g} still fits." if left["largest"] else "The budget is spent.")
+            + (f"A plan with ε up to {left['largest']:g} still fits." if left["largest"] else "The budget is spent.")
         )
         if left["largest"]:
             st.button(
@@ -157,11 +157,11 @@ def outlook(state: Session, population: Population, seen: Preview) -> bool:
             )
         return False
     further = left["largest_after"]
-    st.markdown(f"This takes **{100 * seen.budget.rho / left['total']:.3g} %** of the whole budget.")
+    st.markdown(f"This release uses **{100 * seen.budget.rho / left['total']:.3g} %** of the total budget.")
     st.markdown(
         f"Left {total}: **ρ = {left['left']:.4g}** of {left['total']:.4g}. After this plan: "
         f"**ρ = {left['after']:.4g}**"
-        + (f", enough for {_more(left['like_it_after'])}one plan of ε up to {further:g}." if further else ": nothing.")
+        + (f", enough for {_more(left['like_it_after'])}a plan with ε up to {further:g}." if further else ".")
     )
     st.progress(min(left["spent"] / left["total"], 1.0), text=f"spent {100 * left['spent'] / left['total']:.0f} %")
     return True
@@ -186,7 +186,7 @@ def known_table(state: Session) -> tuple[bool, bool]:
         )
         return ticked, ticked
     if ledger is None or state.text is None:
-        st.error(f"{plain(trouble or 'The ledger is gone.')}")
+        st.error(f"{plain(trouble or 'The ledger no longer exists.')}")
         return False, False
     warnings = ledger.account(state.paid_from).warnings(state.text.digest)
     for warning in warnings:
@@ -202,7 +202,7 @@ def diagnosed(state: Session, released: ReleaseBundle | None) -> Callable[[Seque
     """Return a function that records in the ledger, from any thread, that diagnostics of ``released`` will read some
     tables.
 
-    None stands for rows that are not private, which no ledger paid for.
+    `None` means that the rows are not private, so no ledger entry paid for them.
     """
     by, where = who(), default_ledger()
     reservation = released.release.reservation if released else None
@@ -229,7 +229,7 @@ def opening_form(state: Session, known: dict[str, Population]) -> None:
     plan = state.project.plan if state.has_project else None
     key = f"open-budget-{state.tables}-{len(known)}"
     with st.container(border=True):
-        st.markdown("**Open a table's budget.** Its total and its unit of privacy are set once and stay.")
+        st.markdown("**Open a table's budget.** You cannot change its total or its unit of privacy later.")
         a, b = st.columns(2)
         a.text_input(
             "Name of the table", state.project.name if state.has_project and state.has_table else "", key=f"{key}-table"
@@ -275,13 +275,13 @@ def opening_form(state: Session, known: dict[str, Population]) -> None:
             "Person column of this table",
             plan.person or "" if plan else "",
             key=f"{key}-person",
-            placeholder="none: you promise that no one has more rows",
+            placeholder="none: you promise that no one exceeds the limit",
             help="The column that identifies the person of a row. It is fixed: no release may use another. If empty, "
             "no release uses one, and nothing enforces the rows per person.",
         )
         a, b = st.columns(2)
         a.text_input("Set by", who(), key=f"{key}-who", disabled=sign_in.guarded())
-        b.text_input("Note", key=f"{key}-note", placeholder="for you and the readers of the ledger")
+        b.text_input("Note", key=f"{key}-note", placeholder="for readers of the ledger")
         if state.has_table:
             st.caption(
                 "Opening a budget spends nothing. The release is a separate step afterwards, on the Release page."
@@ -332,7 +332,7 @@ def _delta(state: Session, neighbors: Neighbors, person: str | None) -> float:
 
 
 def _delta_key(key: str, neighbors: Neighbors, person: str | None) -> str:
-    """Return a key that differs for each unit of privacy: a δ that was 1/n² must not stay if n becomes private."""
+    """Return a key that differs for each unit of privacy: if n becomes private, a δ of 1/n² is discarded."""
     return f"{key}-delta-{neighbors}-{(person or '').strip()}"
 
 
@@ -346,8 +346,8 @@ def recorded(release: Release) -> None:
     """Show whether a release is in the ledger."""
     if release.reservation is None:
         st.markdown(
-            f"**Not recorded in a ledger.** A reload of this tab brings it back for {LASTS / 60:.0f} minutes; then it "
-            "is gone. Download what you need."
+            f"**Not recorded in a ledger.** Reloading this tab restores it for {LASTS / 60:.0f} minutes; after "
+            "that, it is lost. Download what you need."
         )
         return
     p, entry = release.reservation.population, release.reservation.entry

@@ -29,7 +29,7 @@ AT_DELTA = 1e-9
 def start(state: Session, share: float, seen: Preview, paid: Paid | None = None) -> None:
     """Spend the budget of the open project on the open table, and hold out this ``share`` of its rows for testing.
 
-    ``seen`` is the agreed plan for the remaining rows. ``paid`` is None for a release that no ledger records.
+    ``seen`` is the confirmed preview for the remaining rows. ``paid`` is None for a release that no ledger records.
     """
     if not state.has_project or not state.has_table or state.job is not None:
         return

@@ -112,7 +112,7 @@ def test_every_script_in_python_prints_the_answers(study, tmp_path, kind):
 def test_scripts_of_a_quantile_run_and_are_in_its_interval(study, tmp_path, program):
     """The answer's interval ends at edges of bins; a script's interval does not."""
     if shutil.which(program) is None:
-        pytest.skip("R is not here: apt-get install r-base-core")
+        pytest.skip("R is not installed: apt-get install r-base-core")
     figure = figures(study)["quantile"]
     part = study.about(figure.columns).with_copies()
     for name, data in script.files(part, figure).items():
@@ -129,7 +129,7 @@ def test_scripts_of_a_quantile_run_and_are_in_its_interval(study, tmp_path, prog
 def test_every_script_in_r_prints_the_answers(study, tmp_path, kind):
     rscript = shutil.which("Rscript")
     if rscript is None:
-        pytest.skip("R is not here: apt-get install r-base-core")
+        pytest.skip("R is not installed: apt-get install r-base-core")
     agrees(study, kind, [rscript, "--vanilla", script.R_FILE], tmp_path)
 
 

@@ -56,7 +56,7 @@ def test_blurred_rows_need_a_tick_and_are_compared_under_their_warning(person) -
     person.page.get_by_role("button", name=NOT_PRIVATE_CSV).wait_for()
     _look(person, "blurred")
     _numbers(person)
-    person.sees("that does not make a release good")
+    person.sees("closeness alone does not make a good release")
     _look(person, "blurred-diagnostics")
     person.fine()
 

@@ -24,7 +24,7 @@ def test_a_reload_returns_to_the_release(person: Person, tmp_path: Path) -> None
     token = person.page.evaluate("() => sessionStorage.getItem('espalier-work')")
     person.page.reload()  # the worker process has hardly begun
     person.sees(": 120 synthetic rows")
-    person.sees("A reload of this tab brings it back for 15 minutes")
+    person.sees("Reloading this tab restores it for 15 minutes")
     person.page.wait_for_function("() => document.activeElement.innerText.startsWith('Release 1 of wombat')")
     person.page.reload()
     person.sees(": 120 synthetic rows")

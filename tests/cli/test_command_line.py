@@ -109,7 +109,7 @@ def test_rows_that_are_not_private_are_judged_with_a_remark(work, capsys):
     assert found["private"] is False
     assert "Not private" in found["warning"]
     assert "Not private" in told.err
-    assert "that does not make a release good" in "\n".join(summary(found))
+    assert "closeness alone does not make a good release" in "\n".join(summary(found))
 
 
 def test_plan_reads_no_data_and_gives_json(work, capsys):

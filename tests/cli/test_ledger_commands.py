@@ -52,7 +52,7 @@ def test_open_release_list_verify_export_take(work, capsys):
     where = ("--ledger", "l.db")
     opened = ("ledger", "open", *where, "--table", "people", "--epsilon", "1.5", "--delta", "1e-6", "--by", "Ada")
     assert run(*opened) == 0
-    assert "one more plan of ε up to 1.5" in capsys.readouterr().out
+    assert "one more plan with ε up to 1.5" in capsys.readouterr().out
     assert run(*opened) == 3
     assert "set once" in capsys.readouterr().err
     assert run("plan", "p.json", *where, "--table", "people") == 0
@@ -63,7 +63,7 @@ def test_open_release_list_verify_export_take(work, capsys):
     entry = json.loads((work / "o" / "release.json").read_text())["ledger"]["entry"]
     said = capsys.readouterr().err
     assert f"entry {entry}" in said
-    assert "is left, enough for one more plan of ε up to 1." in said
+    assert "is left, enough for one more plan with ε up to 1." in said
 
     assert spend("o2", *where, "--table", "people") == 0
     capsys.readouterr()
@@ -196,7 +196,7 @@ def test_evaluate_is_recorded_before_what_it_may_steer(work, monkeypatch, capsys
     assert "a view of diagnostics is recorded for t" in said.err
     assert json.loads(said.out)
     assert run("evaluate", "o", "--data", "t.csv") == 0, "another ledger, the default"
-    assert "not recorded there" in capsys.readouterr().err
+    assert "this view of diagnostics is not recorded" in capsys.readouterr().err
     monkeypatch.setenv("ESPALIER_LEDGER", str(work / "l.db"))
     (work / "h.csv").write_text("a\nx\ny\n")
     assert run("evaluate", "o", "--data", "h.csv") == 0, "the release's entry is known"

@@ -1,4 +1,4 @@
-"""`espalier doctor`: each mistake of an operator gives a line marked “fix” and exit status 1."""
+"""`espalier doctor`: each configuration mistake produces a line marked “fix” and exit status 1."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ steward = ["anna@hospital.example"]
 
 @pytest.fixture
 def fine(tmp_path, monkeypatch):
-    """A server without a mistake: its folder."""
+    """The folder of a correctly configured server."""
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "home"))
     monkeypatch.setenv("ESPALIER_LEDGER", str(tmp_path / "ledger" / "ledger.db"))
     monkeypatch.setenv("ESPALIER_SERVER_TABLES", str(tmp_path / "tables"))

@@ -158,7 +158,7 @@ def test_hidden_common_causes_are_named_and_may_leave_no_set():
 @pytest.mark.parametrize("name", ["bike_theft.dagitty.txt", "car_model_driver.dagitty.txt"])
 def test_dagittys_own_examples(name):
     if not (DAGS / name).exists():
-        pytest.skip("the example drawings are not here")
+        pytest.skip("the example drawings are not available")
     from espalier.core.graph.formats import read_graph
 
     graph = read_graph((DAGS / name).read_text("utf-8"), name)

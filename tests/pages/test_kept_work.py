@@ -107,7 +107,7 @@ def reloaded(token: str | None) -> AppTest:
 
 
 def test_a_reload_returns_to_the_release_without_its_rows(released: AppTest) -> None:
-    assert "A reload of this tab brings it back for 15 minutes" in sentences(released)
+    assert "Reloading this tab restores it for 15 minutes" in sentences(released)
     before = state(released).released
     assert before is not None
     assert before.real is not None, "the session that released has the rows"

@@ -95,7 +95,7 @@ def test_a_budget_is_opened_paid_from_and_seen(app: AppTest, where: Path) -> Non
     assert state(app).paid_from == "hiring"
     assert (budget(where).epsilon, budget(where).neighbors) == (2.0, "replace-one")
     assert "After this plan" in sentences(app)
-    assert re.search(r"takes \*\*[\d.]+ %\*\* of the whole budget\.", sentences(app))
+    assert re.search(r"uses \*\*[\d.]+ %\*\* of the total budget\.", sentences(app))
     assert len(re.findall(r"\d+ more like this", sentences(app))) == 1, "one line only"
     field(app, "text_input", "Note for the ledger").set_value("for the board").run()
     finish(press(app, "Spend"))
@@ -144,7 +144,7 @@ def test_a_budget_is_opened_paid_from_and_seen(app: AppTest, where: Path) -> Non
 def test_what_is_not_left_cannot_be_spent(app: AppTest, where: Path) -> None:
     opened(app, 1.2)
     finish(press(app, "Spend"))
-    assert "Not enough is left" in sentences(app)
+    assert "Not enough budget is left" in sentences(app)
     assert not any(b.label.startswith("Spend") for b in app.button)
     assert len(budget(where).entries) == 1
     assert any(b.label == "Choose another ε on Plan" for b in app.button)
@@ -175,11 +175,11 @@ def test_another_unit_is_explained_and_mended(app: AppTest) -> None:
     assert "fixed rows per person" in sentences(app).replace("\\", "")
     go(app, "release")
     assert not any(b.label.startswith("Spend") for b in app.button)
-    press(app, "Plan for the ledger's unit")
+    press(app, "Use the ledger's unit")
     assert "the project states that a person can have several rows" in sentences(app)
     assert state(app).project.plan.rows_per_person == 3, "the answer about people is not a setting"
     state(app).answer(True)
-    press(app.run(), "Plan for the ledger's unit")
+    press(app.run(), "Use the ledger's unit")
     plan = state(app).project.plan
     assert (plan.rows_per_person, plan.delta) == (1, None)
     assert any(b.label.startswith("Spend") for b in app.button)
@@ -197,7 +197,7 @@ def test_the_person_column_is_fixed_and_mended(app: AppTest, where: Path) -> Non
     go(app, "release")
     assert f"fixed the person column '{person}'" in sentences(app).replace("\\", "")
     assert not any(b.label.startswith("Spend") for b in app.button)
-    press(app, "Plan for the ledger's unit")
+    press(app, "Use the ledger's unit")
     assert state(app).project.plan.person == person
     assert state(app).project.plan.rows_per_person == plan.rows_per_person
     shown = sentences(go(app, "ledger")).replace("\\", "")

@@ -257,7 +257,7 @@ def test_columns_that_changed_places_are_refused_and_hidden_ones_are_read(put):
     schema = Schema(tuple(Column(name, "categorical", ("x", "y")) for name in kinds))
     relation, con = put({"a": ["x"] * 5, "b": ["y"] * 5}, kinds)
     con.query("ALTER TABLE t MODIFY a varchar(3) AFTER b")
-    with pytest.raises(TableError, match="returns other columns than its catalogue had"):
+    with pytest.raises(TableError, match="the columns changed after the table was opened"):
         relation.snapshot(schema)
     con.query("ALTER TABLE t MODIFY a varchar(3) INVISIBLE")
     relation = open_relation(relation_url(con), "t")

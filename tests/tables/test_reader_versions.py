@@ -10,7 +10,7 @@ import pytest
 from tests.support.reader_versions import LIBRARIES, RECORD, ROOT, TESTS, installed
 
 RERUN = (
-    "A library that touches private rows has another version than the reader tests last passed under. Run "
+    "A library that touches private rows does not have the version under which the reader tests last passed. Run "
     f"{' and '.join(TESTS)} and record the versions: python -m tests.support.reader_versions"
 )
 PIN = re.compile(r"^([A-Za-z0-9_.-]+)(?:\[[^\]]*\])?==([^\s;\\]+)", re.MULTILINE)

@@ -291,7 +291,7 @@ def _cmi_bound(
 
 
 def _observed(counts: FloatArray, sigma: float, n: float, spread: float) -> tuple[float, float]:
-    """(rows whose target is observed, standard error) from counts of wrong and right guesses and missing targets.
+    """(rows whose target is observed, standard error) from counts of wrong and correct predictions and missing targets.
 
     Two unbiased estimates with independent noise, weighted by precision: the sum of the first two cells, and ``n``
     minus the third. Neither depends on the difference of the first two.

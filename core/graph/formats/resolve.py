@@ -190,7 +190,7 @@ _HIDE = {
 def _latent(node: Node, may_stay: bool) -> Question:
     choices = dict(_HIDE)
     if may_stay:
-        choices[f"column:{node.name}"] = "keep it: it is a column nevertheless"
+        choices[f"column:{node.name}"] = "keep it: it is still a column"
     text = f"{shown(node.name)} is latent: it was not measured"
     return Question(f"node:{node.name}", "latent", node.line, text, choices, MARGINALISE)
 

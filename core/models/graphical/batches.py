@@ -26,7 +26,7 @@ BATCH_ROWS = 1 << 18
 CHUNK = 1 << 14
 """Number of rows processed at a time, to fit the processor's cache."""
 MOST_BITS = 34
-"""Bits for group and row in a sorted number, which leave 30 to chance."""
+"""Bits for group and row in a sorted number, which leaves 30 random bits."""
 Counts = NDArray[np.int64]
 
 

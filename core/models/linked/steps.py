@@ -27,7 +27,7 @@ class StepModel:
         """Return the visits of people with these ``rows``: one row per person and one column per position.
 
         The number of visits is met exactly. Positions beyond it hold zeros. With ``even``, each column is spread evenly
-        over people who are alike in its parents (see `espalier.core.models.even`).
+        over people with equal parents (see `espalier.core.models.even`).
         """
         many = np.asarray(rows[self.linked.number], dtype=np.int64) + 1
         made = first_visits(self.linked, self.sizes, rows, [c.name for c in self.columns])
