@@ -184,6 +184,8 @@ def check_budget(folder: Folder) -> None:
     parallel = plan.get("private_evaluation") and all(d["kind"] == "count" for d in held)
     if len(own) + len(held) < len(draws) or (held and not parallel):
         wrong.append("draws are wrongly called parallel: only counts of people held out by the plan are parallel")
+    if facts.get("looking") and not held:
+        wrong.append("figures of a private evaluation are stated, but no draw from held-out people")
     total, slips = math.fsum(d["rho"] for d in own), math.fsum(d["delta"] for d in own)
     apart = entry(made, "composition.held out")
     if (

@@ -1,6 +1,7 @@
 """All checks of one release folder, in order, and the command."""
 
 import argparse
+import io
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -20,7 +21,7 @@ def verify(path: Path, key: bytes | None = None, export: bytes | None = None) ->
     """Return the findings on a release folder; ``key`` is a public key (PEM). Raises `Unreadable` for other folders."""
     try:
         folder = Folder(path)
-    except (LookupError, TypeError, AttributeError, ValueError) as error:
+    except (LookupError, TypeError, AttributeError, ValueError, ArithmeticError) as error:
         raise Unreadable(f"{path} contains no readable release: {error}") from None
 
     def tried(number: int, check: Callable[..., Any], *given: Any) -> Any:
@@ -63,6 +64,11 @@ def _read(path: Path) -> bytes:
     return data
 
 
+def printable(text: str) -> str:
+    """The text without characters that would control a terminal."""
+    return "".join(c if c.isprintable() else "�" for c in text)
+
+
 def main(argv: list[str] | None = None) -> int:
     """Print the findings. Return 0 if all checks hold, 1 if one fails, 2 if the folder is unreadable."""
     parser = argparse.ArgumentParser(prog="verifier", description="Check a release of Espalier from its folder alone.")
@@ -70,14 +76,16 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--key", type=Path, metavar="FILE", help="the public key that should have signed")
     parser.add_argument("--ledger", type=Path, metavar="EXPORT.json", help="an export of the ledger")
     opt = parser.parse_args(argv)
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")  # a console may lack ρ
     try:
         findings = verify(opt.folder, *(None if p is None else _read(p) for p in (opt.key, opt.ledger)))
     except (Unreadable, OSError) as error:
-        print(f"unreadable: {error}", file=sys.stderr)
+        print(f"unreadable: {printable(str(error))}", file=sys.stderr)
         return 2
     for f in findings:
         word = {True: "holds", False: "FAILS", None: "note"}[f.holds]
-        print(f"{f.check} {NAMES[f.check]:<7}{word:<6} {''.join(c if c.isprintable() else '�' for c in f.text)}")
+        print(f"{f.check} {NAMES[f.check]:<7}{word:<6} {printable(f.text)}")
     bad = sum(f.holds is False for f in findings)
     print(f"{bad} of {len(findings)} findings FAIL." if bad else "All checks that apply hold.")
     return 1 if bad else 0

@@ -54,8 +54,8 @@ class Folder:
         self.facts: dict[str, Any] = self.json("release.json")
         self.statement: dict[str, Any] = self.json(STATEMENT) if STATEMENT in self.names else {}
         for made, known in ((self.facts, "espalier-release/1"), (self.statement, "espalier-statement/1")):
-            if made.get("format", known) != known:
-                raise Unreadable(f"this checker does not know the format {made['format']}")
+            if made.get("format", known) != known or (made is not self.facts and STATEMENT in self.names and not made):
+                raise Unreadable(f"this checker does not know the format {made.get('format')}")
         self.columns = [c for c in self.facts["project"]["schema"] if c["kind"] != "identifier"]
         self.sizes = {c["name"]: len(values_of(c)) + bool(c.get("missing")) for c in self.columns}
         linked = self.facts["project"].get("tables") or {}
@@ -96,10 +96,12 @@ class Folder:
         times its size or 50 MB.
         """
         data = io.BytesIO(self.read(name))
-        infos = zipfile.ZipFile(data).infolist()
+        infos = (packed := zipfile.ZipFile(data)).infolist()
         most = min(LIMIT, max(50_000_000, 150 * data.getbuffer().nbytes))
         if sum(i.file_size for i in infos) > most or len({i.filename for i in infos}) < len(infos):
             raise Unreadable(f"{name} unpacks to more than 150 times its size or 1 GiB, or holds an array twice")
+        if packed.comment or infos[0].header_offset or any(i.comment for i in infos):
+            raise Unreadable(f"{name} contains more than its arrays")
         with np.load(data, allow_pickle=False) as file:
             found = {key: file[key] for key in file.files}
         if any(array.dtype.kind not in "biuf" for array in found.values()):
@@ -153,10 +155,11 @@ def check_files(folder: Folder) -> None:
     if facts.get("private", True):
         needed |= {*folder.tables, *(NEEDED if made else NEEDED[:1])}
         needed |= {name for name, methods in WITHOUT.items() if made and facts["method"] not in methods}
-        if made and made["accounting"]["rule"] == "pure":  # such a release keeps no counts for intervals
+        if made and made["accounting"]["rule"] == "pure" and facts["method"] == "fpt-lp":  # it keeps no counts
             needed -= {"answers.npz"}
     wrong = [f"{n} is missing" for n in sorted(needed - names)]
     allowed = {n for n in names if KNOWN.fullmatch(n) and (n[:7] != "copies/" or f"{n.split('.')[0]}.csv.gz" in copies)}
+    allowed -= {n for n in names if "NOT-PRIVATE" in n and facts.get("private", True)}
     allowed |= {*folder.tables, *(n[:-3] + "parquet" for n in folder.tables)} & names
     wrong += [f"{n!r} is not a file of this release" for n in sorted(names - allowed)]
     if "project.json" in names and folder.json("project.json") != facts["project"]:

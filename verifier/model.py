@@ -11,12 +11,12 @@ from scipy.special import gammainccinv
 
 from .budget import INTERCEPT
 from .folder import Array, Clique, Folder
+from .noise import RULES, Answers, Counts, components
 from .noise import WIDEST as WIDEST_CLIQUE
-from .noise import Answers, Counts, components
 
 TOLERANCE, MOST_CELLS = 2e-3, 20_000_000
 SMOOTHING, MOST_SMOOTHING, NOISY, FIRM, WIDEST = 1.0, 3.0, 10.0, 5.0, 2.0
-OLD_DECODERS, RULES = ("espalier-decoder/1", "espalier-decoder/2"), {"impossible", "monotone", "determines"}
+OLD_DECODERS = ("espalier-decoder/1", "espalier-decoder/2")
 Tables = Mapping[Clique, Array]
 Nodes = list[tuple[str, Clique, Array]]
 """(column, given, p(column | given)) for each column, in the order in which values are drawn."""
@@ -55,9 +55,9 @@ class Model:
             self.potentials, self.first = (
                 self._tables(found, *of) for of in (("potentials", "potential"), ("first", "first"))
             )
-        self.pool, self.weights = dict[str, Array](), found.pop("weights", np.ones(0))
+        self.pool, self.weights = dict[str, Array](), np.ones(0)
         if "tilt" in found and any(d["recipe"] == "class-features" for d in folder.statement["draws"]):
-            tilt = json.loads(found.pop("tilt").tobytes())
+            tilt, self.weights = json.loads(found.pop("tilt").tobytes()), found.pop("weights")
             self.pool = {n: found.pop(f"pool_{i}").astype(int) for i, n in enumerate(self.sizes)}
             lists = (("phase", "phases"), ("coarse", "coarse"))
             further = [f"{of}_{i}" for of, key in lists for i in range(len(tilt.get(key, [])))]
@@ -65,8 +65,10 @@ class Model:
                 del found[name]
         if found or (folder.statement and not self.network and not self.order):
             raise ValueError("model.npz contains unlisted arrays, or lacks the order of drawing")
-        if {n: self.sizes[n] for n in self.visible} != folder.sizes or self.network != (
-            folder.facts["method"] == "decoder"
+        if (
+            self.head.get("latent")
+            or {n: self.sizes[n] for n in self.visible} != folder.sizes
+            or self.network != (folder.facts["method"] == "decoder")
         ):
             raise ValueError("the model does not match the method, or the columns and categories of the project")
         self.hidden, self.total = len(self.visible) < len(self.sizes), float(self.head.get("total", 0))
@@ -161,11 +163,13 @@ def marginals(nodes: Nodes, wanted: Iterable[Clique]) -> dict[Clique, Array]:
 def check_model(folder: Folder, answers: Answers | None) -> Model | None:
     """Check the model's separations and its fit, and return the model."""
     head = folder.arrays("model.npz")[0] if "model.npz" in folder.names else {}
-    kept = [s for s in folder.facts["separations"] if s.get("holds")]
-    old = not folder.statement and "order" not in head and not head.get("edges")
-    if not head or old or folder.facts["method"] == "copula" or head.get("latent") or head["format"] in OLD_DECODERS:
-        if head.get("latent") and kept:
-            folder.say(4, ["a network with a latent variable keeps no separation"])
+    kept, plan = [s for s in folder.facts["separations"] if s.get("holds")], folder.facts["project"]["plan"]
+    copula = folder.facts["method"] == "copula"
+    latent = folder.facts["method"] == "decoder" and head.get("latent") and plan.get("latent")
+    old = not folder.statement and not head.get("edges") and "order" not in head
+    if copula or latent or old or (not folder.statement and head.get("format") in OLD_DECODERS):
+        if kept and (copula or latent):
+            folder.say(4, ["a copula, or a network with a latent variable, keeps no separation"])
         folder.note(4, "unknown kind of model: separations and fit are not recomputed")
         return None
     model = Model(folder)

@@ -12,6 +12,7 @@ from .budget import RECIPES
 from .folder import Array, Clique, Folder
 
 ALARM, LEAST_DOF, SMALLEST, WIDEST, CLOSE = 1e-6, 7, 0.6, 14, 1e-9
+RULES = {"impossible", "monotone", "determines"}
 ALL = "all counts together"
 ARRAYS = {"measurements": "counts", "asked": "asked", "histograms": "histogram", "merged": "merged"}
 """The arrays of each list in ``answers.npz``, if their names differ from the list's."""
@@ -85,6 +86,8 @@ def check_noise(folder: Folder) -> Answers | None:
     wrong = not_drawn(folder, answers)
     if answers.merged and not folder.facts["project"]["plan"].get("compress"):
         wrong.append("categories are counted in groups, but the plan merges none")
+    if answers.impossible and not RULES & set(folder.facts["project"]):
+        wrong.append("cells are marked as impossible, but the project has no constraint")
     if folder.statement and answers.rows != folder.statement["unit"]["rows"]:
         wrong.append(f"answers.npz holds {answers.rows} rows, the statement {folder.statement['unit']['rows']}")
     for c in answers.counts:
@@ -115,8 +118,9 @@ def not_drawn(folder: Folder, answers: Answers) -> list[str]:
         if not bought[c.clique, sigma]:
             return [f"the counts of {' × '.join(c.clique)} with σ = {c.sigma:.6g} match no draw"]
         bought[c.clique, sigma] -= 1
-    scales = [d["scale"] for d in folder.statement.get("draws", []) if d["kind"] == "sums"]
-    return ["the noise of sums differs from that of their draws"] * any(m["sigma"] not in scales for m in answers.sums)
+    scales = Counter(d["scale"] for d in folder.statement.get("draws", []) if d["kind"] == "sums")
+    extra = Counter(m["sigma"] for m in answers.sums) - scales
+    return ["the noise of sums differs from that of their draws, or there are more sums than draws"] * bool(extra)
 
 
 def tested(answers: Answers) -> tuple[list[str], int, float]:

@@ -5,6 +5,7 @@ import html
 import json
 import math
 import re
+import unicodedata
 from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any
@@ -16,10 +17,29 @@ FIXED = {"5a973d46db148905", "6f3287a73cff94c0", "9be0c9eebba49535", "bb59732f45
 FIXED |= {"294f93884010ce43", "59fa5107b8077e4c"}  # of linked tables
 FIXED_PURE = {"48a989d38986c8a0", "1ba91ab975e5daeb", "340109bcd5580920", "63a813be0781b420"}
 """SHA-256 prefixes of the sentences that are the same in all releases of a unit, and of those with δ = 0."""
-NUMBER = re.compile(r"([εδρ])\s*[=≈<≤:]\s*([0-9]+(?:\.[0-9]+)?(?:e[-+]?[0-9]+)?)")
-HIDING = re.compile(
-    r"<!--|<script|<template|<[^>]*\shidden|display:\s*none|visibility:|font-size:\s*0|opacity:\s*0", re.I
+NUMBER = re.compile(
+    r"(ε|δ|ρ|epsilon|delta|rho)\s*(?:[^\w\s(]{1,2}|is|of|is at most|at most|below)\s*"
+    r"(\d*\.?\d+(?:e[-+]?\d+)?(?:\s*[/·×⋅*^]\s*\d+)?)",
+    re.I,
 )
+TAG = re.compile(r"<(/?)(!?[a-z][a-z0-9]*)((?:\s+[a-zA-Z-]+(?:=\"[^\"<>]*\")?)*)\s*/?>")
+TAGS = re.compile(
+    "!doctype|body|br|caption|circle|code|defs|div|em|figcaption|figure|g|h[123]|head|html|li|line|main|marker|meta|ol|p"
+    "|path|polygon|polyline|pre|rect|section|small|span|strong|style|sub|sup|svg|table|tbody|td|text|th|thead|title|tr"
+    "|tspan|ul"
+)
+"""Elements of reports and labels. An element that is not listed might hide its text."""
+ODD = re.compile(
+    r'\s(?:hidden|on\w+|http-equiv|charset="(?!utf-8"))\b|\sstyle="(?!(?:(?:stroke-)?width:[\d.]+%?|fill:[^;]*)")', re.I
+)
+UNSEEN = {"head", "svg", "style", "title"}
+"""Elements whose text does not count as a sentence that people read."""
+HIDING = re.compile(
+    r"""display:\s*none|visibility:|font-size:\s*\.?0(?![.\d]*[1-9])|opacity:\s*0(?![.\d])
+    |position:|clip|transform:|text-indent|transparent|@import|[\s{;]content:|[\s{;]color:\s*(?:white|\#f)|url\(""",
+    re.I | re.X,
+)
+LETTERS = {"epsilon": "ε", "delta": "δ", "rho": "ρ"}
 KEYS = {"ε": ("epsilon",), "δ": ("delta", "at_delta"), "ρ": ("rho",)}
 SAME = """
 deployment.privacy_loss.privacy_parameters.epsilon  guarantee.epsilon
@@ -61,14 +81,35 @@ def leaves(value: Any, key: str = "") -> Iterator[tuple[str, Any]]:
         yield key, value
 
 
-def words(folder: Folder, name: str) -> str:
-    """The words of a file: HTML without its tags, or all texts of a JSON file."""
+def words(folder: Folder, name: str) -> tuple[str, str]:
+    """The words of a file that people read, and all of them: HTML without its tags, or all texts of a JSON file."""
     data = folder.read(name)
-    if name.endswith(".html"):
-        if hides := HIDING.search(data.decode()):
-            raise ValueError(f"{name} may hide text: {hides[0][:40]}")
-        return html.unescape(re.sub(r"<[^>]*>", "", data.decode()))
-    return "\n".join(v for _, v in leaves(parsed(data, name)) if isinstance(v, str))
+    if not name.endswith(".html"):
+        text = plain("\n".join(v for _, v in leaves(parsed(data, name)) if isinstance(v, str)))
+        return text, text
+    seen, whole, at, inside, page = list[str](), list[str](), 0, list[str](), data.decode()
+    for tag in [*TAG.finditer(page), None]:
+        text = page[at : tag.start() if tag else None]
+        text = re.sub(r"url\(data:font/woff2;base64,[\w+/=]*\)", "", text) if "style" in inside else text
+        odd = "<" in text or (tag and (not TAGS.fullmatch(tag[2]) or ODD.search(tag[0])))
+        if odd or HIDING.search(text if "style" in inside else ""):
+            raise ValueError(f"{name} may hide text near {page[at : at + 60]!r}")
+        whole.append(text)
+        seen += [] if inside else [text]
+        if tag:
+            at = tag.end()
+            inside = [n for n in inside if n != tag[2]] + [tag[2]] * (tag[2] in UNSEEN and not tag[1])
+    return plain(html.unescape("".join(seen))), plain(html.unescape("".join(whole)))
+
+
+def plain(text: str) -> str:
+    """The text with one form of each letter, and without characters of no width."""
+    return "".join(c for c in unicodedata.normalize("NFKC", text) if unicodedata.category(c) != "Cf")
+
+
+def same(text: str, number: float) -> bool:
+    """Return whether a text states a number; a fraction or a power does not."""
+    return bool(re.fullmatch(r"[\d.e+-]+", text)) and math.isclose(float(text), number, rel_tol=1e-3)
 
 
 def check_texts(folder: Folder) -> None:
@@ -80,13 +121,13 @@ def check_texts(folder: Folder) -> None:
     claims = [made, *map(facts.get, ("asked", "spent", "ledger", "looking"))]
     known = [(k, v) for k, v in leaves(claims) if isinstance(v, float | int)]
     for name in names:
-        text, needed = words(folder, name), [facts["project"]["name"]]
-        said = NUMBER.findall(text)
+        (text, whole), needed = words(folder, name), [facts["project"]["name"]]
+        said, read = ([(LETTERS.get(c.lower(), c), x) for c, x in NUMBER.findall(t)] for t in (whole, text))
         for c, x in said:
-            if not any(k in KEYS[c] and math.isclose(float(x), v, rel_tol=1e-3) for k, v in known):
+            if not any(k in KEYS[c] and same(x, v) for k, v in known):
                 wrong.append(f"{name} states {c} = {x}")
         for c, key in (("ε", "epsilon"), ("δ", "delta")):
-            if not any(a == c and math.isclose(float(x), facts["asked"][key], rel_tol=1e-3) for a, x in said):
+            if not any(a == c and same(x, facts["asked"][key]) for a, x in read):
                 wrong.append(f"{name} does not state {c}")
         if made:
             unit, signer = made["unit"], (made["signer"] or {}).get("fingerprint", "was not signed when it was made")
@@ -97,7 +138,7 @@ def check_texts(folder: Folder) -> None:
                 else [unit["adjacent"], made["guarantee"]["sentence"]]
             )
         needed += [f"{facts['rows']:,}"] if name != "croissant.json" else []
-        wrong += [f"{name} does not contain “{s[:60]}”" for s in needed if s not in text]
+        wrong += [f"{name} does not contain “{s[:60]}”" for s in needed if plain(s) not in text]
     if made:
         e, d, card = facts["asked"]["epsilon"], facts["asked"]["delta"], folder.json("croissant.json")
         right = min(1.0, (1 + d * math.exp(-e)) / (1 + math.exp(-e)))
@@ -159,10 +200,19 @@ def check_ledger(folder: Folder, export: bytes | None) -> None:
         return
     (total,), (start, end), before, counted = opened, mine, Fraction(0), Fraction(0)
     wrong = differing(LEDGER, {"open": total, "reserve": start, "spend": end}, facts)
-    reserved = {e["entry"]: Fraction(e["rho"]) for e in moves if e["kind"] == "reserve"}
+    if total["delta"] and epsilon_of(total["rho"], total["delta"]) * (1 - 1e-9) > total["epsilon"]:
+        wrong.append("the total ρ gives a larger ε than the total")
+    reserved, ended = dict[str, Fraction](), set[str]()
     for e in moves:
-        before = counted if e is start else before
-        counted += Fraction(e["rho"]) - (0 if e["kind"] == "reserve" else reserved[e["entry"]])
+        before, rho, name = counted if e is start else before, Fraction(e["rho"]), e["entry"]
+        if e["kind"] == "reserve":
+            wrong += [f"event {e['seq']} reserves twice, or less than nothing"] if name in reserved or rho < 0 else []
+            reserved[name], counted = rho, counted + rho
+        elif name in ended or not 0 <= rho <= reserved[name] * (e["kind"] == "spend"):
+            wrong.append(f"event {e['seq']} ends an entry twice, or counts another ρ than was reserved")
+        if e["kind"] != "reserve":
+            ended.add(name)
+            counted += rho - reserved[name]
         wrong += [f"the total is exceeded at event {e['seq']}"] if counted > Fraction(total["rho"]) else []
     stated = said["before"]
     if not before <= Fraction(stated["rho"]) <= before * (1 + Fraction(1, 10**12)) or end["rho"] > start["rho"]:

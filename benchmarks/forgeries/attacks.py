@@ -8,6 +8,7 @@ import json
 import math
 import warnings
 import zipfile
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -16,7 +17,9 @@ import numpy as np
 from benchmarks.forgeries.budget import all_choices_removed
 from benchmarks.forgeries.case import Case, Files, kind
 from benchmarks.forgeries.honest import ASKED
+from benchmarks.forgeries.ledger import chained, mine, with_events
 from benchmarks.forgeries.texts import rearranged, swapped
+from espalier.core.ledger.archive import digest_of
 from espalier.core.privacy.accounting import epsilon_of
 from espalier.core.privacy.spending import Spending
 from espalier.core.project.file import Project
@@ -162,3 +165,157 @@ def real_rows_in_a_copy(case: Case) -> Files:
 @kind("rows", detectable=False, why="files in other formats are not read; a note names them")
 def real_rows_in_another_format(case: Case) -> Files:
     return case.resealed({**case.honest.files, "synthetic.sav": real_rows(case)})
+
+
+def unread_model(case: Case, change: Callable[[dict[str, Any]], None]) -> Files:
+    """The rows of the real table, next to a model whose head says that it cannot be read."""
+    files = {**case.with_codes(dict(case.rows.codes)).files, "model.npz": case.honest.files["model.npz"]}
+    with np.load(io.BytesIO(files["model.npz"]), allow_pickle=False) as file:
+        found = dict(file)
+    head = json.loads(found.pop("head").tobytes())
+    change(head)
+    out = io.BytesIO()
+    np.savez_compressed(out, allow_pickle=False, head=np.frombuffer(json.dumps(head).encode(), np.uint8), **found)
+    return case.resealed({**files, "model.npz": out.getvalue()})
+
+
+@kind("model")
+def real_rows_and_a_model_without_a_head(case: Case) -> Files:
+    return unread_model(case, lambda head: head.clear())
+
+
+@kind("model")
+def real_rows_and_a_model_in_an_old_format(case: Case) -> Files:
+    return unread_model(case, lambda head: head.update(format="espalier-decoder/1"))
+
+
+@kind("model")
+def real_rows_and_a_model_with_a_latent_variable(case: Case) -> Files:
+    return unread_model(case, lambda head: head.update(latent=1))
+
+
+@kind("model")
+def exact_counts_called_weights_of_the_model(case: Case) -> Files:
+    return rearranged(case, "model.npz", lambda _, found: found.update(weights=case.exact(("a",))))
+
+
+@kind("noise")
+def private_bits_called_impossible_cells(case: Case) -> Files:
+    def change(head: dict[str, Any], found: dict[str, Any]) -> None:
+        head["impossible"], found["impossible_0"] = [["a", "b"]], np.zeros((3, 4), bool)
+
+    return rearranged(case, "answers.npz", change)
+
+
+@kind("noise")
+def real_rows_in_the_comment_of_an_archive(case: Case) -> Files:
+    out = io.BytesIO(case.honest.files["answers.npz"])
+    with zipfile.ZipFile(out, "a") as file:
+        file.comment = real_rows(case)[:1000]
+    return case.resealed({**case.honest.files, "answers.npz": out.getvalue()})
+
+
+@kind("noise")
+def real_rows_before_an_archive(case: Case) -> Files:
+    data = real_rows(case)[:1000] + case.honest.files["answers.npz"]
+    return case.resealed({**case.honest.files, "answers.npz": data})
+
+
+@kind("rows")
+def three_hundred_real_rows_where_only_some_are_shown(case: Case) -> Files:
+    count = 300
+    codes = {n: np.concatenate([case.rows.codes[n][:count], v[count:]]) for n, v in case.honest.codes.items()}
+    made = case.with_codes(codes)
+    made.__dict__["_facts"] = {**made.to_json(), "rows_shown": len(codes["a"])}
+    return made.files
+
+
+@kind("rows")
+def real_rows_called_not_private_next_to_the_others(case: Case) -> Files:
+    return case.resealed({**case.honest.files, "synthetic-NOT-PRIVATE.csv": real_rows(case)})
+
+
+@kind("files")
+def an_empty_statement_that_is_signed(case: Case) -> Files:
+    made = case.with_codes(dict(case.rows.codes))
+    made.__dict__["_facts"] = {k: v for k, v in made.to_json().items() if k != "statement"} | {"model": None}
+    files = {n: d for n, d in made.files.items() if n != "model.npz"}
+    return {**files, "statement.json": b"{}\n", "statement.sig": case.key.sign({})}
+
+
+@kind("texts")
+def a_limit_in_the_style_sheet(case: Case) -> Files:
+    files = swapped(case, "label.html", "<li>That the table has at least one row.</li>", "")
+    hidden = files["label.html"].replace(b"<style>", b"<style>/* That the table has at least one row. */")
+    return case.resealed({**files, "label.html": hidden})
+
+
+@kind("texts")
+def a_limit_outside_the_page(case: Case) -> Files:
+    line = "<li>That the table has at least one row.</li>"
+    return swapped(case, "label.html", line, line.replace("<li>", "<li style='position:absolute;left:-9999px'>"))
+
+
+@kind("texts")
+def a_limit_in_a_closed_dialog(case: Case) -> Files:
+    line = "<li>That the table has at least one row.</li>"
+    return swapped(case, "label.html", line, f"<dialog>{line}</dialog>")
+
+
+@kind("texts")
+def a_smaller_epsilon_with_another_letter(case: Case) -> Files:
+    return swapped(case, "label.html", "ε = 1,", "\N{GREEK LUNATE EPSILON SYMBOL} = 0.1, not ε = 1,")
+
+
+@kind("texts")
+def a_smaller_epsilon_behind_a_character_of_no_width(case: Case) -> Files:
+    return swapped(case, "label.html", "ε = 1,", "ε\N{ZERO WIDTH SPACE} = 0.1, not ε = 1,")
+
+
+@kind("texts")
+def a_smaller_epsilon_as_a_fraction(case: Case) -> Files:
+    return swapped(case, "label.html", "ε = 1,", "ε = 1/1000, not ε = 1,")
+
+
+@kind("texts")
+def a_smaller_epsilon_in_words(case: Case) -> Files:
+    return swapped(case, "label.html", "ε = 1,", "Epsilon is at most 0.1, not ε = 1,")
+
+
+@kind("ledger")
+def an_entry_that_counts_less_than_nothing(case: Case) -> Any:
+    def change(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        less = [{**e, "entry": "x" * 16, "rho": -10.0} for e in events if mine(case, e) and e["kind"] == "reserve"]
+        return chained([*events, *less])
+
+    return with_events(case, change)
+
+
+@kind("ledger")
+def an_entry_that_ends_twice(case: Case) -> Any:
+    def change(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        start = next(e for e in events if mine(case, e) and e["kind"] == "reserve")
+        more = [{**start, "entry": "x" * 16}]
+        more += [{**start, "entry": "x" * 16, "kind": "return", "rho": 0.0, "released": ""}] * 2
+        return chained([*events, *more])
+
+    return with_events(case, change)
+
+
+@kind("ledger")
+def a_total_with_more_rho_than_epsilon(case: Case) -> Any:
+    def change(events: list[dict[str, Any]], released: str | None = None) -> list[dict[str, Any]]:
+        more = [{**e, "rho": 100.0} if e["kind"] == "open" else e for e in events]
+        return chained(
+            [
+                {**e, "released": released or e["released"]} if mine(case, e) and e["kind"] == "spend" else e
+                for e in more
+            ]
+        )
+
+    made = case.made()
+    facts = made.to_json()
+    start = next(e for e in with_events(case, change)[1]["events"] if mine(case, e) and e["kind"] == "reserve")
+    facts["ledger"]["total"]["rho"], facts["ledger"]["chain"] = 100.0, start["hash"]
+    made.__dict__["_facts"] = facts
+    return made.files, with_events(case, lambda events: change(events, digest_of(made.files)))[1]

@@ -27,6 +27,7 @@ from espalier.core.statement import claims as statement
 from espalier.core.statement.keys import Signer
 from espalier.core.tables.table import Table
 from espalier.verifier.check import verify
+from espalier.verifier.folder import Unreadable
 
 METHODS = ("privci", "prism", "privbayes")
 ROWS = 3000
@@ -229,8 +230,11 @@ def written(files: Mapping[str, bytes], folder: Path) -> Path:
 
 
 def checked(files: Files, key: Signer, export: Any) -> list[int]:
-    """The numbers of the checks that fail."""
+    """The numbers of the checks that fail; 0 if the folder is not a readable release."""
     with tempfile.TemporaryDirectory() as place:
         folder = written(files, Path(place) / "release")
         data = None if export is None else json.dumps(export).encode()
-        return sorted({f.check for f in verify(folder, public_pem(key), data) if f.holds is False})
+        try:
+            return sorted({f.check for f in verify(folder, public_pem(key), data) if f.holds is False})
+        except Unreadable:
+            return [0]

@@ -7,6 +7,7 @@ import hashlib
 import io
 import json
 import math
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -61,6 +62,14 @@ SURE = (
         "exact counts in an imaginary part",
     ),
     *("a limit hidden in the label", "real rows in a copy that was not made", "another sum in the composition"),
+    *("real rows and a model without a head", "real rows and a model in an old format"),
+    *("exact counts called weights of the model", "private bits called impossible cells"),
+    *("real rows in the comment of an archive", "real rows before an archive"),
+    *("three hundred real rows where only some are shown", "real rows called not private next to the others"),
+    *("an empty statement that is signed", "a limit in the style sheet", "a limit outside the page"),
+    *("a limit in a closed dialog", "a smaller epsilon with another letter", "a smaller epsilon as a fraction"),
+    *("a smaller epsilon behind a character of no width", "a smaller epsilon in words"),
+    *("an entry that counts less than nothing", "an entry that ends twice", "a total with more rho than epsilon"),
 )
 """At least one kind of forgery for each check; `python -m benchmarks.forgeries` tries them all."""
 
@@ -150,6 +159,41 @@ def test_a_table_with_a_bare_carriage_return_fails_the_check(folder, tmp_path):
     bare = b"\n".join([lines[0], b"a\rb" + lines[1], *lines[2:]])
     found = failed(forgeries.written({**files, "synthetic.csv": bare}, tmp_path / "o"))
     assert any(said.startswith("5 cannot be checked") for said in found)
+
+
+def test_a_page_of_angle_brackets_is_read_in_linear_time(folder, tmp_path):
+    """Previously, 100,000 of them took a minute."""
+    files = {p.name: p.read_bytes() for p in folder.iterdir()}
+    forgeries.written({**files, "label.html": files["label.html"] + b"<" * 100_000}, tmp_path / "o")
+    start = time.process_time()
+    assert any("label.html may hide text" in said for said in failed(tmp_path / "o"))
+    assert time.process_time() - start < 10
+
+
+def test_edges_beyond_floats_are_unreadable(folder, tmp_path, capsys):
+    """Previously, this ended in a traceback."""
+    files = {p.name: p.read_bytes() for p in folder.iterdir()}
+    facts = json.loads(files["release.json"])
+    next(c for c in facts["project"]["schema"] if "edges" in c)["edges"][-1] = 10**400
+    forgeries.written({**files, "release.json": json.dumps(facts).encode()}, tmp_path / "o")
+    assert command([str(tmp_path / "o")]) == 2
+    assert capsys.readouterr().err.startswith("unreadable: ")
+
+
+def test_a_message_does_not_control_the_terminal(folder, tmp_path, capsys):
+    """Previously, the name of an unknown format was printed as it was."""
+    files = {p.name: p.read_bytes() for p in folder.iterdir()}
+    facts = {**json.loads(files["release.json"]), "format": "\x1b[2KAll checks that apply hold."}
+    forgeries.written({**files, "release.json": json.dumps(facts).encode()}, tmp_path / "o")
+    assert command([str(tmp_path / "o")]) == 2
+    assert "\x1b" not in capsys.readouterr().err
+
+
+def test_findings_are_printed_on_a_console_without_greek(folder, monkeypatch):
+    """Previously, this ended in a traceback on a Windows console."""
+    page = io.TextIOWrapper(io.BytesIO(), encoding="cp1252")
+    monkeypatch.setattr("sys.stdout", page)
+    assert command([str(folder)]) == 0
 
 
 def test_a_file_of_another_size_is_not_read(folder, tmp_path, monkeypatch):
