@@ -27,14 +27,14 @@ def _copies(facts: Mapping[str, Any]) -> str:
     )
     return (
         "<h2>Uncertainty of a figure</h2>"
-        f"<p>An interval computed from this table as if its rows were real is too narrow. {there}. A copy is the same "
-        "release with another sample of people and other noise. Estimate in each copy separately, then "
-        "combine. <strong>Never stack the copies into one table</strong>: that would count every person many times. "
-        "Only figures over columns that were counted together have an interval; <code>espalier analyse FOLDER</code> "
-        "shows which. Where counts are noisy, the table leans towards independent columns and copies follow the counts "
-        "more closely. Their mean may therefore differ slightly from the table's own figure: quote the "
-        "mean. The intervals do not cover the private choice of columns that are counted together, nor the position of "
-        "a number inside its bin.</p>"
+        f"<p>An interval computed from this table as if its rows were real is too narrow. {there}. A copy is an "
+        "alternative version of this release, as other people and other noise might have produced it. Estimate in each "
+        "copy separately, then combine. <strong>Never stack the copies into one table</strong>: that would count "
+        "every person many times. Only figures over columns that were counted together have an interval; "
+        "<code>espalier analyse FOLDER</code> shows which. Where counts are noisy, the table leans towards independent "
+        "columns and copies follow the counts more closely. Their mean may therefore differ slightly from the table's "
+        "own figure: quote the mean. The intervals do not cover the private choice of columns that are counted "
+        "together, nor the position of a number inside its bin.</p>"
         "<p>The Analyse page offers a script in R and in Python for each question, with its copies.</p>"
         + (f"<pre>{escape(PYTHON)}</pre><pre>{escape(R)}</pre>" if number else "")
     )

@@ -22,6 +22,9 @@ SIGNED = {
 """The statement behind each signature, by the key of the project file."""
 CHOSEN = {"chosen_because": "Why this plan", "compared_with": "Compared with"}
 
+AUC = " AUC rates predictions: 0.5 is chance, 1 is perfect."
+"""Added to a forecast that states an AUC."""
+
 HARDLY = 0.05
 """A gain in accuracy below this over always predicting the most common value is called small."""
 
@@ -33,8 +36,8 @@ def headline(facts: Mapping[str, Any]) -> str:
         f'<p class="lead">{facts["rows"]:,} invented rows in {len(project["schema"])} columns. No row is a real '
         f'person.</p><p class="soft">Made on {escape(facts.get("date") or "an unknown day")} with the method '
         f"{escape(method.title)}: {escape(method.summary)}.</p>"
-        '<div class="two"><div><h3>What it is</h3><p>A stand-in for a real table. Shares and links that were measured '
-        "follow the real ones, up to noise that protects each person.</p></div>"
+        '<div class="two"><div><h3>What it is</h3><p>A stand-in for a real table. Its rows follow shares and links '
+        "that were measured there with noise that protects each person.</p></div>"
         "<div><h3>What it is not</h3><p>A record of anyone, a source on any single case, or evidence of links that "
         "were not measured.</p></div></div>"
     )
@@ -78,9 +81,10 @@ def _planned(facts: Mapping[str, Any]) -> str:
     if not found:
         return ""
     return (
-        f'<p class="verdict {escape(found["rating"])}"><strong>Expected before anything was spent.</strong> '
-        f"{escape(found['headline'])} This is about noise alone: links that were not measured, or were removed on "
-        "purpose, are missing as well.</p>"
+        f'<p class="verdict {escape(found["rating"])}"><strong>Forecast, made before the release.</strong> '
+        f"{escape(found['headline'])}{AUC if 'AUC' in found['headline'] else ''} The forecast covers noise alone. "
+        "Compared with the real table, links that were not measured, or were removed on purpose, are missing as "
+        "well.</p>"
     )
 
 
@@ -118,6 +122,13 @@ def _noise(facts: Mapping[str, Any]) -> str:
     )
 
 
+MEANT = {
+    "admissible": "admissible columns may explain the outcome",
+    "inadmissible": "inadmissible columns may not",
+}
+"""What the roles declare that a reader may not know."""
+
+
 def figure(facts: Mapping[str, Any]) -> str:
     """Return the large picture: the drawing, what was measured, what the fence refused; empty without a link."""
     made = release_picture(facts)
@@ -132,7 +143,7 @@ def figure(facts: Mapping[str, Any]) -> str:
     if drawn:
         said.append("Grey dashes were drawn and not measured, so the table has no direct link there.")
     if made.refused:
-        said.append("Red dashes are what the fence refuses: the table cannot show them.")
+        said.append("Red dashes are direct links that the fence (a rule of the plan) keeps out on purpose.")
     if made.unseen > 0:
         many = f"{made.unseen} further measured pairs are" if made.unseen > 1 else "One further measured pair is"
         said.append(f"{many} not shown; release.json lists every pair.")
@@ -145,7 +156,8 @@ def figure(facts: Mapping[str, Any]) -> str:
         said.append(f"Without a drawn link: {', '.join(map(escape, made.apart[:16]))}{more}.")
     used = [r for r in ("outcome", "protected", "admissible", "inadmissible") if f'class="{r}"' in made.whole]
     key = " ".join(f'<span class="chip {role}">{role}</span>' for role in used)
-    caption = f"{' '.join(said)}{f' Colours: {key}.' if key else ''}"
+    meant = ", ".join(MEANT[role] for role in used if role in MEANT)
+    caption = f"{' '.join(said)}{f' Colours: {key}.' if key else ''}{f' As declared, {meant}.' if meant else ''}"
     return f'<figure class="large" tabindex="0">{made.whole}<figcaption>{caption}</figcaption></figure>'
 
 
@@ -157,17 +169,20 @@ def privacy(facts: Mapping[str, Any]) -> str:
     right = round_up(100 * guess_right(asked["epsilon"], asked["delta"]), 3)
     ledger = facts.get("ledger")
     before = (
-        "This release is not recorded in a ledger, so others from the same people may add to it."
+        "Each further release about the same people may raise this limit. This release is not recorded in a ledger, so "
+        "they are not counted together."
         if ledger is None
-        else f"With earlier releases from the same people: ε = {round_up(ledger['after']['epsilon'])} of "
-        f"{ledger['total']['epsilon']:g}."
+        else "This release and earlier ones from the same people together may reach "
+        f"ε = {round_up(ledger['after']['epsilon'])}; the ledger allows {ledger['total']['epsilon']:g}."
     )
     return (
-        '<section class="privacy"><h2>Privacy</h2><div class="odds"><p><strong>50 %</strong> without this table</p>'
-        f"<p><strong>{right} %</strong> with it, at most</p></div>"
-        "<p>Imagine someone who knows every other record, and two versions of one person's. Guessing which version was "
-        f"used, they are right half the time. With this table, they are right at most {right} % of the time. This is a "
-        "limit for the worst case, not the share of people who can be recognised; 50 % would reveal nothing. "
+        '<section class="privacy"><h2>Privacy</h2><div class="odds">'
+        "<p><strong>50 %</strong> right guesses without this table</p>"
+        f"<p><strong>{right} %</strong> right guesses with it, at most</p></div>"
+        "<p>Imagine someone who knows the records of all other people, and two versions of one person's record. They "
+        "guess which of the two was used. Without this table, they are right half the time. With it, they "
+        f"are right at most {right} % of the time. This is a limit for the worst case, not the share of people who can "
+        "be recognised. A limit of 50 % would mean that the table does not depend on this record at all. "
         f"(ε = {round_up(asked['epsilon'])}, δ = {round_up(asked['delta'])}, protecting {unit}.) "
         f"{_stated(facts)}{before}</p>"
         "<p>It does not hide facts about a whole group: anyone who learns that smokers fall ill more often learns this "
@@ -182,7 +197,7 @@ def _stated(facts: Mapping[str, Any]) -> str:
 
 
 RATINGS = {
-    "works": ("Works", "shares are close to the real ones"),
+    "works": ("Works", "noise hardly changes their shares"),
     "weak": ("With care", "noise changes small groups"),
     "noise": ("Noise", "draw no conclusions from these"),
 }
@@ -221,8 +236,9 @@ def columns_by_quality(facts: Mapping[str, Any]) -> str:
         "on its own and of its pairs" if facts.get("verdict") else "on its own; links between columns are less accurate"
     )
     return (
-        f"<h2>What works, and what is noise</h2><table><caption>By the expected error of each column {by}. The annex "
-        f"has the figures.</caption>{''.join(rows)}</table>"
+        "<h2>What works, and what is noise</h2><table><caption>By the error that noise is expected to cause in each "
+        f"column {by}. The rating ignores links that were not measured. The annex has the figures.</caption>"
+        f"{''.join(rows)}</table>"
     )
 
 
@@ -235,8 +251,8 @@ def advice(facts: Mapping[str, Any]) -> str:
     ]
     dont = [
         "Do not search for people in it: no row is a person.",
-        "Do not publish a figure from it as a finding. Confirm it on the real table, or give the interval that "
-        "<em>Analyse</em> shows for it.",
+        "Do not publish a figure from it as a finding, unless you confirm it on the real table or give the interval "
+        "that Espalier's <em>Analyse</em> page shows for it.",
         "Do not treat a rare combination as a finding: it may be noise.",
         "Do not compute error bars as if its rows were real: they are too narrow. The annex explains the correct way.",
     ]
@@ -255,7 +271,8 @@ def advice(facts: Mapping[str, Any]) -> str:
 def people(facts: Mapping[str, Any]) -> str:
     """Return who drew, confirmed, approved and released the table, and the budget that paid for it."""
     signed = facts["project"].get("signoff", {})
-    rows = [f"<tr><td>{what}</td><td>{escape(signed.get(key, 'not signed'))}</td></tr>" for key, what in SIGNED.items()]
+    named = {what: signed.get(key, "no one is named") for key, what in SIGNED.items()}
+    rows = [f"<tr><td>{what}</td><td>{escape(name)}</td></tr>" for what, name in named.items()]
     rows += [
         f"<tr><td>{what}</td><td>{escape(signed[key])}</td></tr>" for key, what in CHOSEN.items() if signed.get(key)
     ]
@@ -270,10 +287,10 @@ def people(facts: Mapping[str, Any]) -> str:
             f"{share:.0f} % of the total</td></tr>"
         )
     else:
-        rows.append("<tr><td>Budget</td><td>none: not recorded in a ledger</td></tr>")
+        rows.append("<tr><td>Budget</td><td>spent, but not recorded in a ledger</td></tr>")
     rows.append(
-        '<tr><td>Verification</td><td class="code">compare with the code that <code>espalier verify FOLDER</code> '
-        "prints:</td></tr>"
+        "<tr><td>Verification</td><td>run <code>espalier verify FOLDER</code>: it checks the files of this release and "
+        "recomputes its privacy claims</td></tr>"
     )
     return f'<section class="people"><h2>People responsible</h2><table>{"".join(rows)}</table></section>'
 
@@ -284,7 +301,10 @@ def spent(pools: Mapping[str, float]) -> str:
     for pool, rho in pools.items():
         words = pool_in_words(pool)
         said[words] = said.get(words, 0.0) + rho
-    return f"<h2>Use of the budget</h2>{picture.bar(said)}"
+    return (
+        "<h2>Use of the budget</h2><p>The privacy budget limits how much a release may reveal about a person. This "
+        f"release spent it on:</p>{picture.bar(said)}"
+    )
 
 
 def dictionary(facts: Mapping[str, Any]) -> str:

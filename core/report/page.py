@@ -81,8 +81,8 @@ def render(facts: Mapping[str, Any], label: str = "") -> str:
             [
                 "Columns that were not measured together are related in this table only through those that were.",
                 "Every figure in this report that depends on the real table was paid for from the budget.",
-                "A separation states which association the table does not show. It does not imply that a model trained "
-                "on the table treats groups alike.",
+                "A separation (a required independence) states which association the table does not show. It does not "
+                "imply that a model trained on the table treats groups alike.",
                 *_declared(project.get("dictionaries", [])),
                 *_confirmed(project["schema"], project.get("left_out", [])),
                 *facts.get("warnings", []),
@@ -221,13 +221,14 @@ def _frame(facts: Mapping[str, Any]) -> str:
         given = _list(s["given"]) if s["given"] else "nothing"
         state = "holds, CMI 0 in the model" if s["holds"] else "DOES NOT HOLD"
         out.append(
-            f"<p>{_list(s['left'])} and {_list(s['right'])} are independent given {given} "
+            f"<p>In the model of this table, {_list(s['left'])} and {_list(s['right'])} are independent given {given} "
             f'<span class="soft">({escape(s["why"])})</span>: <span class="ok">{state}</span>.</p>'
         )
     if facts["separations"]:
         out.append(
             '<p class="soft">CMI, conditional mutual information, is how much the first columns reveal about the '
-            "second once the given ones are known, in nats. The released rows add a little by chance.</p>"
+            "second once the given ones are known, in nats. The released rows add a little by chance. These "
+            "independences describe the model, not the real table.</p>"
         )
     for column, labels in facts.get("merged", {}).items():
         out.append(

@@ -18,7 +18,7 @@ WIDE, HIGH = 440, 230
 REAL, OURS = "#5d6a75", "#24684a"
 SHIPPED = (
     "The figures come from a typical release of this sample, which is part of Espalier. "
-    "Its rows are invented, so the figures may be shown."
+    "Its rows are invented, the “real” ones too, so the figures may be shown."
 )
 _STYLE = (
     ".story text{font:14px 'Espalier Sans','Source Sans 3','Source Sans',system-ui,sans-serif;fill:#1f2a24}"
@@ -40,7 +40,7 @@ def section(facts: Mapping[str, Any]) -> str:
         return ""
     return (
         f'<section class="story"><h2>What this sample shows</h2><figure>{svg(told)}<figcaption>{escape(told["said"])} '
-        f"{escape(SHIPPED)}</figcaption></figure></section>"
+        f"{escape(SHIPPED)} They do not describe this release.</figcaption></figure></section>"
     )
 
 

@@ -69,7 +69,6 @@ table.whole td:nth-child(2), table.whole td:nth-child(4) { overflow-wrap: normal
 .p0 { background: #2f6f4f } .p1 { background: #4f8fc0 } .p2 { background: #d08c3c } .p3 { background: #9a6fb0 }
 .p4 { background: #c0565b } .p5 { background: #6b8e23 } .p6 { background: #607d8b } .p7 { background: #b0a03c }
 section.label { border: 2px solid; padding: .4rem 1rem } section.label th { width: 9rem }
-td.code { padding-bottom: 1.6rem }
 @media screen and (max-width: 560px) { main { margin: 1rem auto } .two { grid-template-columns: 1fr }
   th, td { padding: .2rem .35rem } table { font-size: .88rem } section.label { padding: .3rem .5rem }
   section.label th { width: 6rem } tr > th[scope=row] { width: auto }
