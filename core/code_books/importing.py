@@ -89,7 +89,7 @@ def _claml(data: bytes) -> Iterator[tuple[str, str, str]]:
     """Yield the code, label and group of each class in a ClaML file, without modifiers."""
     from espalier.core.xml_text import read_xml
 
-    for one in read_xml(data, "the code book").iter("Class"):
+    for one in read_xml(data, "the code book").iterfind("Class"):
         code = one.get("code", "")
         if code:
             above = one.find("SuperClass")
@@ -97,7 +97,7 @@ def _claml(data: bytes) -> Iterator[tuple[str, str, str]]:
 
 
 def _preferred(one: Element) -> str:
-    for rubric in one.iter("Rubric"):
+    for rubric in one.iterfind("Rubric"):
         label = rubric.find("Label")
         if rubric.get("kind") == "preferred" and label is not None:
             return " ".join("".join(label.itertext()).split())
