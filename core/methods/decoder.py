@@ -57,6 +57,9 @@ SECONDS_PER_PARAMETER, SECONDS_PER_COLUMN, SECONDS_PER_ENTRY = 14e-6, 350e-6, 25
 For eight releases of 12 to 222 columns and 2,000 to 147,000 rows, the predictions are 0.9 to 1.1 times the measured
 seconds; with a latent z, 0.7 times.
 """
+SECONDS_PER_COUNT = 0.01
+"""CPU seconds for each noisy table of counts, which is shrunk and fitted. Set on the fifteen tables with a drawing in
+``TUNED`` (benchmarks/verdict.py)."""
 
 USUAL_ROWS = 50_000
 """Number of rows assumed for the planned seconds if n is private."""
@@ -174,6 +177,7 @@ class Trained:
         heads, rows = self.decoder.heads, self.decoder.total if self.decoder.total > 1 else USUAL_ROWS
         a_step = count * SECONDS_PER_PARAMETER + len(heads.sizes) * SECONDS_PER_COLUMN
         seconds = steps * (a_step + rows * heads.width * SECONDS_PER_ENTRY)
+        seconds += SECONDS_PER_COUNT * (len(self.ones) + len(self.tables))
         bytes_needed = (64 + 8 * LARGEST_BLOCK) * count + 32 * cells
         return Size(count + cells, count * steps + cells, bytes_needed, seconds, (), count, ())
 
