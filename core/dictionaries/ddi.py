@@ -48,7 +48,7 @@ def read_ddi(data: bytes, source: str) -> Dictionary:
     same column for each; the first description counts.
     """
     whole = read_xml(data, source)
-    books = [whole] if whole.tag in _ROOTS else (whole.findall(".//codeBook") or whole.findall(".//dataDscr"))
+    books = [whole] if whole.tag in _ROOTS else [*_outermost(whole, "codeBook")] or [*_outermost(whole, "dataDscr")]
     if not books:
         raise SchemaError(
             f"{source} is XML but not a DDI codebook: its root is {whole.tag!r}. Export the study as DDI Codebook 2"
@@ -58,6 +58,17 @@ def read_ddi(data: bytes, source: str) -> Dictionary:
     read = once_each((((at, var.get("files", "")), _declared(var, notes)) for at, var in named), notes)
     counted = any(True for _ in whole.iter("sumStat")) or any(True for _ in whole.iter("catStat"))
     return Dictionary(read, source, "DDI codebook", digest_of(data), (*((_STATISTICS,) if counted else ()), *notes))
+
+
+def _outermost(root: Element, tag: str) -> Iterator[Element]:
+    """Yield the elements with this tag that are not inside another one, so each part of a file is read once."""
+    waiting = [root]
+    while waiting:
+        element = waiting.pop()
+        if element.tag == tag:
+            yield element
+        else:
+            waiting += reversed(element)
 
 
 def _declared(var: Element, notes: list[str]) -> Declared:
@@ -211,4 +222,14 @@ def _label(element: Element) -> str:
 
 
 def _text(element: Element | None) -> str:
-    return "" if element is None else "".join(element.itertext()).strip()
+    """Return the text in an element, without that of variables inside it, which have their own."""
+    parts, waiting = list[str](), list[Element | str | None]([element])
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, str):
+            parts.append(one)
+        elif one is not None and one.tag != "var":
+            for child in reversed(one):
+                waiting += (child.tail, child)
+            waiting.append(one.text)
+    return "".join(parts).strip()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from espalier.core.code_books.importing import read_own_book
@@ -134,6 +136,25 @@ def test_nested_variables_have_their_own_values():
     assert [column.labels for column in of_ddi(inside).columns] == [(), ()]
     named = of_ddi(inside.replace("</catValu>", "</catValu><labl>l</labl>")).columns
     assert [column.labels for column in named] == [(("1", "l"),), (("2", "l"),)]
+
+
+@pytest.mark.parametrize("tag", ["txt", "labl"])
+def test_texts_with_variables_inside_are_read_once(tag):
+    """Previously, each text was read with all texts below it: 600 kB took four seconds, and time grew with the
+    square."""
+    inside = "".join(f"<var name='v{i}'><{tag}>{i}," for i in range(15_000)) + f"</{tag}></var>" * 15_000
+    began = time.process_time()
+    read = read_dictionary(f"<codeBook>{inside}</codeBook>".encode(), "d.xml").columns
+    assert [(c.name, c.description or c.label) for c in read[:2]] == [("v0", "0,"), ("v1", "1,")]
+    assert time.process_time() - began < 3
+
+
+def test_codebooks_inside_codebooks_are_read_once():
+    """Previously, each one searched all below it."""
+    text = "<x>" + "<codeBook>" * 3000 + "<a/>" * 30_000 + "<var name='n'/>" + "</codeBook>" * 3000 + "</x>"
+    began = time.process_time()
+    assert [c.name for c in read_dictionary(text.encode(), "d.xml").columns] == ["n"]
+    assert time.process_time() - began < 3
 
 
 def test_ranges_of_missing_codes_that_repeat_are_read_once():
