@@ -52,14 +52,10 @@ columns, the target's gradient would be lost in the clipped sum; with few, a wei
 columns. The weight depends only on the number of columns.
 """
 
-SECONDS_PER_PARAMETER, SECONDS_PER_COLUMN, SECONDS_PER_ENTRY = 14e-6, 350e-6, 25e-9
-"""CPU seconds of a step for each parameter (its noise), for each column (its solver), and for each category and row.
-For eight releases of 12 to 222 columns and 2,000 to 147,000 rows, the predictions are 0.9 to 1.1 times the measured
-seconds; with a latent z, 0.7 times.
-"""
-SECONDS_PER_COUNT = 0.01
-"""CPU seconds for each noisy table of counts, which is shrunk and fitted. Set on the fifteen tables with a drawing in
-``TUNED`` (benchmarks/verdict.py)."""
+SECONDS_PER_PARAMETER, SECONDS_PER_COLUMN, SECONDS_PER_ENTRY, SECONDS_PER_COUNT = 22e-6, 560e-6, 40e-9, 0.014
+"""CPU seconds of a training step for each parameter (its noise), for each column (its solver), and for each category and
+row; and of each noisy table, which is shrunk and fitted. Set on the fifteen tables with a drawing in ``TUNED``
+(benchmarks/verdict.py)."""
 
 USUAL_ROWS = 50_000
 """Number of rows assumed for the planned seconds if n is private."""
