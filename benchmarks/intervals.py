@@ -274,7 +274,9 @@ def show(name: str, made: list[Record]) -> None:
         )
     inside = [r["badge"] == "counted" for r in records if r["inside"] and float(r["thick"]) >= 5]
     if inside:
-        print(f"  promised of figures inside a clique with true cells of at least 5 σ: {100 * np.mean(inside):.0f} %")
+        print(
+            f"  promised, of figures inside a clique whose true cells are at least 5 σ: {100 * np.mean(inside):.0f} %"
+        )
 
 
 def main() -> None:

@@ -29,8 +29,8 @@ def peak() -> int:
 def available() -> int | None:
     """Return the bytes that this process can still get; `None` if the system does not report it.
 
-    This is the smallest of three amounts: the machine's free memory, the rest that the group of processes (a container,
-    a service) may use, and the rest within the limits of this process.
+    This is the smallest of three amounts: the machine's free memory, what remains of the limit of the process's group
+    (a container, a service), and what remains of the process's own limits.
     """
     return min((*_of_machine(), *_of_groups(), *_of_limits()), default=None)
 

@@ -34,8 +34,8 @@ RAKING_ERROR = 2e-4
 """Number of drawn rows for raking the intercepts, largest number of rounds, and L1 tolerance of the shares."""
 
 SMALL_EFFECT, FALSE_ALARM = 0.1, 0.05
-"""An arrow is reported as having no effect only if an effect of this size (Cohen's w, for two columns of two
-values their correlation) would be reported with at most this chance."""
+"""A size of effects (Cohen's w; for two binary columns, their correlation), and the largest probability with which an
+arrow with an effect of this size may be reported as having none."""
 
 
 @dataclass(frozen=True)
@@ -161,7 +161,7 @@ class _Raked:
         return out
 
     def rake(self, odds: FloatArray) -> float:
-        """Scale the factors and ``odds`` once; return the L1 distance from the targets before."""
+        """Scale the factors and ``odds`` once; return the L1 distance from the targets before that."""
         means = self._means(odds)
         moved = np.where(self.rows[:, None] > 0, np.log(self.targets / means), 0.0)
         self.factors += moved.reshape(self.factors.shape)

@@ -44,7 +44,9 @@ class LogisticGradient:
         """Raise :class:`ValueError` unless all weights have the shape required by ``sizes``."""
         others = sizes[self.target] - 1
         if self.target in self.columns or not self.columns or others < 1 or len(set(self.columns)) < len(self.columns):
-            raise ValueError("a logistic fit needs a target with two values or more, and other columns, each once")
+            raise ValueError(
+                "a logistic fit needs a target with at least two values and one or more other columns, each once"
+            )
         for name in (*self.columns, self.target):
             if self.weights[name].shape != (1 if name == self.target else sizes[name], others):
                 raise ValueError(f"the weights of {name!r} do not fit its categories")

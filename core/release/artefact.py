@@ -352,8 +352,8 @@ class Release:
         """Write the :attr:`files` into a new or empty folder, all of them or none.
 
         If ``synthetic.csv`` does not contain all rows, or ``kind`` is Parquet, this also writes a file of
-        `espalier.core.release.output.WHOLE` in batches. Ledgers do not record the hash of that file. A file of SPSS,
-        Stata or SAS transport holds the rows of ``synthetic.csv``. With such a file, or if the schema has labels,
+        `espalier.core.release.output.WHOLE` in batches. Ledgers do not record the hash of that file. An SPSS, Stata
+        or SAS transport file contains the rows of ``synthetic.csv``. With such a file, or if the schema has labels,
         the folder also holds a dictionary.
         """
         more: dict[str, Callable[[Path], None]] = {}

@@ -77,7 +77,7 @@ class Registry:
         self._work: dict[str, Work] = {}
 
     def watch(self, token: str, who: tuple[Any, ...], watcher: Watcher) -> None:
-        """The work of ``who`` that is kept for a reload; ``watcher`` is the tab that shows it."""
+        """Keep the work of ``who`` for a reload under ``token``; ``watcher`` is the tab that shows it."""
         self.sweep()
         with self._lock:
             if token not in self._work:

@@ -95,7 +95,7 @@ class Seam:
 
 @contextmanager
 def without_noise() -> Iterator[None]:
-    """Fix the noisy answers and the lots, independently of the rows."""
+    """Replace noise and random choices by fixed draws that do not depend on the rows."""
     drawn = np.random.default_rng
 
     def answer(counts: Any, _: float) -> Any:
@@ -271,7 +271,7 @@ def forms(work: Path) -> str:
             count += "release.json" in seen[0]
             for what in seen[0]:
                 need(seen[0][what] == seen[1][what], f"{name}: {what} differs with the number of rows")
-    need(count >= len(cases), f"only {count} forms came to a release")
+    need(count >= len(cases), f"only {count} forms led to a release")
     return f"plan, ledger, files: the same for n = 150 and 151, in {count} forms"
 
 
@@ -343,7 +343,7 @@ def units(work: Path) -> str:
 
 
 def shelf(work: Path) -> str:
-    """Hole 5: the page of shared releases, as a fresh server serves it on its own where people must sign in."""
+    """Hole 5: the page of shared releases, opened first on a fresh server that requires sign-in."""
     import streamlit as st
     from streamlit.testing.v1 import AppTest
 
@@ -447,7 +447,7 @@ def warnings(work: Path) -> str:
         run("ledger", "open", "--ledger", work / "l.db", "--table", table, "--epsilon", 9, "--delta", 1e-6)
     seen = [released(work, project(), text, "--ledger", work / "l.db", "--table", t)[0] for t in ("s", "t")]
     need(seen[0] == 0 and seen[1] != 0, f"the same table from another budget: exit statuses {seen}")
-    return "large δ refused, no times of measuring, another budget for the same table needs a flag"
+    return "large δ refused, no measurement times shown, a second budget for the same table needs a flag"
 
 
 def held_out(_: Path) -> str:

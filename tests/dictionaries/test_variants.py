@@ -263,8 +263,8 @@ def test_values_that_a_tool_counted_in_the_rows_are_no_domain():
     found = columns(DDI, "d.xml")
     assert (found["c"].kind, found["c"].categories) == ("numeric", ())
     assert (found["e"].kind, found["e"].categories) == ("open", ())
-    assert (found["f"].kind, found["f"].categories) == ("open", ()), "the value again is no label"
-    assert found["k"].categories == ("a", "b"), "without frequencies someone wrote the list"
+    assert (found["f"].kind, found["f"].categories) == ("open", ()), "a label that repeats its value is no label"
+    assert found["k"].categories == ("a", "b"), "a list without frequencies was written by a person"
 
 
 def test_formats_in_a_ddi_codebook():

@@ -172,7 +172,7 @@ def with_row(cells: Cells, row: Mapping[str, Any], *, first: bool) -> dict[str, 
 
 
 def check(kinds: Sequence[Kind], layout: Layout, folder: Path, step: int = 1) -> Outcome:
-    """Every special value in the base table with every one (every ``step``-th) in the odd row, in one layout."""
+    """Check every special value in the base table against every ``step``-th one in the odd row, in one layout."""
     out, wanted = Outcome(), [kind for kind in kinds if kind.name not in layout.without]
     for size, alike in itertools.groupby(sorted(wanted, key=_size), key=_size):
         inside = folder / f"to{size}"
