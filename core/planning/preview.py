@@ -36,7 +36,7 @@ from espalier.core.planning.procedure import carry_out
 from espalier.core.planning.regression_needs import Need, check_fence, needs
 from espalier.core.planning.verdict import Verdict, verdict_of
 from espalier.core.privacy.accounting import Budget, epsilon_of, guess_right, round_up, total_up
-from espalier.core.privacy.bought_schema import Part, budget_of
+from espalier.core.privacy.bought_schema import Part, budget_of, refuse_filled
 from espalier.core.privacy.contribution import held_rows, public_rows
 from espalier.core.privacy.curator import Curator, Impossible
 from espalier.core.privacy.draws import Draw
@@ -244,6 +244,8 @@ def _preview(project: Project, rows: int | None, assumed: Mapping[str, float] | 
     project.schema.need_distinct()
     project.need_unit()
     plan, method, sizes = project.plan, method_of(project.plan), project.schema.sizes
+    if plan.schema_share:
+        refuse_filled(project)  # before a declared total is asked for, which would not help
     frame = frame_of(project)
     check_fence(project, frame)
     if plan.neighbors == "replace-one":

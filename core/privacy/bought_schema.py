@@ -106,6 +106,15 @@ def budget_of(project: Project, budget: Budget) -> Budget:
     return replace(budget, rho=rho_beside(budget.epsilon, budget.delta, slips)) if slips else budget
 
 
+def refuse_filled(project: Project) -> None:
+    """Raise :class:`ProjectError` if a schema is to be bought under replace-one with a person column."""
+    if project.schema.undeclared and project.plan.person is not None and project.plan.neighbors == "replace-one":
+        raise ProjectError(
+            "a schema cannot be bought from a table that is filled to a declared total: choose add-remove",
+            key="schema_share",
+        )
+
+
 def prices(project: Project, budget: Budget) -> list[Part]:
     """Return the purchases, in order, with their prices. Reads no data; raises :class:`ProjectError` for a bad plan."""
     plan, schema = project.plan, project.schema
@@ -119,11 +128,7 @@ def prices(project: Project, budget: Budget) -> list[Part]:
             "declare them, or set a schema_share in the plan, such as 0.05, to buy them",
             key="schema_share",
         )
-    if plan.person is not None and plan.neighbors == "replace-one":
-        raise ProjectError(
-            "a schema cannot be bought from a table that is filled to a declared total: choose add-remove",
-            key="schema_share",
-        )
+    refuse_filled(project)
     unit = Unit(plan.neighbors, plan.rows_per_person)
     weight = {c.name: 1.0 if isinstance(c, NumbersToBuy) else TEXTS for c in open_}
     slips = _slips(schema, plan, budget.delta)

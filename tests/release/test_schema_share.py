@@ -154,3 +154,9 @@ def test_what_cannot_be_is_refused_before_anything_is_read():
 def test_descriptions_that_cannot_be(column):
     with pytest.raises(SchemaError, match="'a'"):
         schema_from_json([column])
+
+
+def test_a_plan_that_no_declared_total_helps_does_not_ask_for_one():
+    project = a_project(person="patient", rows_per_person=3, delta=None)
+    with pytest.raises(ProjectError, match="cannot be bought"):
+        preview(project)
