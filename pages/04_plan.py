@@ -56,8 +56,8 @@ try:
 except EspalierError as error:
     conflicts.conflict(spots, error)
     missing = conflicts.still_empty(error)
-    todo = f"**{missing}** is given above" if missing else "the conflict above is fixed"
-    st.info(f"The preview appears here once {todo}.")
+    todo = f"**{missing}** is given above." if missing else f"the conflict above is fixed: {plain(error)}"
+    st.info(f"The preview appears here once {todo}")  # the field above may be in a closed expander
     shell.sidebar(state)
     st.stop()
 except MemoryError:

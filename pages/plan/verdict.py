@@ -70,7 +70,7 @@ def headline(state: Session, seen: Preview, population: Population | None) -> No
         _BOX[found.rating](plain(found.headline))
     elif seen.unrated:
         st.info(seen.unrated)
-    elif seen.lacks_rows:
+    elif seen.lacks_rows and seen.project.plan.neighbors == "replace-one":  # else its own field says so
         st.info("Enter the number of rows to see what noise would hide.")
     key = f"dial-{state.opened}"
     points = dial(seen, population)
