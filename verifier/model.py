@@ -63,7 +63,7 @@ class Model:
             further = [f"{of}_{i}" for of, key in lists for i in range(len(tilt.get(key, [])))]
             for name in ("sums", *further):
                 del found[name]
-        if found or (folder.statement and not self.network and not self.order):
+        if found or (folder.statement and not self.network and not self.order and max(self.sizes.values()) > 1):
             raise ValueError("model.npz contains unlisted arrays, or lacks the order of drawing")
         if (
             self.head.get("latent")
@@ -260,7 +260,7 @@ def fitted(model: Model, answers: Answers) -> list[str]:
     total, rows = max(mean, 1.0), max(answers.rows or float(np.mean(sums)), 1.0)
     wide = [c.sigma * c.values.size for c in counts if len(c.clique) > 1]
     smooth = float(np.clip(NOISY * np.median(wide) / rows, SMOOTHING, MOST_SMOOTHING)) if wide else SMOOTHING
-    price, wrong = smooth / math.sqrt(float(np.median(top))), list[str]()
+    price, wrong = smooth / math.sqrt(float(np.median(top))) if top else 0.0, list[str]()
     if not math.isclose(total, model.total, rel_tol=1e-9):
         wrong.append(f"the model has {model.total:.6g} rows, not {total:.6g}")
     if model.first:

@@ -18,9 +18,8 @@ FIXED |= {"294f93884010ce43", "59fa5107b8077e4c"}  # of linked tables
 FIXED_PURE = {"48a989d38986c8a0", "1ba91ab975e5daeb", "340109bcd5580920", "63a813be0781b420"}
 """SHA-256 prefixes of the sentences that are the same in all releases of a unit, and of those with δ = 0."""
 NUMBER = re.compile(
-    r"(ε|δ|ρ|epsilon|delta|rho)\s*(?:[^\w\s(]{1,2}|is|of|is at most|at most|below)\s*"
-    r"(\d*\.?\d+(?:e[-+]?\d+)?(?:\s*[/·×⋅*^]\s*\d+)?)",
-    re.I,
+    r"(?:([εδρ])\s*(?:[^\w\s(]{1,2}|is|of|is at most|at most|below)"
+    r"|((?i:epsilon|delta|rho))\s*(?:[=≈<≤]|is|is at most))\s*(\d*\.?\d+(?:e[-+]?\d+)?(?:\s*[/·×⋅*^]\s*\d+)?)"
 )
 TAG = re.compile(r"<(/?)(!?[a-z][a-z0-9]*)((?:\s+[a-zA-Z-]+(?:=\"[^\"<>]*\")?)*)\s*/?>")
 TAGS = re.compile(
@@ -122,7 +121,7 @@ def check_texts(folder: Folder) -> None:
     known = [(k, v) for k, v in leaves(claims) if isinstance(v, float | int)]
     for name in names:
         (text, whole), needed = words(folder, name), [facts["project"]["name"]]
-        said, read = ([(LETTERS.get(c.lower(), c), x) for c, x in NUMBER.findall(t)] for t in (whole, text))
+        said, read = ([(c or LETTERS[word.lower()], x) for c, word, x in NUMBER.findall(t)] for t in (whole, text))
         for c, x in said:
             if not any(k in KEYS[c] and same(x, v) for k, v in known):
                 wrong.append(f"{name} states {c} = {x}")
