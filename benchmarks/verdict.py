@@ -9,8 +9,8 @@ loss is at most 0.03 AUC (outcome), or if the mean total variation of pairs is a
 margins on all tables. The rule for "noise" was changed after the other tables had been seen, so those tables are not a
 clean test of the rule. The decoder is measured on tables with a drawing. It comes from the network, from the sample's
 project, or from `decoder_tables`. Measured figures are kept in a file, so a second run only recomputes the ratings.
-``--each`` adds a line per method. ``--fresh`` measures ``FRESH`` instead: outcomes that no rule had seen when they were
-listed.
+``--each`` adds a line per method, and one for each plan rated noise. ``--fresh`` measures ``FRESH`` instead: outcomes
+that no rule had seen when they were listed.
 """
 
 from __future__ import annotations
@@ -276,6 +276,8 @@ class Rated:
     headline: bool
     rating: str
     holds: bool
+    figures: str
+    """The plan and its figures, for a line of text."""
 
 
 def rated(cases: tuple[Case, ...], ways: tuple[Way, ...], cache_file: Path) -> Iterator[Rated]:
@@ -297,10 +299,13 @@ def rated(cases: tuple[Case, ...], ways: tuple[Way, ...], cache_file: Path) -> I
                 loss = mean(case, way, FREE, "auc") - mean(case, way, epsilon, "auc")
                 moved = mean(case, way, epsilon, "two_way_tv") - mean(case, way, FREE, "two_way_tv")
                 held: dict[Purpose, bool] = {"outcome": loss <= 0.03, "pairs": moved <= 0.05}
+                figures = f"{case.name}, {way.name}, ε = {epsilon:g}: AUC {mean(case, way, FREE, 'auc'):.3f} without "
+                figures += f"noise, {loss:.3f} lost; TV of pairs {moved:.3f} higher"
                 for purpose, holds in held.items():
                     if purpose in way.rated and (purpose == "pairs" or found.now.outcome):
                         shown = purpose == found.purpose
-                        yield Rated(way.name, case in TUNED, purpose, shown, found.now.rating(purpose), holds)
+                        rating = found.now.rating(purpose)
+                        yield Rated(way.name, case in TUNED, purpose, shown, rating, holds, figures)
 
 
 def show(found: list[Rated], each: bool = False) -> None:
@@ -330,6 +335,10 @@ def show(found: list[Rated], each: bool = False) -> None:
                 f"{_share(works, lambda r: r.holds)} | {_share(hold, lambda r: r.rating == 'works')} | {len(noise)} | "
                 f"{_share(noise, lambda r: r.holds)} |"
             )
+    if each:
+        for r in found:
+            if r.headline and r.rating == "noise":
+                print(f"rated noise ({r.purpose}): {r.figures}")
 
 
 def _rated_by(way: str, purpose: Purpose) -> Callable[[Rated], bool]:
@@ -369,7 +378,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=2)
     parser.add_argument("--until", type=float, default=2_000.0, help="seconds after which nothing more is measured")
     parser.add_argument("--measure-only", action="store_true")
-    parser.add_argument("--each", action="store_true", help="also a line for each method")
+    parser.add_argument("--each", action="store_true", help="also a line for each method and for each plan rated noise")
     parser.add_argument("--fresh", action="store_true", help="measure tables that are new to the rules")
     opt = parser.parse_args()
     cases = FRESH if opt.fresh else (*TUNED, *REPORTED)

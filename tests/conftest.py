@@ -36,7 +36,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Let the garbage collector leave what was collected alone, and run less often: it took a fifth of a run."""
+    """Exempt what is imported and collected by now from garbage collection, and collect less often; this saves time."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(50_000, 20, 50)

@@ -55,7 +55,7 @@ columns. The weight depends only on the number of columns.
 SECONDS_PER_PARAMETER, SECONDS_PER_COLUMN, SECONDS_PER_ENTRY, SECONDS_PER_COUNT = 22e-6, 560e-6, 40e-9, 0.014
 """CPU seconds of a training step for each parameter (its noise), for each column (its solver), and for each category
 and row; and of each noisy table, which is shrunk and fitted. Set on the fifteen tables with a drawing in ``TUNED``
-(benchmarks/verdict.py)."""
+(benchmarks/verdict.py); the seconds of the eight others had been seen by then."""
 
 USUAL_ROWS = 50_000
 """Number of rows assumed for the planned seconds if n is private."""
