@@ -19,7 +19,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from espalier.core.privacy.draws import Measurement, Merged
+from espalier.core.privacy.draws import Measurement, Merged, summed
 
 FloatArray = NDArray[np.float64]
 POINTS = 400
@@ -240,21 +240,3 @@ def _half(one: Counted, value: float) -> float:
     """Return log odds; half a row is added if a share is 0 or 1."""
     edge = math.log(2 * max(float(one.counts.sum()), 1.0))
     return min(max(value, -edge), edge)
-
-
-def summed(measurements: Sequence[Measurement], columns: tuple[str, ...]) -> tuple[FloatArray, float] | None:
-    """Return noisy counts over ``columns`` and their σ; `None` if no clique contains them.
-
-    Cliques are weighted by precision. Summing out the other columns of a clique adds the noise of the summed cells.
-    """
-    total, precision = None, 0.0
-    for m in measurements:
-        if not set(columns) <= set(m.clique):
-            continue
-        out = tuple(axis for axis, name in enumerate(m.clique) if name not in columns)
-        weight = 1 / (m.sigma**2 * math.prod(m.values.shape[axis] for axis in out))
-        left = [name for name in m.clique if name in columns]
-        values = weight * np.transpose(m.values.sum(axis=out), [left.index(name) for name in columns])
-        total = values if total is None else total + values
-        precision += weight
-    return None if total is None else (total / precision, precision**-0.5)

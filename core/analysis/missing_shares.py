@@ -13,10 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from espalier.core.analysis.count_intervals import summed
 from espalier.core.analysis.effect import StandardisedEffect
 from espalier.core.analysis.estimands import Difference, Figure, MeanDifference, OddsRatio, Regression
-from espalier.core.privacy.draws import Measurement, Merged
+from espalier.core.privacy.draws import Measurement, Merged, summed
 
 FloatArray = NDArray[np.float64]
 LEVEL = 0.05

@@ -37,10 +37,32 @@ NO_RETURN_WITHIN = (
 )
 
 
+class IntervalShare:
+    """The output of a share with its interval. A share that is not shown is `None`, and ``reason`` states why."""
+
+    share: float | None
+    low: float | None
+    high: float | None
+    reason: str
+
+    @property
+    def asked(self) -> str:
+        """The share in words."""
+        raise NotImplementedError
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the output of ``analyse --json``."""
+        return {**vars(self), "level": LEVEL}
+
+    def __str__(self) -> str:
+        if self.share is None:
+            return f"{self.asked} is not shown: {self.reason}."
+        return f"{self.asked}: {self.share:.1%} ({self.low:.1%} to {self.high:.1%}, {LEVEL:.0%} interval)."
+
+
 @dataclass(frozen=True)
-class Transition:
-    """The share of ``after`` at the next visit among people with ``before`` at a visit. If it is not shown, its value
-    is `None` and ``reason`` states why."""
+class Transition(IntervalShare):
+    """The share of ``after`` at the next visit among people with ``before`` at a visit."""
 
     column: str
     before: str
@@ -50,15 +72,10 @@ class Transition:
     high: float | None = None
     reason: str = ""
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the output of ``analyse --json``."""
-        return {**vars(self), "level": LEVEL}
-
-    def __str__(self) -> str:
-        asked = f"{self.column}: {self.after} at the next visit after {self.before}"
-        if self.share is None:
-            return f"{asked} is not shown: {self.reason}."
-        return f"{asked}: {self.share:.1%} ({self.low:.1%} to {self.high:.1%}, {LEVEL:.0%} interval)."
+    @property
+    def asked(self) -> str:
+        """The share in words."""
+        return f"{self.column}: {self.after} at the next visit after {self.before}"
 
 
 @dataclass(frozen=True)

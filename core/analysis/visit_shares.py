@@ -15,18 +15,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from espalier.core.analysis.transitions import LEVEL, interval
+from espalier.core.analysis.transitions import IntervalShare, interval
 from espalier.core.errors import ProjectError
 from espalier.core.project.linked import Linked
 from espalier.core.project.schema import Schema
 
 
 @dataclass(frozen=True)
-class VisitShare:
-    """The share of ``value`` among people with this visit.
-
-    If it is not shown, its value is `None` and ``reason`` states why.
-    """
+class VisitShare(IntervalShare):
+    """The share of ``value`` among people with this visit."""
 
     column: str
     value: str
@@ -36,15 +33,10 @@ class VisitShare:
     high: float | None = None
     reason: str = ""
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the output of ``analyse --json``."""
-        return {**vars(self), "level": LEVEL}
-
-    def __str__(self) -> str:
-        asked = f"{self.column}: {self.value} at visit {self.visit}"
-        if self.share is None:
-            return f"{asked} is not shown: {self.reason}."
-        return f"{asked}: {self.share:.1%} ({self.low:.1%} to {self.high:.1%}, {LEVEL:.0%} interval)."
+    @property
+    def asked(self) -> str:
+        """The share in words."""
+        return f"{self.column}: {self.value} at visit {self.visit}"
 
 
 @dataclass(frozen=True)

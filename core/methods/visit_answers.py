@@ -6,7 +6,6 @@ counted only for the columns that the plan names. The counts are published with 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any, TypedDict
 
@@ -16,6 +15,7 @@ from numpy.typing import NDArray
 from espalier.core.errors import ProjectError, first_twice
 from espalier.core.methods.marginals import Marginals
 from espalier.core.privacy.curator import Curator
+from espalier.core.privacy.draws import summed
 from espalier.core.privacy.steps import VisitCounts
 from espalier.core.project.linked import Linked
 from espalier.core.project.schema import Schema
@@ -46,7 +46,7 @@ def check_named(names: Sequence[str], linked: Linked, schema: Schema) -> None:
 
 
 def count_later(curator: Curator, linked: Linked, sizes: dict[str, int], rho: float) -> list[AtVisit]:
-    """Count the columns with these ``sizes`` at each visit after the first, for ``rho`` together."""
+    """Count the columns with these ``sizes`` at each visit after the first, for ``rho`` in total."""
     found = list[AtVisit]()
     for name, size in sizes.items():
         recipe = VisitCounts(name, size, linked.keep - 1)
@@ -61,22 +61,8 @@ def count_later(curator: Curator, linked: Linked, sizes: dict[str, int], rho: fl
 def first_visits_of(people: Marginals, linked: Linked, schema: Schema) -> list[AtVisit]:
     """Return the counts of the visits' columns at the first visit, from the counts of people's rows."""
     names = [name for name in linked.step_columns(schema) if name in schema and name not in people.merged]
-    read = ((name, _of_column(people, name)) for name in names)
+    read = ((name, summed(people.measurements, (name,))) for name in names)
     return [_answer(name, 1, *of) for name, of in read if of is not None]
-
-
-def _of_column(people: Marginals, name: str) -> tuple[NDArray[np.float64], float] | None:
-    """Return the noisy counts of one column from all tables that contain it, by their precision, and σ of a cell."""
-    found = list[tuple[NDArray[np.float64], float]]()
-    for m in people.measurements:
-        if name in m.clique:
-            others = tuple(axis for axis, other in enumerate(m.clique) if other != name)
-            summed = math.prod(m.values.shape[axis] for axis in others)
-            found.append((m.values.sum(axis=others), 1 / (m.sigma**2 * summed)))
-    if not found:
-        return None
-    precision = math.fsum(weight for _, weight in found)
-    return np.asarray(sum(values * weight for values, weight in found) / precision), precision**-0.5
 
 
 def _answer(column: str, visit: int, counts: NDArray[Any], sigma: float) -> AtVisit:

@@ -136,6 +136,24 @@ class Measurement:
     pool: str = ""
 
 
+def summed(measurements: Iterable[Measurement], columns: tuple[str, ...]) -> tuple[NDArray[np.float64], float] | None:
+    """Return noisy counts over ``columns`` and their σ; `None` if no clique contains them.
+
+    Cliques are weighted by precision. Summing out the other columns of a clique adds the noise of the summed cells.
+    """
+    total, precision = None, 0.0
+    for m in measurements:
+        if not set(columns) <= set(m.clique):
+            continue
+        out = tuple(axis for axis, name in enumerate(m.clique) if name not in columns)
+        weight = 1 / (m.sigma**2 * math.prod(m.values.shape[axis] for axis in out))
+        left = [name for name in m.clique if name in columns]
+        values = weight * np.transpose(m.values.sum(axis=out), [left.index(name) for name in columns])
+        total = values if total is None else total + values
+        precision += weight
+    return None if total is None else (total / precision, precision**-0.5)
+
+
 @dataclass(frozen=True)
 class ScoreMeasurement:
     """Noisy scores of several cliques, bought together.

@@ -8,8 +8,8 @@ from typing import Any
 import streamlit as st
 
 from espalier.core.analysis.answer_text import value_names
-from espalier.core.analysis.transitions import LEVEL, Transition, step_tables
-from espalier.core.analysis.visit_shares import VisitShare, visit_tables
+from espalier.core.analysis.transitions import LEVEL, IntervalShare, step_tables
+from espalier.core.analysis.visit_shares import visit_tables
 from espalier.core.errors import EspalierError
 from espalier.core.project.file import Project
 from espalier.pages.common import charts
@@ -74,7 +74,7 @@ def _shares(project: Project, facts: Mapping[str, Any], key: str) -> None:
         )
 
 
-def _drawn(found: Sequence[Transition | VisitShare], marks: Sequence[str], axis: str, key: str, title: str) -> None:
+def _drawn(found: Sequence[IntervalShare], marks: Sequence[str], axis: str, key: str, title: str) -> None:
     """Draw the shares that are shown as bars with their intervals, if there are several, and list all of them."""
     shown = [(mark, one) for mark, one in zip(marks, found, strict=True) if one.share is not None]
     if len(shown) > 1:

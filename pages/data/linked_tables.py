@@ -17,7 +17,7 @@ from espalier.core.tables.reading import read_table
 from espalier.core.tables.text_table import TextTable
 from espalier.pages.common.shell import filename
 from espalier.pages.common.text import CONFIDENTIAL, name, names, plain
-from espalier.pages.session.session import Session
+from espalier.pages.session.session import Session, TableSource
 
 TYPES = ["csv", "tsv", "txt", "gz", "parquet", "xlsx"]
 NONE = "none"
@@ -62,13 +62,13 @@ def read_from_database(state: Session, read: Sequence[TextTable]) -> None:
     link = state.project.linked if state.has_project else None
     if link is not None and len(read) == (1 if link.together else 2):
         st.button("Open these tables in the open project", type="primary", on_click=_attach, args=(state, link, read))
-    _questions(state, read)
+    _questions(state, read, "server")
 
 
 def _attach(state: Session, link: Linked, read: Sequence[TextTable]) -> None:
-    """Open both tables in the open project."""
+    """Open both tables of the database in the open project."""
     try:
-        state.attach(LinkedText.of(link, read))
+        state.attach(LinkedText.of(link, read), "server")
     except EspalierError as error:
         state.trouble["open"] = str(error)
 
@@ -96,7 +96,7 @@ def _with_project(state: Session, project: Project, read: Sequence[TextTable]) -
     st.button(label, type="primary", on_click=state.open, args=(project, text), key=f"linked-open-{state.opened}")
 
 
-def _questions(state: Session, read: Sequence[TextTable]) -> None:
+def _questions(state: Session, read: Sequence[TextTable], source: TableSource = "upload") -> None:
     """The four questions, and the button that drafts the project."""
     people, visits = read[0], read[-1]
     shared = [n for n in visits.columns if n and n in people.columns]
@@ -161,21 +161,23 @@ def _questions(state: Session, read: Sequence[TextTable]) -> None:
     st.button(
         "Guess the columns of both tables",
         on_click=_guess,
-        args=(state, link, read, person_columns),
+        args=(state, link, read, person_columns, source),
         icon=":material/visibility:",
         type="primary",
         key=f"linked-guess-{key}",
     )
 
 
-def _guess(state: Session, link: Linked, read: Sequence[TextTable], person_columns: Sequence[str]) -> None:
+def _guess(
+    state: Session, link: Linked, read: Sequence[TextTable], person_columns: Sequence[str], source: TableSource
+) -> None:
     """Open both tables with guessed columns."""
     (method,) = (m.name for m in METHODS.values() if m.capabilities.linked)
     try:
         project = draft(read, link, method, person_columns)
         assert project.linked is not None
         linked = LinkedText.of(project.linked, read)
-        state.open(replace(project, name=filename(project.name)), linked)
+        state.open(replace(project, name=filename(project.name)), linked, source=source)
     except EspalierError as error:
         state.trouble["open"] = str(error)
 

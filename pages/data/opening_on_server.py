@@ -81,6 +81,7 @@ def _read_linked(state: Session, where: str, names: list[str]) -> None:
     try:
         found = [replace(whole_text(allowed().open(where, name), LARGE_CELLS), source=name) for name in names]
         state.drafts.linked_far = tuple(found)
+        events.emit("open", sign_in.who(), {"table": where}, source="server")
     except EspalierError as error:
         _refused(state, where, error)
 

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property, partial
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 import streamlit as st
@@ -52,6 +52,8 @@ from espalier.pages.session.drafts import Drafts, Kept
 
 KEY = "espalier"
 T = TypeVar("T")
+TableSource = Literal["upload", "server"]
+"""Where the rows of an opened table come from, in the audit log."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -253,8 +255,15 @@ class Session:
     _encoded: tuple[tuple[Schema, str | None, Linked | None], TextTable, Table | EspalierError] | None = None
     _previewed: tuple[Project, int | None, Preview] | None = None
 
-    def open(self, project: Project, text: TextTable | None = None, rows: int | None = None, sample: str = "") -> None:
-        """Open a project, with its table if there is one. `go_back` restores the previous project.
+    def open(
+        self,
+        project: Project,
+        text: TextTable | None = None,
+        rows: int | None = None,
+        sample: str = "",
+        source: TableSource = "upload",
+    ) -> None:
+        """Open a project, with its table, if there is one, from ``source``. `go_back` restores the previous project.
 
         A whole draft from before a reload is no longer offered: it would replace the project that was just opened.
         """
@@ -269,7 +278,7 @@ class Session:
         self.drafts, self._encoded, self.compared = Drafts(), None, []
         self.opened += 1
         self.tables, self.paid_from = self._number_of_table(), None
-        self._record_opening("sample" if sample else "upload" if text is not None else "project")
+        self._record_opening("sample" if sample else source if text is not None else "project")
 
     @property
     def source(self) -> str:
@@ -318,21 +327,27 @@ class Session:
         self.editor.take_plan(plan)
         self.opened += 1  # new widgets, which show the new plan
 
-    def attach(self, text: TextTable) -> None:
+    def attach(self, text: TextTable, source: TableSource = "upload") -> None:
         """Open a table for the open project."""
-        self._attach(text, None, None)
+        self._attach(text, None, None, source)
 
     def attach_far(self, relation: Relation, where: tuple[str, str | None]) -> None:
         """Open a table for the open project. It is read in place, at ``where``, as the steward typed it."""
-        self._attach(None, relation, where)
+        self._attach(None, relation, where, "server")
 
-    def _attach(self, text: TextTable | None, relation: Relation | None, far: tuple[str, str | None] | None) -> None:
+    def _attach(
+        self,
+        text: TextTable | None,
+        relation: Relation | None,
+        far: tuple[str, str | None] | None,
+        source: TableSource,
+    ) -> None:
         """Replace the table. Its rows are not a sample's, and earlier comparisons used other rows."""
         self.text, self.relation, self.far, self._encoded = text, relation, far, None
         self.sample, self.compared = "", []
         self.opened += 1
         self.tables, self.paid_from = self._number_of_table(), None
-        self._record_opening("server" if relation is not None else "upload")
+        self._record_opening(source)
 
     @property
     def has_table(self) -> bool:

@@ -13,10 +13,10 @@ from espalier.core.analysis import answer_text, figure_from_text
 from espalier.core.analysis.answers import Copies, answer
 from espalier.core.analysis.estimands import Level
 from espalier.core.analysis.gate import Gate, Needs
-from espalier.core.analysis.missing_shares import Question, missing_shares, questions, summed
+from espalier.core.analysis.missing_shares import Question, missing_shares, questions
 from espalier.core.analysis.tally import Tally
 from espalier.core.models.graphical import estimate
-from espalier.core.privacy.draws import Measurement
+from espalier.core.privacy.draws import Measurement, summed
 from espalier.core.project.schema import Column, Schema
 
 SCHEMA = Schema(

@@ -7,6 +7,7 @@ import io
 import json
 import zipfile
 from datetime import date, timedelta
+from pathlib import Path
 
 import duckdb
 import numpy as np
@@ -15,6 +16,7 @@ from streamlit.testing.v1 import AppTest
 
 from espalier.core.ledger.archive import zipped
 from espalier.core.server.allowed import VARIABLE
+from espalier.core.server.events import LOG
 from espalier.pages.data import opening_on_server
 from tests.support.app import ROOT, finish, go, press, review, sentences, state
 
@@ -173,7 +175,10 @@ def read_both(app: AppTest, where: str = "env:CLINIC", visits: str = "visits") -
 
 
 @pytest.mark.usefixtures("database")
-def test_two_tables_of_a_database_are_drafted_and_opened_again(app: AppTest) -> None:
+def test_two_tables_of_a_database_are_drafted_and_opened_again(
+    app: AppTest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(LOG, str(tmp_path / "audit.jsonl"))
     app.switch_page("pages/02_data.py").run()
     read_both(app, visits="nowhere")
     assert "nowhere" in app.error[0].value
@@ -192,6 +197,9 @@ def test_two_tables_of_a_database_are_drafted_and_opened_again(app: AppTest) -> 
     press(app, "Open these tables in the open project")
     assert state(app).project.linked == project.linked
     assert state(app).table().rows == 250
+    logged = [json.loads(line) for line in (tmp_path / "audit.jsonl").read_text().splitlines()]
+    sources = [event["source"] for event in logged if event["event"] == "open"]
+    assert sources == ["server"] * 4, "two readings, the draft, and the tables opened again"
 
 
 @pytest.mark.usefixtures("database")
