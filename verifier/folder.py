@@ -53,9 +53,12 @@ class Folder:
             raise Unreadable(f"{path} contains no release.json")
         self.facts: dict[str, Any] = self.json("release.json")
         self.statement: dict[str, Any] = self.json(STATEMENT) if STATEMENT in self.names else {}
-        for made, known in ((self.facts, "espalier-release/1"), (self.statement, "espalier-statement/1")):
-            if made.get("format", known) != known or (made is not self.facts and STATEMENT in self.names and not made):
-                raise Unreadable(f"this checker does not know the format {made.get('format')}")
+        formats = [(self.facts.get("format", "espalier-release/1"), "espalier-release/1")]
+        if STATEMENT in self.names:
+            formats.append((self.statement.get("format"), "espalier-statement/1"))
+        for stated, known in formats:
+            if stated != known:
+                raise Unreadable(f"this checker does not know the format {stated}")
         self.columns = [c for c in self.facts["project"]["schema"] if c["kind"] != "identifier"]
         self.sizes = {c["name"]: len(values_of(c)) + bool(c.get("missing")) for c in self.columns}
         linked = self.facts["project"].get("tables") or {}

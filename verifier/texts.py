@@ -207,9 +207,9 @@ def check_ledger(folder: Folder, export: bytes | None) -> None:
         if e["kind"] == "reserve":
             wrong += [f"event {e['seq']} reserves twice, or less than nothing"] if name in reserved or rho < 0 else []
             reserved[name], counted = rho, counted + rho
-        elif name in ended or not 0 <= rho <= reserved[name] * (e["kind"] == "spend"):
-            wrong.append(f"event {e['seq']} ends an entry twice, or counts another ρ than was reserved")
-        if e["kind"] != "reserve":
+        else:
+            if name in ended or not 0 <= rho <= reserved[name] * (e["kind"] == "spend"):
+                wrong.append(f"event {e['seq']} ends an entry twice, or counts more ρ than was reserved")
             ended.add(name)
             counted += rho - reserved[name]
         wrong += [f"the total is exceeded at event {e['seq']}"] if counted > Fraction(total["rho"]) else []

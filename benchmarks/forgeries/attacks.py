@@ -123,14 +123,43 @@ def exact_counts_under_a_name_that_is_there_twice(case: Case) -> Files:
 
 @kind("noise")
 def sums_with_another_scale_than_their_draw(case: Case) -> Files:
-    made = asked(case, Plan("fpt-lp", 1.0, 1e-6))
-    with np.load(io.BytesIO(made.files["answers.npz"]), allow_pickle=False) as file:
-        found = dict(file)
-    head = json.loads(found.pop("head").tobytes())
-    head["direct"]["sigma"] /= 2
-    out = io.BytesIO()
-    np.savez_compressed(out, allow_pickle=False, head=np.frombuffer(json.dumps(head).encode(), np.uint8), **found)
-    return case.resealed({**made.files, "answers.npz": out.getvalue()})
+    def change(head: dict[str, Any], _: dict[str, Any]) -> None:
+        head["direct"]["sigma"] /= 2
+
+    return rearranged(case, "answers.npz", change, dict(asked(case, Plan("fpt-lp", 1.0, 1e-6)).files))
+
+
+@kind("noise")
+def more_sums_than_draws(case: Case) -> Files:
+    def change(head: dict[str, Any], found: dict[str, Any]) -> None:
+        head["histograms"], found["histogram_0"] = [{"sigma": head["direct"]["sigma"]}], case.exact(("a",))
+
+    return rearranged(case, "answers.npz", change, dict(asked(case, Plan("fpt-lp", 1.0, 1e-6)).files))
+
+
+@kind("budget")
+def figures_of_a_private_evaluation_without_draws(case: Case) -> Files:
+    from espalier.core.evaluation.private.evaluation import PrivateEvaluation
+
+    judged = PrivateEvaluation(0.1, "row", None, 300, 0.0, (), (), ())
+    return case.made(private_evaluation=judged, project=case.replanned(private_evaluation=0.1)).files
+
+
+@kind("model")
+def a_copula_that_claims_a_separation(case: Case) -> Files:
+    plan = Plan("copula", 1.0, 1e-6, target="d")
+    made = release(Project("clinic", case.rows.schema, plan, one_row_per_person=True), case.rows, signer=case.key)
+    made.__dict__["_facts"] = {
+        **made.to_json(),
+        "separations": [{"left": ["c"], "right": ["g"], "given": ["b"], "holds": True, "why": "roles"}],
+    }
+    return made.files
+
+
+@kind("files")
+def counts_left_out_of_a_release_called_pure(case: Case) -> Files:
+    files = {n: d for n, d in case.honest.files.items() if n != "answers.npz"}
+    return case.resealed(files, lambda made: made["accounting"].update(rule="pure"))
 
 
 @kind("texts")
@@ -170,13 +199,7 @@ def real_rows_in_another_format(case: Case) -> Files:
 def unread_model(case: Case, change: Callable[[dict[str, Any]], None]) -> Files:
     """The rows of the real table, next to a model whose head says that it cannot be read."""
     files = {**case.with_codes(dict(case.rows.codes)).files, "model.npz": case.honest.files["model.npz"]}
-    with np.load(io.BytesIO(files["model.npz"]), allow_pickle=False) as file:
-        found = dict(file)
-    head = json.loads(found.pop("head").tobytes())
-    change(head)
-    out = io.BytesIO()
-    np.savez_compressed(out, allow_pickle=False, head=np.frombuffer(json.dumps(head).encode(), np.uint8), **found)
-    return case.resealed({**files, "model.npz": out.getvalue()})
+    return rearranged(case, "model.npz", lambda head, _: change(head), files)
 
 
 @kind("model")

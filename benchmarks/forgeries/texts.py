@@ -155,15 +155,21 @@ def other_adjacent_tables_in_every_text(case: Case) -> Files:
     return reclaimed(case, change)
 
 
-def rearranged(case: Case, name: str, change: Callable[[dict[str, Any], dict[str, Any]], None]) -> Files:
-    """The files with another head, or other arrays, in one of the ``.npz`` files."""
-    with np.load(io.BytesIO(case.honest.files[name]), allow_pickle=False) as file:
+def rearranged(
+    case: Case,
+    name: str,
+    change: Callable[[dict[str, Any], dict[str, Any]], None],
+    files: Files | None = None,
+) -> Files:
+    """``files``, or those of the honest release, with another head or other arrays in one of the ``.npz`` files."""
+    files = dict(case.honest.files) if files is None else files
+    with np.load(io.BytesIO(files[name]), allow_pickle=False) as file:
         found = dict(file)
     head = json.loads(found.pop("head").tobytes())
     change(head, found)
     out = io.BytesIO()
     np.savez_compressed(out, allow_pickle=False, head=np.frombuffer(json.dumps(head).encode(), np.uint8), **found)
-    return case.resealed({**case.honest.files, name: out.getvalue()})
+    return case.resealed({**files, name: out.getvalue()})
 
 
 @kind("model")

@@ -177,8 +177,8 @@ def privacy(facts: Mapping[str, Any]) -> str:
     )
     return (
         '<section class="privacy"><h2>Privacy</h2><div class="odds">'
-        "<p><strong>50 %</strong> right guesses without this table</p>"
-        f"<p><strong>{right} %</strong> right guesses with it, at most</p></div>"
+        "<p><strong>50 %</strong> correct guesses without this table</p>"
+        f"<p><strong>{right} %</strong> correct guesses with it, at most</p></div>"
         "<p>Imagine someone who knows the records of all other people, and two versions of one person's record. They "
         "guess which of the two was used. Without this table, they are right half the time. With it, they "
         f"are right at most {right} % of the time. This is a limit for the worst case, not the share of people who can "

@@ -185,7 +185,7 @@ def _ledger(ledger: Mapping[str, Any] | None) -> str:
 
 
 def _unit(ledger: Mapping[str, Any]) -> str:
-    """Return sentences about the ledger's unit and on earlier confidential diagnostics; empty for old releases."""
+    """Return sentences about the ledger's unit and about earlier confidential diagnostics; empty for old releases."""
     if "unit" not in ledger:
         return ""
     unit, looks = ledger["unit"], ledger["diagnostics_before"]

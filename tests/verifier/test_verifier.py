@@ -127,6 +127,20 @@ def test_a_forged_release_fails(case, name):
     assert forgeries.checked(files, case.key, export)
 
 
+@pytest.mark.parametrize(
+    ("name", "fault"),
+    [
+        ("more sums than draws", "more sums than draws"),
+        ("figures of a private evaluation without draws", "no draw from held-out people"),
+        ("a copula that claims a separation", "a copula, or a network with a latent variable, keeps no separation"),
+        ("counts left out of a release called pure", "answers.npz is missing"),
+    ],
+)
+def test_a_forged_release_fails_the_check_of_its_fault(case, tmp_path, name, fault):
+    files = next(k for k in forgeries.KINDS if k.name == name).make(case)
+    assert fault in " ".join(failed(forgeries.written(files, tmp_path / "r")))
+
+
 def test_a_release_without_its_key_is_signed_by_an_unknown_key(folder):
     assert [f for f in verify(folder) if f.holds is None and "unknown key" in f.text]
     assert failed(folder, key=forgeries.public_pem(forgeries.signer()))
