@@ -7,15 +7,19 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from espalier.core.errors import Unfinished
+from espalier.core.errors import LedgerError, Unfinished
+from espalier.core.ledger.population import Entry
+from espalier.core.ledger.replay import ROUNDED
 from espalier.core.ledger.secret_file import own_secret
 from espalier.core.methods import method_of
-from espalier.core.planning.preview import preview
-from espalier.core.privacy.contribution import check_fits
+from espalier.core.planning.preview import Preview, preview
+from espalier.core.privacy.contribution import check_fits, public_rows
 from espalier.core.privacy.journal import Journal
 from espalier.core.progress import Report, silent
+from espalier.core.project.people import stated
+from espalier.core.project.plan import Plan
 from espalier.core.release.artefact import Release
-from espalier.core.release.run import PrivateRows, Run, parts
+from espalier.core.release.run import PrivateRows, Run, parts, public_facts
 from espalier.core.release.unfinished import Begun, FolderJournal, dealt, records_of, same_parts, same_rows
 from espalier.core.statement.keys import Signer
 from espalier.core.tables.deferred import Deferred
@@ -62,6 +66,8 @@ def resume(
     with ExitStack() as files:
         needed = _Needed(begun, data, secret, files, len(records))
         shown = preview(begun.planned, begun.total)
+        if reservation is not None:
+            _check_entry(begun, reservation.entry, shown)
         journal = Journal(records, reservation or storage)
         own = Deferred(begun.own, begun.planned.schema, lambda: needed.parts[0])
         held = None
@@ -69,6 +75,25 @@ def resume(
             held = cast(Source, Deferred(begun.held, begun.planned.schema, needed.held))
         rows = PrivateRows(cast(Source, own), held, shown.budget, journal, seeded(begun.seed))
         return Run(begun, rows, shown, reservation, storage, signer).finish(report)
+
+
+def _check_entry(begun: Begun, entry: Entry, shown: Preview) -> None:
+    """Raise :class:`LedgerError` unless the facts are those of the reserved release: they are outside the ledger's
+    chain of hashes, so whoever can write to its database could change them.
+    """
+    project, plan = begun.planned, Plan.from_json(entry.plan)
+    same = (
+        project.plan.to_json() == plan.to_json()
+        and begun.given.with_plan(delta=project.plan.delta) == project
+        and (project.name, begun.relation) == (entry.project, entry.relation)
+        and stated(project.one_row_per_person, project.plan) == entry.one_row_per_person
+    )
+    if not same or shown.budget.rho > entry.reserved or shown.delta > entry.delta_reserved * (1 + ROUNDED):
+        raise LedgerError(
+            f"the facts stored for the entry {entry.id} are not those for which its budget was reserved: they were "
+            "changed, or stored by another version of Espalier. Nothing was drawn",
+            entry=entry.id,
+        )
 
 
 class _Needed:
@@ -110,6 +135,9 @@ class _Needed:
             table = dealt(table, secret, begun.nonce)
         own, held = parts(plan, table, begun.total, self._files)
         same_parts(secret, begun.marks, own, held)
+        facts = [None if one is None else public_facts(one, plan) for one in (own, held)]
+        if (public_rows(plan, table.rows), *facts) != (begun.total, begun.own, begun.held):
+            raise Unfinished("The stored facts of the unfinished release do not fit its table. Nothing was drawn.")
         return own, held
 
     def held(self) -> Source:

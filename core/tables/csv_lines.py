@@ -5,8 +5,10 @@ The header line alone determines the delimiter, the kind of line break and the n
 Proof. A line is refused if it is empty, contains a zero byte or a line break of another kind, is not made of well
 formed fields (`_fields`), or has a different number of fields from the header. Each check reads one line. In a line
 that passes, every quote that opens a field closes in that line. So a parser that starts a line outside quotes ends it
-outside quotes; by induction, it starts every line outside quotes. Bytes that are not UTF-8 are decoded line by line. So
-an accepted file has exactly one row for each line, in order, and each row is a function of its line and the header.
+outside quotes; by induction, it starts every line outside quotes. Bytes that are not UTF-8 are decoded cell by cell. So
+an accepted file has exactly one row for each line, in order, each row is a function of its line and the header, and
+equal bytes in two cells of a column are equal texts. If a line were decoded as a whole, an odd byte in one of its cells
+would change an accent in its identifier, and one person would become two.
 
 Line breaks inside quotes would undo this. A person with two rows could open a quote in one and close it in the other,
 and all rows between them would become one value. So would UTF-16, where two rows of odd length shift every byte
@@ -34,7 +36,7 @@ def plain_lines(data: bytes, shown: str) -> bytes:
     """Return the text as UTF-8 without a byte-order mark, with line feeds; Latin-1 is accepted, binary data is not.
 
     The header decides the line break: a carriage return alone, or else a line feed, which may follow a carriage return.
-    A line that is not UTF-8 is taken as Latin-1, line by line.
+    A cell that is not UTF-8 is taken as Latin-1, cell by cell, and so is a header line that is not.
     """
     if not data.strip():
         raise TableError(f"{shown} is empty; it needs a header line and at least one row")
@@ -66,25 +68,30 @@ def plain_lines(data: bytes, shown: str) -> bytes:
         text.decode("utf-8")
         return text
     except UnicodeDecodeError:
-        return b"\n".join(map(_line_as_utf8, text.split(b"\n")))
+        head, *lines = text.split(b"\n")
+        head = _as_utf8(head)
+        cells = re.compile(_field(header_names(head, shown)[1]))
+        read = (line if line.isascii() else cells.sub(lambda cell: _as_utf8(cell[0]), line) for line in lines)
+        return b"\n".join([head, *read])
 
 
-def _line_as_utf8(line: bytes) -> bytes:
+def _as_utf8(text: bytes) -> bytes:
     try:
-        line.decode("utf-8")
-        return line
+        text.decode("utf-8")
+        return text
     except UnicodeDecodeError:
-        return line.decode("latin-1").encode()
+        return text.decode("latin-1").encode()
+
+
+def _field(delimiter: str) -> bytes:
+    """Return the pattern of one field: fully quoted, with each quote inside it doubled, or without a quote."""
+    return rb'(?:"(?:[^"\n]|"")*+"|[^"\n' + re.escape(delimiter).encode() + rb"]*+)"
 
 
 @cache
 def _fields(delimiter: str) -> re.Pattern[bytes]:
-    """Return the longest prefix of a line that consists of well-formed fields.
-
-    A field is either fully quoted, with each quote inside it doubled, or contains no quote.
-    """
-    d = re.escape(delimiter).encode()
-    field = rb'(?:"(?:[^"\n]|"")*+"|[^"\n' + d + rb"]*+)"
+    """Return the longest prefix of a line that consists of well-formed fields."""
+    d, field = re.escape(delimiter).encode(), _field(delimiter)
     return re.compile(field + rb"(?:" + d + field + rb")*+")
 
 

@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import shutil
+import sqlite3
 from collections import Counter
 from collections.abc import Callable
 from functools import partial
@@ -375,6 +376,38 @@ def test_a_closed_entry_stays_spent_and_is_not_resumed(tmp_path, recorder):
     assert ledger.store.unfinished() == {}
     with pytest.raises(Unfinished):
         resume(ledger.account("people").resumed(entry.id))
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"plan": {"epsilon": 50.0}},
+        {"plan": {"neighbors": "add-remove"}},
+        {"total": 10_000, "own": {"rows": 10_000}},
+        {"relation": "table"},
+    ],
+    ids=["epsilon", "unit", "rows", "kind"],
+)
+def test_facts_that_the_ledger_did_not_reserve_are_refused(tmp_path, recorder, changed):
+    """Previously, whoever could write to the ledger's database raised ε; answers were drawn and stored there."""
+    ledger = Ledger(str(tmp_path / "ledger.db"), create=True)
+    ledger.open_table("people", epsilon=3.0, delta=1e-6)
+    recorder.crash = 1, "drawn"
+    with pytest.raises(Crash):
+        release(project(**CASES["mst"], delta=None), table(400), ledger=ledger.account("people"))
+    (entry,) = ledger.population_of("people").entries
+    facts, *answers = ledger.store.journal(entry.id)
+    made = json.loads(facts)
+    for own in (made["planned"], made["given"]):
+        own["plan"] |= changed.get("plan", {})
+    made |= {name: value for name, value in changed.items() if name in ("total", "relation")}
+    made["own"] |= changed.get("own", {})
+    with sqlite3.connect(tmp_path / "ledger.db") as database:
+        database.execute("UPDATE espalier_journal SET record = ? WHERE place = 0", [json.dumps(made).encode()])
+    drawn = recorder.drawn.copy()
+    with pytest.raises((LedgerError, Unfinished), match="Nothing was drawn"):
+        resume(ledger.account("people").resumed(entry.id), table(400))
+    assert (recorder.drawn, ledger.store.journal(entry.id)[1:]) == (drawn, answers)
 
 
 def test_two_processes_cannot_both_draw_the_next_answer(tmp_path, recorder):

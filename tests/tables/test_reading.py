@@ -23,6 +23,7 @@ from espalier.core.errors import TableError
 from espalier.core.project.file import Project
 from espalier.core.project.schema import Column, LeftOut, Schema
 from espalier.core.tables import arrow_text
+from espalier.core.tables.csv_batches import csv_batches
 from espalier.core.tables.guessing import guess_column, guess_schema, identifiers, possible_marks, reasons
 from espalier.core.tables.reading import misread, read_table
 from espalier.core.tables.table import Table
@@ -113,6 +114,20 @@ def test_each_row_reads_as_it_would_alone_and_a_file_is_refused_if_one_of_its_ro
     whole = read_table(b"".join(x + b"\n" for x in (header, *lines)))
     assert whole.rows == len(lines)
     assert cells(whole) == {name: [row[name][0] for row in alone] for name in whole.columns}
+
+
+@pytest.mark.parametrize("delimiter", [b",", b";", b"\t"])
+@pytest.mark.parametrize("quote", [b"", b'"'])
+def test_an_odd_byte_changes_no_other_cell_of_its_line(delimiter, quote, tmp_path):
+    """Previously, it decided how the whole line was read, and one person became two with twice the row limit."""
+    jose = "José".encode()
+    assert jose != "José".encode("latin-1")
+    rows = [[jose, b"caf\xe9"], [jose, b"cafe"], ["José".encode("latin-1"), "Ü".encode()], [b"a b", b"\x85\xff"]]
+    lines = [delimiter.join(quote + cell + quote for cell in row) for row in [[b"who", b"what"], *rows]]
+    wanted = {"who": ["José", "José", "José", "a b"], "what": ["café", "cafe", "Ü", "\x85ÿ"]}
+    assert cells(read_table(b"\n".join(lines))) == wanted
+    (tmp_path / "t.csv").write_bytes(b"\n".join(lines))
+    assert pa.Table.from_batches(csv_batches(tmp_path / "t.csv")).to_pydict() == wanted
 
 
 def test_a_file_whose_header_ends_in_a_carriage_return_has_no_other_line_break():
