@@ -5,10 +5,11 @@ The header line alone determines the delimiter, the kind of line break and the n
 Proof. A line is refused if it is empty, contains a zero byte or a line break of another kind, is not made of well
 formed fields (`_fields`), or has a different number of fields from the header. Each check reads one line. In a line
 that passes, every quote that opens a field closes in that line. So a parser that starts a line outside quotes ends it
-outside quotes; by induction, it starts every line outside quotes. Bytes that are not UTF-8 are decoded line by line. So
-an accepted file has exactly one row for each line, in order, and each row is a function of its line and the header.
+outside quotes; by induction, it starts every line outside quotes. Bytes that are not UTF-8 are decoded line by line. An
+accepted file therefore has exactly one row for each line, in order, and each row is a function of its line and the
+header.
 
-Line breaks inside quotes would undo this. A person with two rows could open a quote in one and close it in the other,
+Line breaks inside quotes would break this. A person with two rows could open a quote in one and close it in the other,
 and all rows between them would become one value. So would UTF-16, where two rows of odd length shift every byte
 between them.
 """
@@ -33,8 +34,8 @@ def refused(shown: str, line: int, what: str) -> TableError:
 def plain_lines(data: bytes, shown: str) -> bytes:
     """Return the text as UTF-8 without a byte-order mark, with line feeds; Latin-1 is accepted, binary data is not.
 
-    The header decides the line break: a carriage return alone, or else a line feed, which may follow a carriage return.
-    A line that is not UTF-8 is taken as Latin-1, line by line.
+    The header determines the line break: a carriage return alone, or else a line feed, which may follow a carriage
+    return. Each line that is not UTF-8 is read as Latin-1.
     """
     if not data.strip():
         raise TableError(f"{shown} is empty; it needs a header line and at least one row")
