@@ -39,8 +39,7 @@ class Destination:
             con.execute("ROLLBACK")
 
     def write(self, columns: Any, batches: Iterator[Any]) -> None:
-        """Create the table and fill it with Arrow ``batches``, all with the schema ``columns``, or leave no trace.
-        """
+        """Create the table and fill it with Arrow ``batches``, all with the schema ``columns``, or leave no trace."""
         with self._connected() as (fill, con):
             try:
                 con.execute(self._create(columns))

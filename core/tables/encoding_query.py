@@ -266,8 +266,7 @@ def _day(text: str, kind: Any) -> Any:
 
 
 def _in_calendar(day: Any) -> Any:
-    """Return whether a text of ten characters in the form of a date is a valid day, by comparing texts without a cast.
-    """
+    """Return whether a text in the form of an ISO date is a valid day; compares texts without a cast."""
     century, year, month, last = (day.substr(at, 2) for at in (0, 2, 5, 8))
     fours = [f"{i:02d}" for i in range(0, 100, 4)]
     leap = ibis.ifelse(year == "00", century.isin(fours), year.isin(fours))

@@ -157,7 +157,7 @@ class PostgresSnapshot(CodesOnly):
 
     @property
     def counts_only(self) -> bool:
-        """Whether only counts are available: yes."""
+        """Whether only counts are available: true."""
         return True
 
     def encodes(self, schema: Schema) -> bool:
