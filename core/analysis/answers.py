@@ -23,7 +23,9 @@ MANY_MISSING = 0.05
 """Missing cells are named as a cause of a wide interval if at least this share of the rows is left out."""
 
 LEAST_COPIES = 100
-"""Smallest number of copies for the rule max-t. With fewer, its critical value would be an extreme of the copies."""
+"""Smallest number of copies for the rule max-t. With fewer copies, its critical value would be an extreme value among
+the copies.
+"""
 
 Cause = Literal["noise", "few rows", "weak overlap", "missing", "bins"]
 Rule = Literal["bonferroni", "max-t"]
@@ -87,7 +89,7 @@ class Copies:
 
 @dataclass(frozen=True)
 class Levels:
-    """Levels of a figure's intervals: of the intervals ``by_copies`` and the intervals ``by_counts``."""
+    """Levels of a figure's intervals: of those from copies (``by_copies``) and of those from counts (``by_counts``)."""
 
     by_copies: float = 0.95
     by_counts: float = 0.95
@@ -98,11 +100,11 @@ def answer(
 ) -> tuple[Answer, ...]:
     """Estimate ``figure`` in each copy, combine the estimates, and keep the intervals that the gate allows.
 
-    If a category is very rare, a number cannot be computed in every copy and has no interval by copies. Without overlap
-    it has no value either. `by_counts` decides which intervals follow from the counts instead. ``missing`` are the
-    missing shares of the whole figure. For a mean of numbers in bins, the interval starts at the low end for the
-    smallest numbers and ends at the high end for the largest numbers. So the interval is valid for any positions of the
-    numbers inside their bins.
+    If a category is very rare, a number cannot be computed in every copy and has no interval from copies. Without
+    overlap it has no value either. `by_counts` decides which intervals follow from the counts instead. ``missing`` are
+    the missing shares of the whole figure. For a mean of numbers in bins, the interval starts at the low end for the
+    smallest numbers and ends at the high end for the largest numbers. The interval is therefore valid for any positions
+    of the numbers inside their bins.
     """
     found = _answer(figure, copies, gate, missing, levels)
     if not isinstance(figure, Mean | MeanDifference) or not figure.ranges:

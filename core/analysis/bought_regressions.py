@@ -52,14 +52,15 @@ QUANTILE = 1.959963984540054
 FloatArray = NDArray[np.float64]
 
 MOMENTS, EARLY, LAST = 0.2, (0.03, 0.05, 0.12), 0.35
-"""Shares of a regression's budget in a logistic or Poisson regression: products of scores, the early gradients, and the
-last gradient. Early steps only bring the fit near the maximum. The rest buys the curvature of the last step."""
+"""Shares of the budget of a logistic or Poisson regression for products of scores, for the early gradients, and for the
+last gradient. Early steps only bring the fit near the maximum. The rest buys the curvature of the last step.
+"""
 ROBUST = 0.3
 """Share of a regression's budget that buys the spread of its residuals, if the plan asks for robust intervals."""
 WIDE = 3.0
 """Residuals of a linear regression count up to this number of standard deviations in a robust interval."""
 BEYOND = 1.5
-"""Rows up to this number of standard deviations of the linear predictor keep their own weight."""
+"""Rows whose linear predictor is within this number of standard deviations keep their own weight."""
 HERMITE = np.polynomial.hermite_e.hermegauss(15)
 """Points and weights for the mean over a standard normal variable."""
 LARGEST_STEP = 2.0
@@ -135,7 +136,9 @@ class System:
         return value, value + (-b - root) / a, value + (-b + root) / a
 
     def _sampling(self, w: NDArray[Any]) -> float:
-        """Sampling variance of w · (right − left · γ), plus one standard deviation if it was bought with noise."""
+        """Return the sampling variance of w · (right − left · γ), plus one standard deviation if it was bought with
+        noise.
+        """
         variance = float(w @ self.spread @ w)
         if self.spread_noise is not None:
             variance += float(np.linalg.norm(w @ np.tensordot(self.spread_noise, w, axes=(1, 0))))
@@ -162,7 +165,7 @@ class Seller(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Purchase:
-    """Buys the sums of one regression from ``curator``, for ``rho`` in total."""
+    """A purchase of the sums of one regression from ``curator``, for ``rho`` in total."""
 
     curator: Seller
     regression: BoughtRegression
@@ -258,7 +261,7 @@ class Link:
         return cls(family, float(middles[0]), float(middles[-1] - middles[0]))
 
     def fit(self, beta: FloatArray, told: Measured) -> tuple[Fit, float]:
-        """Return a fit in the form that the recipes use, and the weight of a row that counts fully in its curvature.
+        """Return a fit in the form that the recipes use, and the largest weight of a row in its curvature.
 
         Rows with a larger weight are given this weight. The curvature is then slightly too small, and intervals are
         slightly too wide; but most rows of a rare outcome have small weights, which noise would otherwise hide.
@@ -311,7 +314,7 @@ def _predictor(beta: FloatArray, told: Measured) -> tuple[float, float]:
 
 
 def _regularised(left: FloatArray, right: FloatArray, noise: FloatArray) -> FloatArray:
-    """Solve for a fit that only prepares the next purchase: directions that noise hides are shortened, not inverted."""
+    """Solve for a fit that only prepares the next purchase: directions that noise hides are damped, not inverted."""
     size = np.sqrt(np.maximum(np.diag(left), 1e-9 * np.abs(left).max() + 1e-9))
     values, vectors = np.linalg.eigh(left / size / size[:, None])
     turned = np.einsum("ia,ijk,ja->ak", vectors / size[:, None], noise, vectors / size[:, None])
@@ -350,7 +353,7 @@ class Regressed:
     def coefficient(self, term: str, contrast: FloatArray) -> Coefficient:
         """Estimate one coefficient. It has no value if the system is not positive definite.
 
-        Nor does it have one if floats cannot represent a change of one unit, as in a column of numbers around 10¹⁸.
+        Nor does it have a value if floats cannot represent a change of one unit, as in a column of numbers around 10¹⁸.
         """
         if not self.system.definite or not contrast.any():
             return Coefficient(term, None, None, None)

@@ -1,4 +1,4 @@
-"""Choice of the statements that test a drawing: together they should detect most of its missing arrows.
+"""The choice of statements that test a drawing: together they should detect as many of its missing arrows as possible.
 
 Each pair of columns without an arrow is an alternative: the drawing with that arrow, in each direction that closes no
 cycle. An alternative changes the partial correlations of the statements, which follow from a linear model with the same
@@ -24,7 +24,9 @@ from espalier.core.graph.separations import Separation
 
 FloatArray = NDArray[np.float64]
 DRAWN, ABSENT = 0.6, 0.2
-"""Assumed strength of the drawn arrows into one column together, and of an absent arrow, as correlations."""
+"""Assumed joint strength of the drawn arrows into one column, and assumed strength of an absent arrow, as
+correlations.
+"""
 FACTORS = (0.25, 0.5, 1.0, 2.0)
 """Multiples of the strength of an absent arrow: an arrow may be strong or weak, so its own statement counts most."""
 MOST_ALTERNATIVES = 2000

@@ -18,8 +18,9 @@ Rule = Literal["between", "between and within"]
 
 @dataclass(frozen=True)
 class Combined:
-    """Combined estimate: the mean over ``copies``, its ``variance`` with ``df`` degrees of freedom, and the interval
-    from ``low`` to ``high`` at ``level``."""
+    """A combined estimate: the mean over ``copies``, its ``variance`` with ``df`` degrees of freedom, and the interval
+    from ``low`` to ``high`` at ``level``.
+    """
 
     estimate: float
     variance: float
@@ -41,8 +42,8 @@ def combine(estimates: Sequence[float], variances: Sequence[float] | None = None
     Pass ``variances``, each estimate's variance within its copy, only for rows drawn one by one. The variance is then
     T = max((1 + 1/m) b − ū, ū) with ū their mean (Raghunathan, Reiter & Rubin 2003, equation 4, made positive). Evenly
     drawn rows lack the variance that ū removes. The paper's degrees of freedom, (m − 1) (T / ((1 + 1/m) b))², make
-    intervals up to a third too wide if there is little noise. With m − 1, simulated intervals of 20 copies cover
-    94–97 %.
+    intervals up to a third too wide if there is little noise. With m − 1 degrees, simulated intervals from 20 copies
+    cover 94–97 %.
 
     Estimate ratios (odds ratios, risk ratios) on the logarithmic scale. Raises ``ValueError`` for fewer than two
     copies, a wrong number of variances, or values that are not finite.

@@ -3,8 +3,8 @@
 A copy repeats everything random in the released counts. It draws n rows from the released model as the sample, adds
 noise of the same scale, and fits the model to the result on the same cliques. Copies are post-processing of noisy
 answers, so they cost no budget. Their randomness protects no one, so NumPy's generator suffices. The method is the
-parametric bootstrap of Ferrando, Wang & Sheldon (2022), centred on the counts instead of the model. Estimates then
-spread as after a posterior draw.
+parametric bootstrap of Ferrando, Wang & Sheldon (2022), centred on the counts instead of the model. Estimates then vary
+as they do for posterior draws.
 
 Copies do not repeat the private choice of cliques, nor the values inside bins.
 """
@@ -25,10 +25,10 @@ from espalier.core.privacy.draws import Measurement, Merged, fold
 SMOOTHING = 0.3
 """The strength with which the fit of a copy prefers independent columns.
 
-A release smooths by 1 to 3, which brings its table closer to the truth over all cells but pulls each count towards
-independence, by smoothing · σ · log(p / q) with q the share under independence. The pull reaches several σ, always in
-the same direction, and no interval accounts for it. On Adult at ε = 1, intervals of counted odds ratios cover 71 % if
-copies smooth by 3, and 93 % if they smooth by 0.3. Without smoothing a fit takes ten times as long.
+A release smooths by 1 to 3. This brings its table closer to the truth over all cells, but pulls each count towards
+independence, by smoothing · σ · log(p / q), where q is the share under independence. This pull can reach several σ,
+always in the same direction, and no interval accounts for it. On Adult at ε = 1, intervals of counted odds ratios cover
+71 % if copies smooth by 3, and 93 % if they smooth by 0.3. Without smoothing a fit takes ten times as long.
 """
 
 MOST_DRAWN = 4_000_000

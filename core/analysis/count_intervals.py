@@ -1,4 +1,4 @@
-"""Intervals computed directly from the released counts, for figures whose smallest group is about as large as its
+"""Intervals computed directly from the released counts, for figures whose smallest group is only about as large as its
 noise.
 
 A group's share or mean m is tested through the sum Σ (s − m) x over its noisy counts x, which is linear in the noise:
@@ -23,7 +23,7 @@ from espalier.core.privacy.draws import Measurement, Merged, summed
 
 FloatArray = NDArray[np.float64]
 POINTS = 400
-"""Points of the grid over the values of one group."""
+"""Number of points of the grid over the values of one group."""
 INFORMATIVE = 0.5
 """An interval of a share is informative if it is narrower than this; an interval of a difference, if it is narrower
 than twice this. The upper end of an informative interval of an odds ratio is at most `APART` times the lower end."""
@@ -87,7 +87,7 @@ class Contrast:
 
     @property
     def scores(self) -> set[float]:
-        """All scores."""
+        """Scores of all codes."""
         return {s for group in self.groups for s in (*group.scores.values(), group.rest) if s is not None}
 
     @property
@@ -110,7 +110,9 @@ class Contrast:
 
 @dataclass(frozen=True)
 class Counted:
-    """Noisy ``counts`` of a group by score. ``cells`` are counted cells per score, each with noise ``sigma``."""
+    """Noisy ``counts`` of a group by score. ``cells`` are the numbers of counted cells per score, each with noise
+    ``sigma``.
+    """
 
     scores: FloatArray
     counts: FloatArray

@@ -1,8 +1,8 @@
 """Division of a budget among planned analyses, from the half-width that each promises for its share of the budget.
 
-If the budget cannot reach every desired half-width, each promise is the same multiple of its desired half-width. So an
-expensive analysis does not take budget from a cheap one. If not all analyses can have a promise, the most expensive
-ones get none.
+If the budget cannot reach every desired half-width, each promise is the same multiple of its desired half-width. An
+expensive analysis then does not take budget from a cheap one. If not all analyses can have a promise, the most
+expensive ones get none.
 """
 
 from __future__ import annotations

@@ -102,8 +102,8 @@ def _chosen(curator: Curator, project: Project) -> tuple[Separation, ...]:
     """Return the statements to buy: the plan's list, or the statements that absent arrows would break.
 
     Contested pairs are all tested, up to `MOST_CONTESTED`, even if the plan asks for fewer statements. Statements that
-    the plan does not list are candidates only if their test has power. If none has, fewer statements share the budget.
-    A private number of rows is the plan's ``rows``, or a guess, so that plan and release agree.
+    the plan does not list are candidates only if their test has power. If no test has power, fewer statements share the
+    budget. A private number of rows is the plan's ``rows``, or a guess, so that plan and release agree.
     """
     candidates = statements_of(project)
     if not isinstance(project.plan.statements, int):

@@ -3,7 +3,7 @@
 The adjusted risk under treatment t is Σ_z p(z) P(event | t, z): the adjustment formula (Pearl, Causality, 2nd ed.,
 equation 3.19), with Z from `espalier.core.graph.adjustment`. P(event | t, z) comes from each stratum of Z (saturated),
 or from a logistic regression of the outcome on treatment and Z with main effects. The two estimands differ if the
-effect differs between strata in a way that main effects cannot express.
+effect varies between strata in a way that main effects cannot express.
 """
 
 from __future__ import annotations

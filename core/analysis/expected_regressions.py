@@ -35,11 +35,11 @@ DRAWS = 30
 WITHIN = 0.9
 """Share of the releases that stay within a promise if the assumptions hold."""
 MOST_SPREAD = 1.25
-"""Nothing is promised if 1 of 10 releases would have more than this multiple of the median half-width."""
+"""Nothing is promised if 1 of 10 releases would have a half-width above this multiple of the median half-width."""
 MARGIN = {"linear": 1.15, "logistic": 1.3, "poisson": 1.3}
 """Margin for the features of a table that shares and correlations do not describe. Like `POWER`, it was chosen on six
-regressions. It was then raised after an evaluation on regressions of three other populations.
-`benchmarks.planned_widths` reports it on further regressions of these three populations, which had not been run before.
+regressions, and raised after an evaluation on regressions of three other populations. `benchmarks.planned_widths`
+reports results for further regressions of these three populations, which had not been run before.
 """
 POWER = 0.1
 """The margin grows with this power of the width relative to the width without noise, because noise magnifies errors in
@@ -85,7 +85,7 @@ class Outlook:
     unit: Unit
     rows: float
     unlucky: float
-    """Factor by which an interval may be wider because the rows are a sample."""
+    """Factor by which an interval may be wider because the rows are only a sample."""
 
     def half_width(self, rho: float) -> float:
         """Return the promised half-width; infinite if noise may leave the interval unbounded or make its width

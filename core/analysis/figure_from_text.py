@@ -82,7 +82,7 @@ def proportion(schema: Schema, event: str, among: Among = None) -> Proportion:
 def mean(schema: Schema, column: str, among: Among = None) -> Mean:
     """Return the mean of a numeric column in the rows ``among`` (``column=value``).
 
-    The estimate takes every number at the middle of its bin; the interval is valid for any positions of the numbers
+    The estimate places every number at the middle of its bin; the interval is valid for any positions of the numbers
     inside their bins.
 
     >>> import espalier as es
@@ -138,9 +138,9 @@ def odds_ratio(schema: Schema, event: str, group: str, among: Among = None) -> O
 
 
 def regression(schema: Schema, outcome: str, predictors: Sequence[str]) -> Regression:
-    """Return a regression of ``outcome``: logistic for ``column=value``, linear for a bare numeric column.
+    """Return a regression of ``outcome``: logistic for ``column=value``, linear for the name of a numeric column.
 
-    A numeric predictor enters by its bin midpoints, any other by its categories.
+    A numeric predictor is represented by its bin midpoints, any other by its categories.
 
     >>> import espalier as es
     >>> columns = [es.Column(name, "categorical", ("no", "yes")) for name in ("smoker", "sick")]

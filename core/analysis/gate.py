@@ -1,7 +1,7 @@
-"""Gate that decides which figures of a release carry an interval: those that depend on counted marginals.
+"""The gate that decides which figures of a release have an interval: those that depend on counted marginals.
 
-No combining rule repairs a figure that the release never measured, so each figure is judged first. The judgement uses
-the released cliques, noise scales and model alone.
+No combining rule can repair a figure that the release never measured, so each figure is judged first. The judgement
+uses only the released cliques, noise scales and model.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ class Needs:
     - ``rests``: cells whose remainder the figure needs too. The remainder of a cell has another value of the cell's
     first
       column and the same values elsewhere. A share needs its remainder: if the remainder is noise, so is one minus the
-      share. No fit goes below zero rows, so it overestimates such a remainder. Copies overestimate it more, and
-      intervals miss to one side.
+      share. No fit goes below zero rows, so it overestimates such a remainder. Copies overestimate it even more, so
+      intervals miss the truth on one side.
     - ``outcome``: the column that a regression or standardised effect models given the others. Pairs with the outcome
       may then suffice.
     - ``together``: columns that must share a clique with the outcome and each other column, such as the treatment of a
@@ -183,7 +183,9 @@ class Gate:
         return self._assumed(needs)
 
     def smallest(self, needs: Needs) -> tuple[float, float]:
-        """Return rows and noise of the cell or remainder with the fewest rows per noise; infinite without cells."""
+        """Return rows and noise of the cell or remainder with the smallest ratio of rows to noise; infinite if there
+        are no cells.
+        """
         cells = [(self._rows(cell), self.noise(cell)) for cell in needs.cells]
         missing = needs.missing
         rests = [(self._rest(cell, missing), self.noise(cell, True, missing)) for cell in needs.rests]
@@ -194,7 +196,7 @@ class Gate:
         released model.
 
         Strata combine all other columns if these were counted together with the groups' column. Otherwise each column
-        forms strata alone. Rows with a missing cell belong to no stratum.
+        forms its own strata. Rows with a missing cell belong to no stratum.
         """
         names = [n for n in needs.columns if n != needs.outcome and n not in needs.together]
         if not needs.support or not names:

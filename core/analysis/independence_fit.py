@@ -18,7 +18,7 @@ FloatArray = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Counts:
-    """Noisy counts of (X, Y, Z): ``values`` of shape I × J × K, ``sigma`` their noise, both in rows.
+    """Noisy counts of (X, Y, Z): ``values`` has the shape I × J × K, and ``sigma`` is their noise, both in rows.
 
     ``rows_per_person`` is the row limit per person. ``ordered``: both columns are ordered or have two values.
     """
@@ -67,7 +67,7 @@ class Null:
 
     @classmethod
     def uniform(cls, shape: tuple[int, int, int], rows: float, sigma: float, rows_per_person: int = 1) -> Null:
-        """Return the null with equal cells, the assumption before anything is counted."""
+        """Return the null with equal cells, which is assumed before anything is counted."""
         i, j, k = shape
         return cls(np.full(k, rows / k), np.full((k, i), 1 / i), np.full((k, j), 1 / j), sigma, rows_per_person)
 
@@ -110,7 +110,8 @@ class Null:
 
 
 def _shrunk(values: FloatArray, noise: float, centre: FloatArray | float | None = None) -> FloatArray:
-    """Shrink ``values`` towards ``centre`` (default: their mean) to the spread they would have without ``noise``.
+    """Shrink ``values`` towards ``centre`` (by default their mean) to the spread that they would have without
+    ``noise``.
 
     ``noise`` is a variance. The full correction of James & Stein would shrink further, and a Z on which both columns
     depend would appear too weak. No value stays below half a row.

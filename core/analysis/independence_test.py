@@ -17,7 +17,7 @@ from espalier.core.analysis.independence_fit import Counts, FloatArray, residual
 from espalier.core.analysis.strength import Strength, noticed, strength
 
 SIMULATED = 999
-"""Tables drawn from the fitted null; p is a multiple of 1/1000."""
+"""Number of tables drawn from the fitted null; p is a multiple of 1/1000."""
 
 LARGEST_NOTICED = 2.5
 """A test that cannot detect this odds ratio with 80 % power reports that there are too few rows."""
@@ -70,7 +70,8 @@ class Tested:
 
 
 def p_value(counts: Counts, rng: np.random.Generator, tables: int = SIMULATED) -> float:
-    """Return the p value: the share of simulated ``tables`` at least as far from the fitted null as ``counts``.
+    """Return the p value: the share of simulated ``tables`` that are at least as far from the fitted null as
+    ``counts``.
 
     Both the numerator and the denominator are increased by one, so p is never 0.
     """

@@ -53,7 +53,7 @@ _RANGES: Mapping[str, tuple[float, float]] = {
     "cells": (0, MAX_ROWS),
     "candidates": (0, MAX_ROWS),
 }
-"""Smallest and largest accepted value of each number of release.json, at any depth of the file."""
+"""Smallest and largest accepted value of each number in release.json, at any depth of the file."""
 _WHOLE = ("rows", "rows_shown", "copies", "cells", "candidates")
 _USED = ("spent", "asked", "measurements", "choices", "schema_bought", "rows", "rows_shown", "copies")
 """Keys of release.json whose numbers are checked. The project checks its own numbers."""

@@ -26,7 +26,7 @@ ENOUGH = 4.0
 
 @dataclass(frozen=True)
 class Question:
-    """A question for the missing share of ``column``, by the ``groups`` of column ``by`` or of all rows.
+    """A question about the missing share of ``column``, by the ``groups`` of column ``by`` or for all rows.
 
     ``missing`` is the code of a missing cell.
     """

@@ -5,9 +5,9 @@ joint distribution of these columns. Other cliques only add counts of the column
 all other columns are summed out of every noisy count, which adds the noise of the summed cells. The copies fit the
 remaining counts.
 
-The columns that stay come from Graham's reduction of the junction tree (Tarjan & Yannakakis 1984): leave out columns
-that are in only one clique and in no question, then cliques that another clique contains, until nothing changes. If a
-counted clique contains all columns of the question, exactly these columns stay.
+The columns that remain are found by Graham's reduction of the junction tree (Tarjan & Yannakakis 1984): columns that
+are in only one clique and in no question are left out, then cliques that another clique contains, until nothing
+changes. If a counted clique contains all columns of the question, exactly these columns remain.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """``answers.npz``: the noisy counts to which the model of a release was fitted. Copies can be made from it at any time.
 
-The budget paid for these counts, so they may be shared. The file contains plain arrays and text, no pickle.
+The budget paid for these counts, so they may be shared. The file contains plain arrays and text, and no pickle.
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ from espalier.core.project.schema import Schema
 
 POOL = "analyses"
 SURE = 0.98
-"""Nothing is promised unless all counts exceed their noise with this probability."""
+"""Nothing is promised unless all counts exceed their noise with at least this probability."""
 EVEN = 0.8
 """An effect's promise relies on this share of the assumed rows in each stratum, because the groups are not equally
 large in real strata. It was chosen on three effects by `benchmarks.planned_widths`. The benchmark reports results on
@@ -78,7 +78,9 @@ class Setting:
         return found.reshape(one.shape(self.schema))
 
     def promised(self, one: PlannedAnalysis, rho: float) -> float:
-        """Return the half-width that 9 of 10 releases stay within if the assumptions hold; infinite without one."""
+        """Return the half-width that 9 of 10 releases stay within if the assumptions hold; infinite if nothing can be
+        promised.
+        """
         return self.curve(one).at(rho)
 
     def promise(self, one: PlannedAnalysis) -> Callable[[float], float]:
@@ -160,7 +162,7 @@ def half_width(one: PlannedCounts, counts: FloatArray, sigma: float, k: int, cau
 
 
 def _clear(sizes: FloatArray, sigma: float) -> float:
-    """Return the chance that every one of these sizes turns out to exceed its noise clearly."""
+    """Return the probability that each of these sizes will clearly exceed its noise."""
     from scipy.stats import norm
 
     return float(np.prod(norm.cdf((sizes - CLEAR * sigma) / np.sqrt(sigma**2 + sizes))))
@@ -343,7 +345,9 @@ def _bought(curator: Curator, setting: Setting, one: PlannedAnalysis, rho: float
 
 
 def epsilon_needed(found: Sequence[Analysed], whole: Budget) -> float | None:
-    """Return the ε whose plan reaches every desired half-width with the same share of the ``whole``, if any."""
+    """Return the ε whose plan reaches every desired half-width with the same share of the ``whole`` budget, if there is
+    one.
+    """
     curves = [one.setting.curve(one.analysis) for one in found]
     if all(curve.wanted is None for curve in curves) or not all(curve.reachable for curve in curves):
         return None
@@ -351,7 +355,9 @@ def epsilon_needed(found: Sequence[Analysed], whole: Budget) -> float | None:
 
 
 def epsilon_promising(found: Sequence[Analysed], whole: Budget) -> float | None:
-    """Return the smallest ε at which every analysis has a promise with the same share of the ``whole``, if any."""
+    """Return the smallest ε at which every analysis has a promise with the same share of the ``whole`` budget, if there
+    is one.
+    """
     least = math.fsum(one.setting.curve(one.analysis).least for one in found)
     return _epsilon(found, least, whole) if found and math.isfinite(least) else None
 

@@ -2,11 +2,13 @@
 
 A quantile is above an edge if the share of rows below that edge is smaller than its probability q. Each edge is
 tested through Σ (s − q) x over the noisy counts x, with s = 1 below the edge and 0 above: the noise adds
-σ² Σ (s − q)² to the variance, and sampling k n q (1 − q), with k rows per person (Woodruff 1952 inverts the same test).
+σ² Σ (s − q)² to the variance, and sampling adds k n q (1 − q), with k rows per person (Woodruff 1952 inverts the same
+test).
 
-From below, an interval starts at the last edge before the first edge that the test does not reject; from above, it ends
-likewise. It misses on a side only if the test rejects an edge of the quantile's own bin, so each side has half the
-error. Its ends are edges, so it is valid for any positions of the numbers inside their bins.
+An interval starts at the last edge before the first edge that the test does not reject, and ends at the first edge
+after the last one that it does not reject. It misses the quantile on one side only if the test rejects an edge of the
+quantile's own bin, so each side has half the error. Its ends are edges, so it is valid for any positions of the numbers
+inside their bins.
 """
 
 from __future__ import annotations
@@ -41,7 +43,7 @@ class QuantileContrast:
         return (self.edges[-1] - self.edges[0]) / 2
 
     def copies_serve(self, measurements: Sequence[Measurement], merged: Merged, enough: float) -> bool:  # noqa: ARG002
-        """Return False, because copies do not contain the place of a number inside its bin."""
+        """Return False, because copies do not contain the position of a number inside its bin."""
         return False
 
     def interval(
@@ -88,7 +90,7 @@ class QuantileContrast:
 def at(edges: Sequence[float], shares: FloatArray, probability: float) -> float:
     """Return the value below which this share of the rows lies; ``shares`` are the increasing shares below each edge.
 
-    Numbers are taken as evenly spread inside their bins.
+    Numbers are assumed to be evenly spread inside their bins.
     """
     i = min(max(int(np.searchsorted(shares, probability)), 1), len(edges) - 1)
     step = float(shares[i] - shares[i - 1])

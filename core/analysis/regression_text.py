@@ -20,7 +20,8 @@ def about(one: Mapping[str, Any]) -> str:
     scale = _SCALES.get(one["scale"], "").format(outcome=one["outcome"])
     return (
         f"{one['name']}: a {one['family']} regression of {one['outcome']} on {', '.join(map(str, one.get('on', [])))}. "
-        f"{scale} A category is compared with the first one; a number enters by the midpoint of its bin.{robust}"
+        f"{scale} A category is compared with the first one; a number is represented by the midpoint of its "
+        f"bin.{robust}"
     )
 
 

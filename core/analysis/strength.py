@@ -1,8 +1,8 @@
 """Strength of a conditional association from noisy counts, and the smallest strength that a test detects.
 
-For ordered columns the strength is an odds ratio between the lowest and highest categories of both columns. It assumes
-an association that is linear in evenly spaced scores (Agresti, Categorical Data Analysis, 3rd ed., section 10.5.1). For
-other columns it is their conditional mutual information in nats.
+For ordered columns the strength is an odds ratio between the lowest and highest categories of both columns. This
+assumes an association that is linear in evenly spaced scores (Agresti, Categorical Data Analysis, 3rd ed., section
+10.5.1). For other columns the strength is their conditional mutual information in nats.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ def _root(function: Callable[[float], float]) -> float:
 
 
 def _information(counts: Counts) -> Strength:
-    """Return information in nats per row, by inverting a noncentral χ² for the statistic.
+    """Return the information in nats per row, by inverting a noncentral χ² for the statistic.
 
     The direction of the residuals fixes the ratio of information to noncentrality. With S the weighted sum of residuals
     and H its derivative by log-linear interactions Θ, information is Θᵀ Σ_z n_z (C_x ⊗ C_y) Θ / 2n where H Θ = S.
@@ -129,7 +129,9 @@ def _information(counts: Counts) -> Strength:
     scale = info / statistic
 
     def noncentrality(chance: float) -> float:
-        """Return λ at which the chance of a statistic this small is ``chance``; 0 if λ = 0 already gives less."""
+        """Return λ at which a statistic this small or smaller has probability ``chance``; 0 if the probability is below
+        that for λ = 0.
+        """
         low, high = 0.0, 4 * statistic + 100
         if ncx2.cdf(statistic, df, 1e-12) <= chance:
             return 0.0

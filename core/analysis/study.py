@@ -38,7 +38,7 @@ from espalier.core.progress import Report, silent
 from espalier.core.project.file import Project
 
 SUGGESTED = 20
-"""Suggested number of copies. With 5, intervals have the same coverage and are a third wider."""
+"""Suggested number of copies. With 5 copies, intervals have the same coverage but are a third wider."""
 MOST = 400
 ROWS_AT_HAND = 100_000
 """Number of rows of a copy that is made only for estimates. Because they are spread evenly, estimates are accurate to 1
@@ -89,7 +89,7 @@ class Finished(Protocol):
 class Study:
     """A release prepared for estimation: its noisy counts, the number of ``rows`` of a copy, and its copies ``given``.
 
-    ``tilt`` is the model of weighted rows, if a second stage was used. Figures then come from the counts and the base's
+    ``tilt`` is the model of weighted rows if a second stage was used. Figures then come from the counts and the base's
     ``model`` alone, because no gate is known for the weights. Only `more` fits the weights again.
 
     >>> import espalier as es, pandas as pd
@@ -250,7 +250,9 @@ class Study:
         return replace(self, given=made)
 
     def ask(self, figure: Figure, level: float = 0.95) -> tuple[Answer, ...]:
-        """Return the numbers of ``figure`` with the intervals that the gate allows; raises without copies."""
+        """Return the numbers of ``figure`` with the intervals that the gate allows; raises :class:`ProjectError` if
+        there are no copies.
+        """
         self._check(level)
         return self._answered(figure, Levels(level, level))
 

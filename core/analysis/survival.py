@@ -1,12 +1,12 @@
 """Survival from noisy counts of rows by interval of time, with the event (d) and without it (c).
 
 The hazard of interval t is the share of events among the rows at risk, h = d_t / r_t, and the survival after it is
-S_t = Π (1 − h_s) over the intervals up to t. r_t are the rows whose time is in t or later. Rows without the event
-leave during the interval; the counts do not show whether they do so before its events or after them. If all leave
-before the events, r_t is smaller by c_t. The exact Kaplan–Meier estimate at the end of t lies between the two products,
-because each event's factor increases with the rows at risk then. So the low end of an interval counts none of the
-leaving rows as at risk, its high end counts all of them, and the estimate counts half (the actuarial table). If each
-interval holds a single time, all are counted, as by Kaplan and Meier.
+S_t = Π (1 − h_s) over the intervals up to t. r_t are the rows whose time is in t or later. Rows without the event leave
+during the interval; the counts do not show whether they leave before its events or after them. If all leave before the
+events, r_t is smaller by c_t. The exact Kaplan–Meier estimate at the end of t lies between the two products, because
+the factor of each event increases with the number of rows at risk. So the low end of an interval counts none of the
+leaving rows as at risk, its high end counts all of them, and the estimate counts half of them (the actuarial table). If
+each interval holds a single time, all leaving rows are counted, as Kaplan and Meier do.
 
 Sampling and noise. The ends for S solve (Ŝ − S)² = z² (k S (1 − S) / m + V): Wilson's interval for a share of m rows,
 with k rows per person, widened by the variance V of the noise (delta method: σ² times the squared gradient of Ŝ in
@@ -106,7 +106,9 @@ def difference(one: Survival, other: Survival, at: int) -> tuple[FloatArray, Flo
 
 @dataclass(frozen=True)
 class _Part:
-    """The table if this share of the leaving rows is at risk in their interval; ``rows`` are at risk at its start."""
+    """The table on the assumption that this share of the leaving rows is at risk in their interval; ``rows`` are at
+    risk at its start.
+    """
 
     rows: FloatArray
     hazards: Ends

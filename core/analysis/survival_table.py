@@ -16,9 +16,11 @@ from espalier.core.project.schema import Schema
 
 FloatArray = NDArray[np.float64]
 DRAWS = 300
-"""Simulated purchases behind a promise."""
+"""Number of simulated purchases on which a promise is based."""
 WITHIN, SURE = 0.9, 0.98
-"""Share of releases within a promise, and smallest share of releases with an interval, if the assumptions hold."""
+"""Share of releases that stay within a promise, and smallest share of releases with an interval, if the assumptions
+hold.
+"""
 NUMBERS = ("at_risk", "events", "hazard", "hazard_low", "hazard_high", "survival", "low", "high")
 """Keys of one interval of a table."""
 FIGURE = ("value", "low", "high")
@@ -127,7 +129,7 @@ def check_survival(one: Mapping[str, Any]) -> None:
 
 
 def _figure(found: Mapping[str, Any], keys: Sequence[str]) -> bool:
-    """Whether an estimate and its ends are three numbers, or all null."""
+    """Return whether an estimate and its ends are three numbers, or all null."""
     values = [found.get(key, "") for key in keys]
     return values == [None] * len(keys) or all(map(_finite, values))
 
@@ -169,7 +171,7 @@ def line(part: Mapping[str, Any]) -> str:
 
 
 def shown(part: Mapping[str, Any], key: str) -> str:
-    """Return a hazard or survival with its interval, or the reason why noise allows none."""
+    """Return a hazard or survival with its interval, or state that noise allows none."""
     low, high = ("hazard_low", "hazard_high") if key == "hazard" else ("low", "high")
     if part[key] is None:
         return NO_FIGURE

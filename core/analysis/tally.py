@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 @dataclass(frozen=True)
 class Tally:
     """Patterns and their rows. ``codes`` has a row per pattern and a column per name in ``columns``; ``weights`` are
-    numbers of rows, not always whole."""
+    numbers of rows, which may be fractional.
+    """
 
     columns: tuple[str, ...]
     codes: NDArray[np.int64]

@@ -1,14 +1,14 @@
 """Transitions from one visit to the next, with intervals, from the noisy counts that a release of linked tables states.
 
-A figure is *person-averaged*: each person with several visits has weight 1, so a person with m steps gives 1/m to each
-of them. Steps beyond the kept visits do not count. The answer depends on the release alone and may be shared.
+A figure is *person-averaged*: each person with several visits has weight 1, so each of a person's m steps has weight
+1/m. Steps beyond the kept visits do not count. The answer depends on the release alone and may be shared.
 
-The interval. Let x_i be person i's weight at steps from value a, and y_i ≤ x_i the part that leads to b. With
-p = Σ E y / Σ E x, a person adds y − p·x to the error. Since 0 ≤ y ≤ x ≤ 1, E (y − p·x)² ≤ p(1 − p) E x: for p ≤ 1/2,
-(y − p·x)² = y² − 2pxy + p²x² ≤ xy(1 − 2p) + p²x², where xy ≤ y and x² ≤ x; for larger p take x − y instead of y. So
-the sampling variance of Σ(y − p·x) is at most p(1 − p)·Σ E x: weighted counts may be treated as counts of independent
-rows. Independent noise of standard deviation σ on the K cells of the row adds σ²((1 − p)² + (K − 1)p²). The interval
-holds every p whose error is within z standard deviations (Fieller 1954; without noise it is Wilson's).
+The interval. Let x_i be person i's weight at steps from value a, and y_i ≤ x_i the part that leads to b. With p = Σ E y
+/ Σ E x, a person contributes y − p·x to the error. Since 0 ≤ y ≤ x ≤ 1, E (y − p·x)² ≤ p(1 − p) E x: for p ≤ 1/2, (y −
+p·x)² = y² − 2pxy + p²x² ≤ xy(1 − 2p) + p²x², where xy ≤ y and x² ≤ x; for larger p take x − y instead of y. So the
+sampling variance of Σ(y − p·x) is at most p(1 − p)·Σ E x: weighted counts may be treated as counts of independent rows.
+Independent noise of standard deviation σ on the K cells of the row adds σ²((1 − p)² + (K − 1)p²). The interval holds
+every p whose error is within z standard deviations (Fieller 1954; without noise it is Wilson's).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from espalier.core.project.schema import Schema
 
 LEVEL = 0.95
 WIDEST = 0.5
-"""Largest width of an interval that is shown. In a wider interval, noise outweighs the counts."""
+"""Largest width of an interval that is shown. If an interval is wider, noise outweighs the counts."""
 
 
 NO_RETURN_WITHIN = (

@@ -53,7 +53,7 @@ class Fitted(Protocol):
         ...
 
     def facts(self, project: Project) -> Mapping[str, Any]:
-        """Entries of release.json in addition to the draws."""
+        """Return the entries of release.json in addition to the draws."""
         ...
 
 
@@ -63,12 +63,12 @@ class DrawnFamilies(Protocol):
 
     @property
     def becomes(self) -> tuple[str, ...]:
-        """One sentence for each column with drawn causes: how the method models it."""
+        """Return one sentence for each column with drawn causes, which states how the method models it."""
         ...
 
     @property
     def tables(self) -> tuple[Measurement, ...]:
-        """The noisy counts of columns with their causes."""
+        """Noisy counts of columns with their causes."""
         ...
 
 
@@ -179,8 +179,8 @@ class Guidance:
     ``when`` is one sentence that states when to choose it. ``purposes`` are its recommended purposes (keys of
     :data:`espalier.core.methods.purpose.PURPOSES`). ``unseparated`` describes a table without separations, given
     whether arrows are drawn. ``advice`` explains the drawing's annotations for the method. ``counts_with`` returns the
-    steps on the Plan page that ensure that given columns are counted with an outcome (and a treatment); empty if no
-    option does. ``pools`` maps the method's own pools to plain names.
+    steps on the Plan page which ensure that given columns are counted with an outcome (and a treatment); it is empty if
+    no option does. ``pools`` maps the method's own pools to plain names.
     """
 
     when: str
@@ -202,8 +202,8 @@ class Capabilities:
     ``alone``. ``embedding``: it returns `Marginals`, and a second stage may follow it
     (`espalier.core.methods.embedding`). ``linked``: it releases people with their visits, from two linked tables.
     ``accounting`` are the rules by which its draws can be paid for; with ``pure`` among them, every draw can have a
-    pure guarantee (δ = 0). ``unread`` are the common plan keys that it does not read: a plan that contains one gets a
-    warning or is refused, and the app shows no field for it.
+    pure guarantee (δ = 0). ``unread`` are the common plan keys that it does not read: a plan that contains one of them
+    gets a warning or is refused, and the app shows no field for it.
     """
 
     fence: Fence = "optional"
@@ -222,9 +222,9 @@ class Capabilities:
 class Limits:
     """Bounds on a method's model before anything is read.
 
-    ``largest`` are the largest tables to which private choices could lead: they are refused with the plan, or never.
-    ``cells`` is the largest size of the whole model, if a cap bounds it. ``fits`` is the number of intermediate models
-    fitted. ``width`` is the largest group of columns that a plan allows, minus one.
+    ``largest`` are the largest tables to which private choices could lead; if one is too large, the plan is refused,
+    not the release. ``cells`` is the largest size of the whole model, if a cap bounds it. ``fits`` is the number of
+    intermediate models fitted. ``width`` is the largest group of columns that a plan allows, minus one.
     """
 
     largest: Callable[[Project, Frame], tuple[Clique, ...]] = nothing
@@ -237,12 +237,12 @@ class Limits:
 class Method:
     """One published method. All other code reads this object; no other file names the method.
 
-    ``title`` is its name on screen, ``summary`` a clause on what it does. ``fit`` is the algorithm, ``load``
-    reads its model's file, ``options`` is the dataclass of its plan keys.
+    ``title`` is its name on screen, and ``summary`` is a clause that states what it does. ``fit`` is the algorithm,
+    ``load`` reads its model's file, ``options`` is the dataclass of its plan keys.
 
     ``frame`` builds the plan's frame from the separations required by the fence and the project (none without a fence)
     and a list for warnings. ``without_fence`` are the plan changes that remove the fence from the same method.
-    ``arrows`` are the drawn arrows that shape the table, ``effect_of`` is the effect requested by a plan.
+    ``arrows`` returns the drawn arrows that shape the table, and ``effect_of`` the effect requested by a plan.
     ``causes_only``: whether the plan links the target to its drawn direct causes only.
     """
 

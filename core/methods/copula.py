@@ -1,8 +1,8 @@
 """Smooth regression on numbers: inputs by a Gaussian copula, the target by a regression on noisy moments.
 
-The private counterpart of the two-stage idea of Liu et al.: Latin hypercube inputs with the noisy correlation of normal
-scores, then a smooth function of them, plus a residual. Nominal columns come from a tree of pair
-counts. Everything is a sum over the rows with Gaussian noise, so ρ adds up exactly.
+This is the private counterpart of the two-stage idea of Liu et al.: Latin hypercube inputs with the noisy correlation
+of normal scores, then a smooth function of them, plus a residual. Nominal columns come from a tree of pair counts.
+Everything is a sum over the rows with Gaussian noise, so ρ adds up exactly.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Smooth:
 
     @property
     def edges(self) -> tuple[tuple[str, str], ...]:
-        """Every pair: the regression may link any two columns."""
+        """Every pair of columns, because the regression may link any two."""
         return tuple(itertools.combinations(self.fitted.columns, 2))
 
     def size(self, max_cells: int, further: tuple[Clique, ...] = ()) -> Size:  # noqa: ARG002
@@ -68,7 +68,7 @@ class Smooth:
         return Size(cells + self.sums, cells + self.sums, memory + BYTES_PER_SUM * self.sums, seconds, (), cells, ())
 
     def model(self, report: Report = silent) -> CopulaModel:  # noqa: ARG002
-        """The model. Each query depended on the previous answer, so it is already fitted."""
+        """Return the model. Each query depended on the previous answer, so the model is already fitted."""
         return self.fitted
 
     def facts(self, project: Project) -> Mapping[str, Any]:  # noqa: ARG002

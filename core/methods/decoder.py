@@ -54,8 +54,9 @@ columns. The weight depends only on the number of columns.
 
 SECONDS_PER_PARAMETER, SECONDS_PER_COLUMN, SECONDS_PER_ENTRY, SECONDS_PER_COUNT = 22e-6, 560e-6, 40e-9, 0.014
 """CPU seconds of a training step for each parameter (its noise), for each column (its solver), and for each category
-and row; and of each noisy table, which is shrunk and fitted. Set on the fifteen tables with a drawing in ``TUNED``
-(benchmarks/verdict.py); the seconds of the eight others had been seen by then."""
+and row; and for each noisy table, which is shrunk and fitted. They were set on the fifteen tables with a drawing in
+``TUNED`` (benchmarks/verdict.py); the seconds of the eight other tables had been seen by then.
+"""
 
 USUAL_ROWS = 50_000
 """Number of rows assumed for the planned seconds if n is private."""
@@ -151,7 +152,7 @@ class Trained:
 
     @property
     def told(self) -> Marginals:
-        """The counts alone. They do not contain what the training steps learned about associations."""
+        """Return the counts alone. They do not contain what the training steps learned about associations."""
         sizes = self.decoder.heads.sizes
         return Marginals(sizes, sizes, self.rows, (*self.ones, *self.tables))
 
@@ -178,7 +179,9 @@ class Trained:
         return Size(count + cells, count * steps + cells, bytes_needed, seconds, (), count, ())
 
     def model(self, report: Report = silent) -> Decoder:
-        """The decoder with its tables, its intercepts and interactions raked to the counts (post-processing)."""
+        """Return the decoder with its tables; its intercepts and interactions are raked to the counts
+        (post-processing).
+        """
         report(0.0, "Raking the intercepts to the one-way counts")
         together = {f.column: f.counts(self.tables) for f in self.families if not f.table}
         return rake(self.decoder, distributions(self.counts), np.random.default_rng(), together)
@@ -198,7 +201,7 @@ class Trained:
 
     @property
     def becomes(self) -> tuple[str, ...]:
-        """One sentence for each drawn family: how it is modelled."""
+        """Return one sentence for each drawn family, which states how it is modelled."""
         return tuple(family.sentence(self.decoder.heads.sizes) for family in self.families)
 
     def facts(self, project: Project) -> dict[str, Any]:  # noqa: ARG002
@@ -300,7 +303,7 @@ def heads_of(project: Project) -> Heads:
 def _drawn(project: Project, options: DecoderOptions) -> tuple[tuple[str, str], ...]:
     """Return the arrows that shape the table.
 
-    If groups are joint nodes, an arrow counts for all columns of a group. Inside a group each column depends on those
+    If groups are joint nodes, an arrow applies to all columns of a group. Inside a group each column depends on those
     before it, in an order that follows the arrows drawn there, so the family of the whole group has no independence.
     Raises :class:`ProjectError` if the groups, as nodes, cause each other in a cycle.
     """

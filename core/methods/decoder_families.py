@@ -1,5 +1,4 @@
-"""How each drawn family is modelled in the decoder: as a table, as additive causes with interactions, or as additive
-causes.
+"""The decoder's model of each drawn family: a table, additive causes with interactions, or additive causes alone.
 
 A family is a column with its drawn causes. The choice reads public numbers alone: the numbers of categories, the number
 of rows, and the family's share of the budget. If the number of rows is neither public nor declared, its noisy count is
@@ -26,8 +25,8 @@ from espalier.core.privacy.softmax_heads import CONSTANT, FloatArray, Heads
 Way = Literal["auto", "tables", "additive"]
 
 MOST_NOISE = 0.2
-"""Largest expected noise of a table, as a share of the rows. Only cells beyond those that additive causes would need
-anyway are counted here: in training, a head's weights are about as noisy as the same number of cells. Chosen on
+"""Largest expected noise of a table, as a share of the rows. Cells that additive causes would need as well are not
+included: in training, a head's weights are about as noisy as the same number of cells. The value was chosen on
 generated tables and Adult.
 """
 
@@ -82,7 +81,7 @@ class Family:
         return {**out, "interactions": [list(causes) for causes in self.together]} if kind == "interactions" else out
 
     def counts(self, tables: Sequence[Measurement]) -> list[NoisyInteraction]:
-        """Return the counts of each of ``together`` among ``tables``, the axis of the column last."""
+        """Return the counts of each of ``together`` among ``tables``, with the axis of the column last."""
         out = []
         for causes in self.together:
             m = next(m for m in tables if set(m.clique) == {self.column, *causes})
@@ -90,7 +89,7 @@ class Family:
         return out
 
     def cliques(self, sizes: Mapping[str, int]) -> tuple[Clique, ...]:
-        """The tables to count, columns in schema order."""
+        """Return the tables to count, with their columns in schema order."""
         return tuple(tuple(n for n in sizes if n == self.column or n in causes) for causes in self.together)
 
 
@@ -123,7 +122,8 @@ def families_of(heads: Heads, drawn: Sequence[Interaction], noise: Noise, way: W
     give it.
 
     1. A table, if its further noise is at most `MOST_NOISE`.
-    2. Otherwise additive causes with all their pairs, and the drawn interactions, if their joint noise is.
+    2. Otherwise additive causes with all their pairs, and the drawn interactions, if their joint noise is at most
+       `MOST_NOISE`.
     3. Otherwise additive causes with the drawn interactions.
 
     No table has more than ``noise.max_cells`` cells. A latent z leaves all causes additive.

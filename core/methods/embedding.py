@@ -42,7 +42,7 @@ from espalier.core.project.plan import Plan
 from espalier.core.project.schema import Schema
 
 FREQUENCIES, PROBED = 500, 50
-"""Number of random directions, each with a cosine and a sine: directions to reproduce, and directions of the probe.
+"""Numbers of random directions, each with a cosine and a sine: those to reproduce, and those of the probe.
 Fewer directions have less total noise, while the expected length of the base's error does not depend on their number.
 """
 
@@ -59,11 +59,13 @@ LARGEST_SET = 5
 """Largest number of columns in the coarse cell."""
 
 CHOICE_SECONDS, PER_ROW, PER_SET = 3.0, 4e-9, 3e-5
-"""Largest CPU time for choosing the coarse columns, and the seconds for one set: per row, and fixed."""
+"""Largest CPU time for choosing the coarse columns, and the seconds for one set of columns: per row, and fixed."""
 
 LEAST, SURE, ABOVE_BASE = 0.02, 3.0, 2.0
-"""The gate opens if the base misses more than this share of the rows, by this number of standard deviations of the
-probe's noise, and by more than this multiple of the share that a base with the same noise misses of its own rows."""
+"""The gate opens if the base misses more than this share of the rows. This share must also exceed the share that a base
+with the same noise misses of its own rows, by this number of standard deviations of the probe's noise and by more than
+this factor.
+"""
 
 MOST_DRAWN = 4_000_000
 """Largest number of rows in the gate's bootstrap. With fewer, the gate opens less easily."""
@@ -269,7 +271,7 @@ def embed(method: Fit, curator: Curator, project: Project, frame: Frame, report:
 
 
 def _counted_again(base: Marginals, curator: Curator, split: BudgetSplit, share: float) -> Marginals:
-    """Return the base with further counts of its tables for this share of the budget."""
+    """Return the base with further counts of its tables, which cost this share of the budget."""
     again = curator.measure(_further(base, split.evenly(share, [1.0])[0]), "further counts")
     return replace(base, measurements=(*base.measurements, *again))
 
@@ -337,7 +339,7 @@ def directions(rows: float, sigma: float, columns: int) -> int:
 def phases(
     ranks: Mapping[str, NDArray[np.float64]], ordered: Sequence[str], together: int, rng: np.random.Generator
 ) -> dict[str, NDArray[np.uint16]]:
-    """Return each column's term of every angle by code, in whole `TURN`s: w·x with w ~ N(0, 1/`WIDTH`²).
+    """Return each column's term of every angle, by code, in units of 1/`TURN` of a turn: w·x with w ~ N(0, 1/`WIDTH`²).
 
     A direction reads ``together`` random columns. An ordered column is read at its mid-rank, any other column as
     one-hot.

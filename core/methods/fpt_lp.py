@@ -2,10 +2,11 @@
 with some table.
 
 Ghazi, Guzmán, Kamath, Knop, Kumar & Manurangsi (2026), by linear programming with a max-plus pricing oracle. The method
-serves to reproduce the paper's figures, or to prove that no table agrees better with the answers. It is not suited to
-the answers themselves, which the projection makes worse in most cases (its maximum error is 1.2 to 1.7 times that of
-the plain answers), nor to rows: a vertex of the program repeats a few hundred rows. So the released rows are drawn from
-the maximum-entropy fit of the same answers, and the projection is shown next to each answer, for comparison.
+serves to reproduce the paper's figures, or to prove that no table agrees better with the answers. It does not improve
+the answers themselves: in most cases the projection makes them worse (its maximum error is 1.2 to 1.7 times that of the
+plain answers). It is not suited to drawing rows either: a vertex of the program repeats a few hundred rows. So the
+released rows are drawn from the maximum-entropy fit of the same answers, and the projection is shown next to each
+answer, for comparison.
 """
 
 from __future__ import annotations

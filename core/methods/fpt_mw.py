@@ -1,9 +1,9 @@
 """FPT's second algorithm: private multiplicative weights on an implicit distribution.
 
 Ghazi, Guzmán, Kamath, Knop, Kumar & Manurangsi (2026), with exact expectations and zCDP. Samples and the paper's
-composition are options: over 60 rounds at ε = 1 and δ = 1e-6, its noise is 1.7 times as large. Suited to thousands of
-questions on a few thousand rows. Not suited to fewer questions or more rows, where fitted direct answers are several
-times closer, or to columns in no question, which become uniform.
+composition are options: over 60 rounds at ε = 1 and δ = 1e-6, its noise is 1.7 times as large. The method is suited to
+thousands of questions on a few thousand rows. It is not suited to fewer questions or more rows, where fitted direct
+answers are several times closer, or to columns that no question names, which become uniform.
 """
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ class Weighted:
 
     @property
     def edges(self) -> tuple[tuple[str, str], ...]:
-        """Pairs of columns joined by one question."""
+        """Pairs of columns that one question joins."""
         return links_of(self.scopes)
 
     def size(self, max_cells: int, further: tuple[Clique, ...] = ()) -> Size:
@@ -159,12 +159,13 @@ class Weighted:
 
 
 def fpt_mw(curator: Curator, project: Project, frame: Frame, report: Report = silent) -> Weighted:  # noqa: ARG001
-    """T rounds of one private choice and one noisy margin, 1/(2T) of the budget each; a margin that is noise ends them.
+    """Run T rounds of one private choice and one noisy margin, 1/(2T) of the budget each; a margin that is noise ends
+    them.
 
     ``one_way`` of the budget first counts every column: the search then starts from independent columns with these
     counts. T and the threshold follow from public figures (`public_rule`). The choice is the exponential mechanism over
     all questions on both sides, Δ = k rows; the margin has Gaussian noise (under pure accounting Laplace noise) and Δ =
-    k rows, and is debited in every round that runs: it both moves the weight and serves as the stop test. If the search
+    k rows, and is debited in every round that runs: it both moves the weight and decides whether to stop. If the search
     ends early, the rest of the budget stays unspent: the choices of rounds that ran are paid for, and a filter that
     stops at the planned total is valid for adaptive ends too. A count without a question becomes a question for each of
     its values.
@@ -238,7 +239,7 @@ def fpt_mw(curator: Curator, project: Project, frame: Frame, report: Report = si
 
 
 def published_prices(budget: Budget, rounds: int) -> tuple[float, float]:
-    """ρ of a choice and of a margin if ``rounds`` rounds compose as in the paper (Proposition 29).
+    """Return ρ of a choice and of a margin if ``rounds`` rounds compose as in the paper (Proposition 29).
 
     The 2T draws are ε₀-DP each and together (ε₀√(4T ln(1/δ)) + 2Tε₀(exp(ε₀) − 1), δ)-DP, or (2Tε₀, 0)-DP; ε₀ is the
     largest that stays within ``budget``. A choice that is ε₀-DP costs ε₀²/8. The paper's Laplace noise has a standard
@@ -259,12 +260,12 @@ def published_prices(budget: Budget, rounds: int) -> tuple[float, float]:
 
 
 def _network(lowered: Lowered, ones: Sequence[Measurement]) -> Network:
-    """The statistics: every question, then the cells of every counted column."""
+    """Return the statistics: every question, then the cells of every counted column."""
     return Network(lowered.sizes, [*lowered.blocks, *(Block(m.clique, None) for m in ones)], lowered.zeros)
 
 
 def _logarithms(m: Measurement) -> FloatArray:
-    """Logarithms of a column's noisy shares, each at least that of one standard deviation of its noise."""
+    """Return the logarithms of a column's noisy shares, each at least that of one standard deviation of its noise."""
     return np.log(np.maximum(m.values, max(m.sigma, 1.0)) / max(float(m.values.sum()), 1.0))
 
 

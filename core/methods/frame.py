@@ -72,7 +72,7 @@ def check_plan(plan: Plan) -> None:
         )
     if plan.pure and (odd := [key for key in GAUSSIAN_ALONE if getattr(plan, key)]):
         raise ProjectError(
-            f"{odd[0]} rests on Gaussian noise, which has no pure guarantee: leave it out, or set accounting to zcdp",
+            f"{odd[0]} relies on Gaussian noise, which has no pure guarantee: leave it out, or set accounting to zcdp",
             key=odd[0],
         )
     if plan.neighbors == "add-remove" and plan.delta is None:

@@ -1,4 +1,5 @@
-"""People and their visits: a model of people with their first visit, and a model of the step from visit to visit.
+"""People and their visits: a model of people with their first visit, and a model of the step from one visit to the
+next.
 
 A wide table (``insulin_1``, ``insulin_2``, …) loses how visits follow each other. Here the budget is divided in two.
 One part buys the person model as in the method `workload`. The other counts pairs of columns over all steps; each
@@ -44,25 +45,25 @@ Array = NDArray[np.float64]
 
 OWN_POOL = "visits"
 OWN, ECHOES, CHOICE, CHOSEN = 0.50, 0.06, 0.10, 0.34
-"""Shares of the visits' budget: counting each column with itself at the previous visit, counting repeats, choosing
-further pairs, and counting these pairs.
+"""Shares of the visits' budget for counting each column with itself at the previous visit, for counting repeats, for
+choosing further pairs, and for counting these pairs.
 """
 BATCHES = 8
 """Rounds of choosing and counting further pairs, each based on the model's remaining errors."""
 EVEN_SHARES = 2
 """Largest share of a batch for one column's pairs: one missing pair makes many others wrong."""
 FEW_PAIRS, MOST_PAIRS, GOOD_PAIR = 16, 60, 0.008
-"""Smallest and largest number of further pairs, and the largest expected TV error of a typical pair at which another
+"""Smallest and largest number of further pairs, and the largest expected TV error of a typical pair for which another
 pair is counted.
 """
 TIED_VISITS, TIED_PEOPLE = 4, 2
 """Largest number of columns of the same visit, and of the person, to which a column is tied without a joint count."""
 TIE, WEAK_TIE = 4.0, 0.1
-"""σ of a tie: this multiple of the counts' median σ, and at least this part of a mean cell."""
+"""σ of a tie: this multiple of the counts' median σ, but at least this part of a mean cell."""
 WEAKER = 3
 """Divisor of the scores of pairs without the plan's target."""
 EVIDENCE, LATE_EVIDENCE, LAST_EVIDENCE = 10_000, 25_000, 100_000
-"""Number of steps of synthetic people for fitting the model: while pairs are chosen, after that, and at the end. With P
+"""Numbers of steps of synthetic people for fitting the model while pairs are chosen, afterwards, and at the end. With P
 parameters per column, a sample of n steps leaves a total variation of about √P/(2√n)."""
 EVALUATIONS, LATE_EVALUATIONS, LAST_EVALUATIONS = 20, 80, 20
 
@@ -185,7 +186,7 @@ class Stepping:
     # Counting ---------------------------------------------------------------------------------------------------------
 
     def count_own(self, curator: Curator) -> None:
-        """Count each column with itself at the previous visit, ρ ∝ cells^(2/3), using all shares that have no other
+        """Count each column with itself at the previous visit, ρ ∝ cells^(2/3), with all shares that have no other
         purpose.
         """
         share = OWN + (0 if self.has_echoes else ECHOES) + (0 if self.candidates() else CHOICE + CHOSEN)
@@ -216,7 +217,7 @@ class Stepping:
         return [(b - a, 1 / batches) for a, b in itertools.pairwise(ends)]
 
     def count_chosen(self, curator: Curator, most: int, share: float) -> None:
-        """Choose ``most`` pairs that the model gets wrong, each by the exponential mechanism, and count them."""
+        """Choose ``most`` pairs on which the model errs, each by the exponential mechanism, and count them."""
         candidates, count = self.candidates(), share * CHOSEN * self.rho
         noise = math.sqrt(2 / math.pi) * self.unit.count_sensitivity / math.sqrt(2 * count / most)
         score = StepScore(self.expected(), self.layout.linked.units, noise, self.target, WEAKER)
@@ -263,18 +264,19 @@ class Stepping:
 
     @cached_property
     def person_model(self) -> GraphicalModel:
-        """The model of people with their first visit."""
+        """Return the model of people with their first visit."""
         return self.people.model()
 
     @property
     def total(self) -> float:
-        """Noisy number of people with two visits or more, from the person model; 1 in a rehearsal."""
+        """Return the noisy number of people with two visits or more, from the person model; 1 in a rehearsal."""
         if self.is_rehearsal:
             return 1.0
         return max(1.0, float(self.person_model.marginal((self.layout.linked.number,))[1:].sum()))
 
     def margin(self, name: str) -> Array:
-        """Return the noisy counts of a column of this visit, from all tables with it, by their precision.
+        """Return the noisy counts of a column of this visit, from all tables that contain it, weighted by their
+        precision.
 
         Counts that are mostly noise are shrunk towards the first visit of people with further visits.
         """
@@ -339,7 +341,7 @@ class Stepping:
     def tie(self, other: str, name: str) -> NoisyTable:
         """Return the association of two columns at the first visit, fitted to the margins of later visits.
 
-        It costs no budget: it is computed from answers that are paid for.
+        It costs no budget, because it is computed from answers that are already paid for.
         """
         joint = self.person_model.marginal((other, name)) + 1e-9
         total = self.total
@@ -354,7 +356,7 @@ class Stepping:
     def fit(
         self, cells: Callable[[str], Any], weights: Array, evaluations: int, stale: Iterable[str]
     ) -> tuple[dict[str, Any], dict[str, Array]]:
-        """Fit the ``stale`` columns in order on the synthetic steps; return the codes drawn for this visit, and all
+        """Fit the ``stale`` columns, in order, on the synthetic steps; return the codes drawn for this visit, and all
         probabilities.
         """
         now, shown = dict[str, Any](), dict[str, Array]()
@@ -400,7 +402,7 @@ class Stepping:
         return StepModel(self.layout.linked, self.layout.sizes, tuple(self.columns[name] for name in self.order))
 
     def expected(self) -> Callable[[Pair], Array]:
-        """Return the model's expected counts of a pair, with rows scaled to noisy counts where these are known.
+        """Return the model's expected counts of a pair, with rows scaled to noisy counts if these are known.
 
         A counted pair determines a conditional. It cannot correct the distribution of the parent.
         """
@@ -530,7 +532,7 @@ def _cached(cells: Callable[[str], Any]) -> Callable[[str], Any]:
 
 
 def _frame(project: Project, separations: Separations, warnings: list[str]) -> Frame:
-    """Widen the separations to all visits, and refuse the plan with the path if a visit would break one.
+    """Widen the separations to all visits. If a visit would break one, refuse the plan and name the path.
 
     The check is on the largest model that the frame allows, so it holds for every release.
     """
@@ -567,7 +569,7 @@ def _frame(project: Project, separations: Separations, warnings: list[str]) -> F
 
 
 def _not_yet(project: Project) -> Iterable[tuple[str, Any]]:
-    """Plan keys that linked tables do not support."""
+    """Return the plan keys that linked tables do not support."""
     plan = project.plan
     keys = ("private_evaluation", "schema_share", "question_share", "test_drawing")
     return [(key, getattr(plan, key)) for key in keys]

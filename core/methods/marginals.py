@@ -40,7 +40,7 @@ class CountsInPart(Protocol):
 
     @property
     def told(self) -> Marginals:
-        """The counts alone."""
+        """Return the counts alone."""
         ...
 
 

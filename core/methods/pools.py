@@ -1,4 +1,6 @@
-"""Plain names of the pools of a budget, for screens and the report's front. The annex shows the pools' own names."""
+"""Plain names of the pools of a budget, for screens and the report's first pages. The annex shows the pools' own
+names.
+"""
 
 from __future__ import annotations
 

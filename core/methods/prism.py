@@ -42,8 +42,8 @@ from espalier.core.project.file import Project
 from espalier.core.project.options import read_options
 
 ONE_WAY, SELECTION, TASK, BACKGROUND = 0.05, 0.10, 0.55, 0.30
-"""Pools, as shares of the budget (§5.4): one-way counts, choosing S, counting with the target, the rest with its own
-choices. If S contains all columns, nothing is chosen, and the task also gets that share; likewise it gets the share
+"""Pools, as shares of the budget (§5.4): one-way counts, choosing S, counting with the target, and the background with
+its own choices. If S contains all columns, nothing is chosen, and the task also gets that share. It also gets the share
 that `CLEAR` takes from the background.
 """
 
@@ -60,30 +60,31 @@ FOR_WEIGHTS = 0.05
 SIGNAL = 10.0
 """Signal below which the background gets `SLIGHT` or nothing: rows of the target's rarer value per value of a feature,
 divided by the noise in a cell. A background makes features correlated, and a regression on correlated features
-magnifies the noise of their counts with the target; below this, a full share costs more AUC than it gains (diabetes at
-ε = 0.2: about 8, 0.61 against the star's 0.63; Adult at ε = 0.2: about 13, 0.880 against 0.878).
+magnifies the noise of their counts with the target; below this value, a full share costs more AUC than it gains
+(diabetes at ε = 0.2: signal about 8, AUC 0.61 compared with the star's 0.63; Adult at ε = 0.2: signal about 13, 0.880
+compared with 0.878).
 """
 
 SLIGHT, CHEAP = 0.05, 0.25
-"""The background's share below `SIGNAL`, and the largest expected TV error of a typical pair at which there is a
+"""The background's share below `SIGNAL`, and the largest expected TV error of a typical pair for which there is a
 background. Small tables gain much from a small background: with an error of 0.03 (asia, 3,000 rows, ε = 2) two-way TV
-falls from 0.031 to 0.009, with 0.05 (alarm, 8,000 rows, ε = 2) from 0.040 to 0.022, with 0.12 (diabetes, 8,000 rows,
-ε = 2) from 0.048 to 0.043, with 0.24 (child, 5,000 rows, ε = 0.5) from 0.085 to 0.082; with 0.5 it does not change. AUC
-does not change measurably. The share is the one that the one-way counts would otherwise get (`QUIET_ONE_WAY`), so the
-target's tables keep theirs.
+falls from 0.031 to 0.009, with 0.05 (alarm, 8,000 rows, ε = 2) from 0.040 to 0.022, with 0.12 (diabetes, 8,000 rows, ε
+= 2) from 0.048 to 0.043, with 0.24 (child, 5,000 rows, ε = 0.5) from 0.085 to 0.082; with 0.5 it does not change. The
+AUC does not change measurably. The share is the one that the one-way counts would otherwise get (`QUIET_ONE_WAY`), so
+the target's tables keep theirs.
 """
 
 CLEAR = 45.0
 """Signal at which the background gets its full share; below, it gets proportionally less, and the task gets the rest.
-AUC above the star's over 50 pairs of runs, with 30, 45 and 60: COMPAS at ε = 0.5 (about 22) −0.0024, −0.0016 and
-−0.0011, at 1 (about 42) −0.0030, −0.0024 and −0.0020 (each ± 0.0009); over eight, Adult at 0.5 (about 33) + 0.0073, +
-0.0064 and + 0.0046 (± 0.0009).
+The difference from the star's AUC over 50 pairs of runs, for the values 30, 45 and 60: COMPAS at ε = 0.5 (signal about
+22) −0.0024, −0.0016 and −0.0011, at 1 (about 42) −0.0030, −0.0024 and −0.0020 (each ± 0.0009); over eight, Adult at 0.5
+(about 33) + 0.0073, + 0.0064 and + 0.0046 (± 0.0009).
 """
 
 QUIET_ONE_WAY = 0.05
 """Share of the one-way counts, instead of `ONE_WAY`, if no background is counted. If S also contains all columns, this
-is the star: a tenth for one-way counts, the rest for the pairs with the target. A larger share costs AUC (with 0.10,
-COMPAS at ε = 0.2 has 0.004 ± 0.003 less than the star, paired over thirty splits).
+is the star: a tenth for one-way counts, the rest for the pairs with the target. A larger share lowers the AUC (with
+0.10, COMPAS at ε = 0.2 has 0.004 ± 0.003 less than the star, paired over thirty splits).
 """
 
 MAX_CELLS = 20_000
@@ -103,7 +104,7 @@ class _Run:
     pools: Pools
 
     def clique(self, *names: str) -> Clique:
-        """``names`` in schema order."""
+        """Return ``names`` in schema order."""
         return tuple(name for name in self.curator.sizes if name in names)
 
 
@@ -122,11 +123,12 @@ def prism(curator: Curator, project: Project, frame: Frame, report: Report = sil
     """Choose S; count (X, Y) for X in S, (X, X', Y) for some pairs, (X_S, Y) if small; count columns and a background.
 
     S is the drawn parents (causal), the drawn blanket (graphical), or chosen privately (predictive); in the first two
-    the selection pool goes to the task. Y is linked by the task alone: an edge (child, Y) in the background would bring
-    back the spurious link that the causal regime leaves out. Unspent shares go to the next measurement. Several targets
-    divide the selection and task pools by their weights; each has its own S, three-way and joint tables. The background
-    is chosen as in the workload method, from all pairs but those with a target, relative to the model of the task. The
-    fit shrinks each pair's association by the part that noise explains (`espalier.core.models.graphical.shrinkage`).
+    regimes the selection pool goes to the task. Y is linked by the task alone: an edge (child, Y) in the background
+    would bring back the spurious link that the causal regime leaves out. Unspent shares go to the next measurement.
+    Several targets divide the selection and task pools by their weights; each has its own S, three-way and joint
+    tables. The background is chosen as in the workload method, from all pairs but those with a target, relative to the
+    model of the task. The fit shrinks each pair's association by the part that noise explains
+    (`espalier.core.models.graphical.shrinkage`).
     """
     options = read_options(PrismOptions, project.plan.options)
     if options.regime == "effect" and options.treatment is not None:
@@ -171,7 +173,7 @@ def prism(curator: Curator, project: Project, frame: Frame, report: Report = sil
 
 
 def _by_noise(run: _Run, ones: Sequence[Measurement]) -> tuple[_Run, list[Measurement]]:
-    """Return the run with the pools that its noise allows; without a background, also more one-way counts."""
+    """Return the run with the pools that its noise allows; without a background, one-way counts get a larger share."""
     background = _background(run, ones)
     task, pairs = TASK + BACKGROUND - (background or QUIET_ONE_WAY), TRIPLES if background else 0.0
     made = replace(run, pools=Pools(ONE_WAY, SELECTION, pairs, task, background))
@@ -180,8 +182,9 @@ def _by_noise(run: _Run, ones: Sequence[Measurement]) -> tuple[_Run, list[Measur
 
 
 def _background(run: _Run, ones: Sequence[Measurement]) -> float:
-    """Return the background's share: set by the signal in the target's tables, and small if its own tables are
-    cheap."""
+    """Return the background's share, which the signal in the target's tables determines; it is small if its own tables
+    are cheap.
+    """
     signal = _signal(run, ones)
     if signal >= SIGNAL:
         return BACKGROUND * min(1.0, signal / CLEAR)
@@ -209,7 +212,7 @@ def _signal(run: _Run, ones: Sequence[Measurement]) -> float:
 
 
 def _choose(run: _Run, task: Task, growth: Growth) -> _Star:
-    """S of one target, drawn or chosen."""
+    """Return S of one target, drawn or chosen."""
     curator, budget, options = run.curator, run.budget, run.options
     part = task.weight / sum(other.weight for other in run.frame.tasks)
     features, left = task.features, run.pools.selection * part
@@ -265,8 +268,8 @@ def _weights(run: _Run, star: _Star, share: float) -> list[float]:
 
 
 def _joint(run: _Run, star: _Star, share: float, linked: Sequence[Clique]) -> list[Clique]:
-    """Return (X_S, Y) if it would be useful with weight |S| among |S| pairs, judged by public and paid-for
-    quantities.
+    """Return (X_S, Y) if it would be useful with weight |S| among |S| pairs, judged by quantities that are public or
+    paid for.
     """
     whole = run.clique(*star.features, star.target)
     cells = math.prod(run.curator.sizes[name] for name in whole)

@@ -107,7 +107,7 @@ def _options(project: Project) -> PrismOptions:
 
 
 def effect_of(plan: Plan) -> PlannedEffect | None:
-    """Return the effect of a plan in the effect regime, once treatment and target are given."""
+    """Return the effect of a plan in the effect regime once treatment and target are given."""
     options = read_options(PrismOptions, plan.options)
     if options.regime != "effect" or options.treatment is None or plan.target is None:
         return None
@@ -173,7 +173,9 @@ def frame_of_prism(project: Project, separations: tuple[Separation, ...], warnin
 
 
 def _frame_of_effect(project: Project, fence: tuple[Separation, ...], warnings: list[str]) -> Frame:
-    """S consists of the treatment and the adjustment columns; the task links nothing else to the target."""
+    """Return the frame of an effect: S consists of the treatment and the adjustment columns, and the task links nothing
+    else to the target.
+    """
     plan, options = project.plan, _options(project)
     target = plan.target or ""
     if options.treatment is None:

@@ -17,7 +17,7 @@ from espalier.core.progress import Report, silent
 from espalier.core.project.file import Project
 
 NETWORK, COUNTS = 0.3, 0.7
-"""Pools, as shares of the budget. The paper halves ε; the R score reaches thousands of rows while its noise is a
+"""Pools, as shares of the budget. The paper halves ε. The R score reaches thousands of rows, and its noise is about a
 hundred (Adult, ε = 1), so choices stay good with a smaller share, while every counted cell benefits from the rest.
 """
 
@@ -28,8 +28,8 @@ def privbayes(curator: Curator, project: Project, frame: Frame, report: Report =
 
     A drawn graph costs nothing: the whole budget goes to its counts. A learned network starts from the column with the
     fewest values (at least two): any column may be first, and this one adds the fewest cells to its children's tables.
-    A table that lies inside another is not counted on its own (the paper, too, derives its first k from one joint). The
-    model is the one with the largest entropy, fitted to all these tables together.
+    A table that is contained in another is not counted separately (the paper also derives its first k tables from one
+    joint table). The model is the one with the largest entropy, fitted to all these tables together.
     """
     plan, budget = project.plan, BudgetSplit.of(project.plan, curator.budget, curator.sizes)
     if project.dag.edges:
@@ -93,6 +93,7 @@ PRIVBAYES = Method(
     capabilities=Capabilities(fence="never", questions="beside"),
     arrows=lambda project: project.dag.edges,
 )
-"""PrivBayes (Zhang et al. 2017). If the graph is drawn, its tables are known. If it is learned, tables above
-``max_cells`` are pairs only, and the rehearsal, which takes the largest candidate, counts the largest pair once one of
-its columns is placed."""
+"""PrivBayes (Zhang et al. 2017). If the graph is drawn, its tables are known. If it is learned, only pairs may exceed
+``max_cells``. The rehearsal always takes the largest candidate, so it counts the largest pair as soon as one of its
+columns is placed.
+"""

@@ -1,4 +1,4 @@
-"""The purposes of a table, the methods that serve them, and the unused parts of the drawing. Reads no data."""
+"""The purposes of a table, the methods that serve them, and the unused parts of the drawing. No data is read."""
 
 from __future__ import annotations
 

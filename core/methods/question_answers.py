@@ -89,8 +89,8 @@ def ask(curator: Curator, project: Project, budget: Budget, *, direct: bool = Fa
     """Measure the project's questions and counts with ``budget``.
 
     Questions are asked directly or through marginals of their columns, whichever has the smaller expected worst error
-    by public figures. ``direct`` forces direct questions. Raises :class:`SizeError` for questions that are jointly too
-    wide, before anything is drawn.
+    according to public figures. ``direct`` forces direct questions. Raises :class:`SizeError` for questions that are
+    jointly too wide, before anything is drawn.
     """
     questions, counts = project.question_list.resolve(project.schema)
     split = BudgetSplit.of(project.plan, budget, curator.whole)
@@ -190,7 +190,7 @@ class Asked:
 
     @property
     def _jointly(self) -> bool:
-        """Whether anything was measured besides marginals."""
+        """Whether anything other than marginals was measured."""
         return self.answers.direct is not None or bool(self.base.merged)
 
     def total(self) -> float:

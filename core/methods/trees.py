@@ -31,7 +31,7 @@ TREE = (1 / 3, 1 / 3, 1 / 3, 0.0)
 """Shares of the budget as published: one-way counts, tree choice, two-way counts; nothing for further cliques."""
 
 ADAPTIVE = (0.15, 0.10, 0.35, 0.40)
-"""The same if the model may be wider than a tree. Moving a tenth from one to another changes TV and AUC on Adult
+"""The same shares if the model may be wider than a tree. Moving a tenth from one to another changes TV and AUC on Adult
 and COMPAS at ε = 1 by less than their spread over folds."""
 
 
@@ -79,15 +79,15 @@ class TreeOptions:
 
 
 def tree(curator: Curator, project: Project, frame: Frame, report: Report = silent) -> Marginals:
-    """PrivCI's Algorithm 1 for the given frame: a third of ρ each for one-way counts, the choice of the tree, and
-    two-way counts.
+    """Run PrivCI's Algorithm 1 for the given frame: a third of ρ each pays for one-way counts, the choice of the tree,
+    and two-way counts.
 
     With constraints, the tree begins with their pairs, which are counted without a choice.
 
-    Budget unspent by a forest, or by a choice without alternatives, goes to the two-way counts (or, without any, to
-    further one-way counts). Beyond the paper, if the plan requests it: rare categories are merged after the one-way
-    counts (``compress``), scores of the refused pairs are bought (``explain``), and further cliques are chosen against
-    the model so far (``width``).
+    Budget that a forest, or a choice without alternatives, leaves unspent goes to the two-way counts (or to further
+    one-way counts if there are no two-way counts). Beyond the paper, if the plan requests it: rare categories are
+    merged after the one-way counts (``compress``), scores of the refused pairs are bought (``explain``), and further
+    cliques are chosen against the model so far (``width``).
     """
     plan, options = project.plan, read_options(TreeOptions, project.plan.options)
     steps = _rounds(project)

@@ -33,7 +33,7 @@ class AtVisit(TypedDict):
 
 
 def check_named(names: Sequence[str], linked: Linked, schema: Schema) -> None:
-    """Raise :class:`ProjectError` unless ``names`` are columns of every visit, each once."""
+    """Raise :class:`ProjectError` unless ``names`` are distinct columns that every visit has."""
     known = [name for name in linked.step_columns(schema) if name in schema]
     if odd := [name for name in names if name not in known]:
         raise ProjectError(

@@ -1,8 +1,8 @@
 """The workload method: choose counts that minimise the error of a workload, by default all pairs.
 
-Similar to SWIFT (dpsynth) and AIM (McKenna, Mullins, Sheldon & Miklau 2022), with the exact solver of this
-project: a tree first, then noisy errors of the model fitted to it, and the subset and the shares that minimise the
-predicted error.
+It is similar to SWIFT (dpsynth) and AIM (McKenna, Mullins, Sheldon & Miklau 2022), with the exact solver of this
+project. First a tree is counted; then come noisy errors of the model fitted to it, and the subset and the shares that
+minimise the predicted error.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ one choice at a time, it grows with the root of the number chosen."""
 
 ONE_WAY, MOST_ONE_WAY = 0.08, 0.25
 """Smallest and largest share of the budget for the one-way counts. Pairs of small columns also improve single columns:
-with a limit of 0.6, 3,000 rows of asia at ε = 0.2 have a two-way TV of 0.050, and with 0.25 of 0.041; Adult reaches
+with a limit of 0.6, 3,000 rows of asia at ε = 0.2 have a two-way TV of 0.050; with 0.25, it is 0.041. Adult reaches
 neither limit.
 """
 
@@ -73,16 +73,16 @@ FITS = 1 + BATCHES
 """Number of intermediate models, for the planned seconds: one for the tree, and one per batch."""
 
 GOOD_PAIR = 0.0105
-"""Expected TV error of a typical pair up to which more pairs than `MOST_ROUNDS` are counted. With up to 80 instead of
-40, for any error, alarm with 30,000 rows has a TV of 0.0054 instead of 0.0058 at ε = 1 (where they err by 0.0075 to
-0.0106), but child with 20,000 rows 0.0087 instead of 0.0079 (from 0.011) and alarm with 8,000 at ε = 0.2 0.056 instead
-of 0.053.
+"""Expected TV error of a typical pair up to which more pairs than `MOST_ROUNDS` are counted. With up to 80 pairs
+instead of 40, whatever the error, alarm with 30,000 rows has a TV of 0.0054 instead of 0.0058 at ε = 1 (pairs err by
+0.0075 to 0.0106). But child with 20,000 rows has 0.0087 instead of 0.0079 (pairs err by 0.011 or more), and alarm with
+8,000 rows at ε = 0.2 has 0.056 instead of 0.053.
 """
 
 
 @dataclass(frozen=True)
 class Request:
-    """Measures counts for ``wanted`` inside ``separations``, with ``curator`` and ``budget``."""
+    """A request to measure counts for ``wanted`` inside ``separations``, with ``curator`` and ``budget``."""
 
     curator: Curator
     budget: BudgetSplit
@@ -152,8 +152,8 @@ def measure_pairs(
     """Measure counts for ``share``, in addition to ``ones`` and ``known``; return them and the rest of the share.
 
     First a tree is counted, each edge chosen by the exponential mechanism. Then come the pairs on which the fitted
-    model still errs: one at a time, or all together if there are few candidates with different weights.
-    (Scored together, small tables are mostly noise, because it grows with the root of the number of candidates. Mean
+    model still errs: one at a time, or all together if there are few candidates with different weights. (Scored
+    together, small tables are mostly noise, because the noise grows with the root of the number of candidates. Mean
     two-way TV of 4,000 rows of child at ε = 0.2: 0.087 with both rounds scored together, 0.080 with a tree first, 0.075
     one by one; of Adult at ε = 1: 0.0092, 0.0093, 0.0090; of diabetes, the only exception: 0.024, 0.024, 0.026.)
     """
@@ -201,8 +201,8 @@ class Second:
 def _counted(
     request: Request, share: float, cliques: Sequence[Clique], alone: Expected, sigma: float | None = None
 ) -> list[Measurement]:
-    """Count ``cliques`` with ρ_i ∝ (w_i·cells_i)^(2/3), where cells_i is the effective number; shares given by hand are
-    kept.
+    """Count ``cliques`` with ρ_i ∝ (w_i·cells_i)^(2/3), where cells_i is the effective number of cells; shares given by
+    hand are kept.
     """
     curator, budget, wanted = request.curator, request.budget, request.wanted
     sigma = sigma or expected_noise(curator, budget, share / len(cliques)) / MEAN
@@ -230,7 +230,7 @@ def _at_once(second: Second, cliques: Sequence[Clique], room: Room) -> list[Meas
 
 
 def _triangles(second: Second, cliques: Sequence[Clique]) -> list[Clique]:
-    """Triples that the tree links, up to the wanted number, with the strongest edges first."""
+    """Return triples that the tree links, up to the wanted number, those with the strongest edges first."""
     request, strength = second.request, dict[Clique, float]()
     if not request.wanted.triples:
         return []
@@ -304,8 +304,8 @@ def _frame(project: Project, separations: Separations, warnings: list[str]) -> F
 def most_cells(project: Project, max_cells: int) -> int:
     """Return the largest number of cells of a model whose largest clique may have ``max_cells``.
 
-    Fewer than twice the cells of the whole table: a junction tree has a table for each column, over some of those not
-    yet eliminated, and every eliminated column at least halves the rest.
+    It is less than twice the number of cells of the whole table: a junction tree has a table for each column, over some
+    of the columns not yet eliminated, and every eliminated column at least halves the rest.
     """
     return min(TREES * max_cells, 2 * math.prod(project.schema.sizes.values()))
 

@@ -25,11 +25,12 @@ with 30,000 rows has 0.0062 with 4 batches and 0.0055 with 8.
 """
 
 PER_COLUMN, TOGETHER = 2, 4
-"""If pairs are chosen one at a time: the largest number of choices per column if they are counted badly, and the
-columns of the largest table that is counted instead of its pairs. Mean two-way TV at ε = 1 of six random networks of
-twelve binary columns (1,600 rows) and two draws of asia (1,200 and 1,600), ten runs each: 0.0176 with up to 40 pairs,
-0.0170 with 16; 0.0168 with up to 40 pairs and tables, 0.0160 to 0.0162 with 16 or 24. Adult, whose columns are larger
-(five runs): 0.0095 with up to 40, 0.0090 with 26."""
+"""If pairs are chosen one at a time: the largest number of choices per column if pairs are counted poorly, and the
+number of columns of the largest table that is counted instead of its pairs. Mean two-way TV at ε = 1 of six random
+networks of twelve binary columns (1,600 rows) and two draws of asia (1,200 and 1,600), ten runs each: 0.0176 with up to
+40 pairs, 0.0170 with 16; 0.0168 with up to 40 pairs and tables, 0.0160 to 0.0162 with 16 or 24. Adult, whose columns
+are larger (five runs): 0.0095 with up to 40, 0.0090 with 26.
+"""
 
 
 @dataclass(frozen=True)
@@ -82,8 +83,8 @@ class Workload:
 
     A pair has the weight given for it, else the product of its columns' weights. ``cliques`` may hold triples, which
     are further candidates. ``max_cells`` caps the model; at most ``triples`` further tables join the second round. If
-    pairs are chosen one at a time, they are counted in ``batches``, with at most ``rounds`` rounds of choosing unless
-    pairs are counted well, and up to ``together`` small columns may be counted together.
+    pairs are chosen one at a time, they are counted in ``batches``, with at most ``rounds`` choices unless pairs are
+    counted well; up to ``together`` small columns may be counted together.
     """
 
     columns: Mapping[str, float] = field(default_factory=dict)

@@ -30,8 +30,8 @@ LARGEST_DELTA = 1e-3
 class Budget:
     """The whole budget: (ε, δ) as given, and a ρ.
 
-    Up to this ρ is spent. It implies (ε, δ). With δ = 0 the budget is ``pure``: ε then adds up too, and ρ = ε²/2 is the
-    largest amount that a pure release of ε costs a ledger.
+    At most this ρ is spent, and it implies (ε, δ). With δ = 0 the budget is ``pure``: ε then adds up too, and ρ = ε²/2
+    is the largest amount that a pure release of ε costs a ledger.
     """
 
     epsilon: float
@@ -48,8 +48,9 @@ class Budget:
         return cls(epsilon, 0.0, math.nextafter(epsilon * epsilon / 2, math.inf), pure=True)
 
     def part(self, share: float) -> Budget:
-        """Return a part of the budget, for code that divides its own budget: ``share`` of ε, of δ and of ρ (pure: of
-        ε)."""
+        """Return a part of the budget, for code that divides its own budget: ``share`` of ε, δ and ρ (for a pure
+        budget, of ε).
+        """
         if self.pure:
             return Budget.of_pure(share * self.epsilon)
         return Budget(share * self.epsilon, share * self.delta, share * self.rho)
@@ -88,7 +89,7 @@ class Budget:
 
 @cache
 def _accountant() -> tuple[Any, Any]:
-    """OpenDP's map from a Gaussian's scale to (ε, δ), importing only the modules that it needs."""
+    """Return OpenDP's map from a Gaussian's scale to (ε, δ), importing only the modules that it needs."""
     from opendp.combinators import make_zCDP_to_approxDP
     from opendp.domains import atom_domain, vector_domain
     from opendp.measurements import make_gaussian
@@ -103,14 +104,14 @@ def _accountant() -> tuple[Any, Any]:
 
 
 def epsilon_of(rho: float, delta: float) -> float:
-    """The smallest ε, rounded up, such that ρ-zCDP implies (ε, δ)-DP. Zero for ρ = 0."""
+    """Return the smallest ε, rounded up, such that ρ-zCDP implies (ε, δ)-DP; zero for ρ = 0."""
     if rho <= 0:
         return 0.0
     return float(_profile(rho).epsilon(delta))
 
 
 def delta_of(rho: float, epsilon: float) -> float:
-    """The smallest δ such that ρ-zCDP implies (ε, δ)-DP."""
+    """Return the smallest δ such that ρ-zCDP implies (ε, δ)-DP."""
     return 0.0 if rho <= 0 else float(_profile(rho).delta(epsilon))
 
 
@@ -124,7 +125,7 @@ def _profile(rho: float) -> Any:
 
 @cache
 def rho_of(epsilon: float, delta: float) -> float:
-    """The largest ρ, rounded down, whose tight conversion stays within (ε, δ)."""
+    """Return the largest ρ, rounded down, whose tight conversion stays within (ε, δ)."""
     low, high = 0.0, 1e-6
     while delta_of(high, epsilon) <= delta:
         low, high = high, 2 * high
@@ -148,19 +149,19 @@ def guess_right(epsilon: float, delta: float) -> float:
 
 
 def rounded_up(exact: Fraction) -> float:
-    """The nearest float not below ``x``."""
+    """Return the nearest float not below ``x``."""
     near = float(exact)
     return math.nextafter(near, math.inf) if Fraction(near) < exact else near
 
 
 def rounded_down(exact: Fraction) -> float:
-    """The nearest float not above ``x``."""
+    """Return the nearest float not above ``x``."""
     near = float(exact)
     return math.nextafter(near, -math.inf) if Fraction(near) > exact else near
 
 
 def total_up(spent: Iterable[float]) -> float:
-    """The sum of the amounts ``spent``: the nearest float not below the exact sum.
+    """Return the sum of the amounts ``spent``: the nearest float not below the exact sum.
 
     `math.fsum` rounds the exact sum to the nearest float, so the sign of the remainder is exact.
     """
@@ -170,7 +171,8 @@ def total_up(spent: Iterable[float]) -> float:
 
 
 def round_up(x: float, figures: int = 4) -> str:
-    """A privacy figure rounded up to this many digits: the displayed number is never less than ``x``.
+    """Return a privacy figure rounded up to this number of digits, so that the displayed number is never less than
+    ``x``.
 
     It rounds the decimal representation of ``x``, so 0.1 stays 0.1.
     """

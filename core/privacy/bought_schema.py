@@ -1,10 +1,9 @@
 """A schema bought from the budget: bin edges, ranges and categories of columns that do not declare them.
 
 Everything is bought from the rows of the release, after the split and the row limits and before the method runs. The
-purchases, their order and their prices are public (:func:`prices`); the columns, the largest number of their bins or
-categories, and the range of numbers if known are declared. Every part is a
-:class:`Draw`; categories cost a δ₀ (:mod:`espalier.core.privacy.partitions`), bins cost none
-(:mod:`espalier.core.privacy.quantiles`).
+purchases, their order and their prices are public (:func:`prices`). The columns are declared, with the largest number
+of their bins or categories and, if it is known, the range of their numbers. Every part is a :class:`Draw`; categories
+cost a δ₀ (:mod:`espalier.core.privacy.partitions`), bins cost none (:mod:`espalier.core.privacy.quantiles`).
 
 A table in a database or a large file is read once, into codes (:mod:`espalier.core.project.public_grid`). A column to
 be bought is read at its finest public codes: the grid of a declared range, or the codes of a hierarchy. Everything here
@@ -76,11 +75,12 @@ RANGE = 0.2
 """Share taken first for a range, if it is bought too."""
 
 SLIPS = 0.25
-"""Largest share of δ for the thresholds of all text columns together."""
+"""Share of δ that the thresholds of all text columns may use together."""
 
 TEXTS = 2.0
-"""Weight of a text column, or one with a hierarchy, in dividing ρ, relative to a column of numbers: a category that is
-not found is lost."""
+"""Weight in dividing ρ of a column of texts or with a hierarchy, relative to a column of numbers: a category that is
+not found is lost.
+"""
 
 NONE = "(none)"
 """The only category of a column for which none was found."""
@@ -101,7 +101,7 @@ class Part:
 
 
 def budget_of(project: Project, budget: Budget) -> Budget:
-    """The whole budget of a plan; if categories are bought, ρ follows from (ε, δ − Σδ₀)."""
+    """Return the whole budget of a plan; if categories are bought, ρ follows from (ε, δ − Σδ₀)."""
     slips = _slips(project.schema, project.plan, budget.delta)
     return replace(budget, rho=rho_beside(budget.epsilon, budget.delta, slips)) if slips else budget
 
@@ -146,13 +146,15 @@ def prices(project: Project, budget: Budget) -> list[Part]:
 
 
 def _slips(schema: Schema, plan: Plan, delta: float) -> list[float]:
-    """δ₀ of each text column that is bought."""
+    """Return δ₀ of each text column that is bought."""
     count = sum(isinstance(c, CategoriesToBuy) for c in schema.columns)
     return [SLIPS * delta / count] * count if count and plan.schema_share else []
 
 
 def _numbers(column: NumbersToBuy, unit: Unit, rho: float) -> list[Part]:
-    """A range if none is declared; cuts at private quantiles; counts of the rows between the cuts."""
+    """Return the purchases for a column of numbers: a range if none is declared, cuts at private quantiles, counts
+    between the cuts.
+    """
     out = []
     if column.range is None:
         sigma, cells = gaussian_scale(unit.count_sensitivity, RANGE * rho), len(range_grid()) - 1
@@ -213,7 +215,7 @@ def _texts(column: CategoriesToBuy, unit: Unit, rho: float, delta: float) -> Par
 
 
 def _levels(column: HierarchyToBuy, unit: Unit, rho: float) -> list[Part]:
-    """The rows of a hierarchy's groups, a histogram for each level."""
+    """Return the purchases for a hierarchy: the rows of its groups, one histogram for each level."""
     depth, each = column.tree.depth, rho / column.tree.depth
     sigma, most = gaussian_scale(unit.count_sensitivity, each), column.size
     out = []
@@ -236,7 +238,7 @@ def buy(
     spending: Spending,
     journal: Journal | None = None,
 ) -> Schema:
-    """``wanted`` with the undeclared columns described. All ``parts`` are paid before any row is read.
+    """Return ``wanted`` with the undeclared columns described. All ``parts`` are paid before any row is read.
 
     ``table`` holds the rows of the release: split, limited, and encoded for ``wanted`` (`Source.encodes`). ``delta``
     is the plan's δ. A text without a bought category, and a text that is not a number, count as missing. The
@@ -274,11 +276,12 @@ def _bought_texts(table: Source, column: CategoriesToBuy, recipe: Threshold, jou
 
 
 def _expanded(table: Source, column: HierarchyToBuy, unit: Unit, calls: Sequence[float], journal: Journal) -> Column:
-    """Return the column with its hierarchy expanded to the depth that the rows support; one call for each level.
+    """Return the column with its hierarchy expanded to the depth that the rows support, with one call for each level.
 
     The noisy answers of the levels above decide which groups a level divides. A level is one histogram: each row is in
-    one of its groups, so Δ is `Unit.count_sensitivity`, and one person's effect is known before any row is read. ρ of
-    the levels adds up (adaptive composition). A level that divides nothing ends it; the rest of the price stays spent.
+    one of its groups, so Δ is `Unit.count_sensitivity`, and one person's effect is known before any row is read. The ρ
+    of the levels add up (adaptive composition). A level that divides nothing ends the expansion; the rest of the price
+    stays spent.
     """
     left = iter(calls)
 
@@ -296,7 +299,7 @@ def _expanded(table: Source, column: HierarchyToBuy, unit: Unit, calls: Sequence
 
 
 def _bought_bins(table: Source, column: NumbersToBuy, unit: Unit, calls: Sequence[float], journal: Journal) -> Column:
-    """The bins of a column of numbers, see `_numbers`.
+    """Return the bins of a column of numbers, see `_numbers`.
 
     The cells are cut at points that are public or were chosen by earlier answers, so the counts are one histogram: a
     row is in one cell, or in none if its number is missing, and Δ is `Unit.count_sensitivity`.

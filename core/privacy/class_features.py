@@ -30,7 +30,7 @@ UNIT = 2**15
 """Length of a row's features in units."""
 
 TURN = 2**16
-"""Units of a whole turn. Sums of angles in 16 bits wrap around exactly here."""
+"""Units of a whole turn. Sums of angles in 16 bits overflow exactly at a whole turn."""
 
 BINS = 2
 """Number of coarse bins of a column."""
@@ -114,7 +114,7 @@ def cell_of(codes: Codes, coarse: Mapping[str, NDArray[np.int64]]) -> NDArray[np
 class ClassSums:
     """Σ over the rows of φ(x) ⊗ e_y: for each class of ``target``, the sum of its rows' ``features``.
 
-    ``classes`` is the number of the target's categories. The target is none of the features' columns.
+    ``classes`` is the number of the target's categories. The target is not one of the features' columns.
     """
 
     features: RowFeatures

@@ -57,11 +57,11 @@ _CHUNK_ENTRIES = 2**18
 """One-hot entries held at once (2 MB): a chunk of rows then stays in the processor's cache."""
 
 _CHUNK_ROWS = 1024
-"""Smallest chunk. With fewer rows, overhead would dominate on a wide table."""
+"""Smallest chunk. With fewer rows, overhead would dominate for a wide table."""
 
 
 def clip_units(clip: float) -> int:
-    """The clipping norm in whole units, rounded down."""
+    """Return the clipping norm in whole units, rounded down."""
     if not 0 < clip <= LARGEST_CLIP or int(clip * UNITS) < 1:
         raise ValueError(f"clip ({clip}) must be above 0 and at most {LARGEST_CLIP:g}")
     return int(clip * UNITS)
@@ -70,20 +70,20 @@ def clip_units(clip: float) -> int:
 def clipped_sensitivity(unit: Unit, clip: float) -> int:
     """L2 sensitivity of `clipped_sums` in units: k·C under add-remove, 2k·C under replace-one.
 
-    Proof. Parameters and step are public (made from earlier noisy answers), the same for both of two neighbouring
+    Proof. Parameters and step are public (computed from earlier noisy answers), and are the same for two neighbouring
     tables. `clipped_sums` adds, for each row, a vector of whole numbers that is a function of that row, the parameters
     and the step alone: neither its place in the table nor any other row enters (the z of a row is drawn from a hash of
     its codes). The same is true of the rounding. Matrix products add in an order that depends on the size of the chunk
-    and the place in it, so parameters are rounded to a lattice on which they are exact (`_on_lattices`); all else is
-    done entry by entry, or added up column by column in one order (`_down`) where order can matter. The squared norm of
-    that vector is Σ_X ‖q_X‖²·(45² + m_X·64² + ‖z‖²) plus the encoder's, q, m and z whole numbers: every block is an
-    outer product of one vector q_X with what the head reads, which is 45, m_X entries 64 (one for each parent that is
-    not at its base category, counted row by row), zeros, and z. That number is compared with ⌊C⌋² after all rounding,
-    and a row that is above it, or whose numbers are not finite, adds 0. The comparison is exact: all terms are whole
-    and not negative, so a float64 sum of them is the true one up to 2⁵³ and cannot fall below 2⁵³ once the true one is
-    above, while the bound is at most 2⁵². k rows that come or go therefore move the sum by at most k·⌊C⌋ (triangle
-    inequality), replaced rows by 2k·⌊C⌋. Sums are exact (see `clipped_sums`), so nothing is added for arithmetic. Base
-    categories are public too: they are chosen by noisy counts.
+    and the place in it, so parameters are rounded to a lattice on which these products are exact (`_on_lattices`).
+    Everything else is computed entry by entry or, if order can matter, added up column by column in one order
+    (`_down`). The squared norm of that vector is Σ_X ‖q_X‖²·(45² + m_X·64² + ‖z‖²) plus the encoder's, where q, m and z
+    are whole numbers. Every block is an outer product of one vector q_X with the head's input, which consists of 45,
+    m_X entries 64 (one for each parent that is not at its base category, counted row by row), zeros, and z. That number
+    is compared with ⌊C⌋² after all rounding, and a row that is above it, or whose numbers are not finite, adds 0. The
+    comparison is exact: all terms are whole and not negative, so a float64 sum of them is the true one up to 2⁵³ and
+    cannot fall below 2⁵³ once the true one is above, while the bound is at most 2⁵². k rows that come or go therefore
+    move the sum by at most k·⌊C⌋ (triangle inequality), replaced rows by 2k·⌊C⌋. Sums are exact (see `clipped_sums`),
+    so nothing is added for arithmetic. Base categories are public too: they are chosen by noisy counts.
 
     Clipping a *sum* would prove nothing: a single row could still change the direction of the whole sum.
     """
@@ -118,7 +118,7 @@ class ClippedGradient:
             raise ValueError("the network was made for different columns from the table's")
 
     def given(self, unit: Unit) -> tuple[tuple[str, float], ...]:  # noqa: ARG002
-        """The largest norm of a row's gradient."""
+        """Return the largest norm of a row's gradient."""
         return (("clip", clip_units(self.clip) / UNITS),)
 
     def sensitivity(self, unit: Unit) -> int:
@@ -159,7 +159,8 @@ def clipped_sums(
 
 @dataclass(frozen=True)
 class _Rows:
-    """A chunk: one-hot vectors (entries × rows, entry 0 the constant), a light copy, the noise of z (latent × rows).
+    """A chunk of rows: one-hot vectors (entries × rows, entry 0 is the constant), a light copy of them, and the noise
+    of z (latent × rows).
 
     ``reads`` contains, for each entry and row, the sum of squares that the entry's head reads, without z (0 without a
     head). Probabilities use the light copy in single precision, which halves the time; the sums do not.
@@ -189,7 +190,7 @@ class _Rows:
 
 
 def _chunk(rows: _Rows, heads: Heads, parameters: FloatArray, bound: int) -> NDArray[np.int64]:
-    """The clipped sum over one chunk, at ``parameters`` that are `_on_lattices`."""
+    """Return the clipped sum over one chunk, at ``parameters`` that are `_on_lattices`."""
     blocks, encoder = heads.blocks(parameters)
     with np.errstate(over="ignore", invalid="ignore"):
         mean, spread, z = _encode(rows, encoder, heads)
@@ -211,7 +212,7 @@ def _chunk(rows: _Rows, heads: Heads, parameters: FloatArray, bound: int) -> NDA
 
 
 def _encode(rows: _Rows, encoder: FloatArray, heads: Heads) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Mean, standard deviation and drawn value of z, each latent × rows; z in whole multiples of 1/64."""
+    """Return mean, standard deviation and drawn value of z, each latent × rows; z in whole multiples of 1/64."""
     latent = heads.latent
     code = encoder.T @ rows.hot if latent else np.zeros((0, rows.hot.shape[1]))
     mean, spread = code[:latent], np.exp(0.5 * np.clip(code[latent:], -20, 5))
@@ -222,7 +223,9 @@ def _encode(rows: _Rows, encoder: FloatArray, heads: Heads) -> tuple[FloatArray,
 def _residuals(
     hot: NDArray[np.float32], heads: Heads, blocks: Mapping[str, FloatArray], z: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Every head's weighted one-hot minus probability (entries × rows; entry 0 unused), and its gradient in z."""
+    """Return every head's weighted difference of one-hot and probability (entries × rows; entry 0 unused), and its
+    gradient in z.
+    """
     residuals = np.zeros(hot.shape)
     pull = np.zeros_like(z)
     for name, span in heads.spans.items():
@@ -246,11 +249,11 @@ def _residuals(
 
 
 def _on_lattices(heads: Heads, parameters: FloatArray) -> FloatArray:
-    """``parameters`` with the heads' intercepts multiplied by the constant, rounded so that every matrix product of a
-    row is exact.
+    """Return ``parameters`` with the heads' intercepts multiplied by the constant, rounded so that every matrix product
+    of a row is exact.
 
-    A row reads the constant and at most one category of each column, so no sum is larger than the largest weights of
-    all of them together.
+    A row reads the constant and at most one category of each column, so no sum is larger than the sum of the largest
+    weights of the constant and of each column.
     """
     out = parameters.copy()
     blocks, encoder = heads.blocks(out)
@@ -266,7 +269,8 @@ def _on_lattices(heads: Heads, parameters: FloatArray) -> FloatArray:
 
 
 def _exact_in(bits: int, weights: FloatArray, lengths: list[int]) -> FloatArray:
-    """Return ``weights``, rounded: sums of one entry from each group (sizes ``lengths``) are exact in ``bits`` bits.
+    """Return ``weights``, rounded so that sums of one entry from each group (sizes ``lengths``) are exact in ``bits``
+    bits.
 
     They are whole multiples of a power of two, and every partial sum, in any order, is at most 2^bits times that power.
     That is about the resolution of floats near the largest sum, so no accuracy is lost.
@@ -286,7 +290,9 @@ def _squares(
     heads: Heads,
     one: int,
 ) -> FloatArray:
-    """Each row's squared gradient norm from squared residuals and ‖z‖²; ``one`` is the square of a one-hot entry."""
+    """Return each row's squared gradient norm from squared residuals and ‖z‖²; ``one`` is the square of a one-hot
+    entry.
+    """
     total = one * _down(reads * residuals)
     if heads.latent:
         total += z * _down(residuals) + one * (CONSTANT**2 + len(heads.sizes)) * _down(inner)
@@ -304,7 +310,9 @@ def _down(table: NDArray[_Float]) -> NDArray[_Float]:
 def _products(
     hot: FloatArray, residuals: FloatArray, inner: FloatArray, whole: FloatArray, heads: Heads
 ) -> NDArray[np.int64]:
-    """Σ over rows of the outer products, in units; exact: 64 times every partial sum is a whole number below 2⁵³."""
+    """Return the sum over rows of the outer products, in units. It is exact: 64 times every partial sum is a whole
+    number below 2⁵³.
+    """
     total = np.zeros(heads.parameters)
     blocks, encoder = heads.blocks(total)
     for name, span in heads.spans.items():
@@ -321,7 +329,7 @@ def _products(
 
 
 def _row_noise(codes: Mapping[str, NDArray[Any]], heads: Heads, step: int) -> FloatArray:
-    """Standard normal numbers, latent × rows, from a hash of a row's codes and the step.
+    """Return standard normal numbers, latent × rows, from a hash of a row's codes and the step.
 
     They protect nothing and need not be secret. They are hashed from the row, so a row's contribution depends only on
     the row, not on its position or on other rows.
@@ -340,7 +348,7 @@ def _row_noise(codes: Mapping[str, NDArray[Any]], heads: Heads, step: int) -> Fl
 
 
 def _mixed(x: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """The finaliser of SplitMix64 (Steele, Lea & Flood 2014): whole numbers modulo 2⁶⁴."""
+    """Apply the finaliser of SplitMix64 (Steele, Lea & Flood 2014) to whole numbers modulo 2⁶⁴."""
     x = x + np.uint64(0x9E3779B97F4A7C15)
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)

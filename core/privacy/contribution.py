@@ -24,17 +24,16 @@ independent of the earlier ones, so answers on T_r(D) and answers on T_s(D) add 
 would not suffice, since they belong to positions and the rows may be in another order by then. If only one person's row
 has moved, the lots of everyone between its two places have changed; without that person, no one's lots have changed.
 For a hold-out, a person in the rest of one and in the held part of the other would pay for both. So the same lots are
-used, and `same_parts` compares keyed fingerprints of both parts before a row is counted, and refuses other parts.
+used. Before a row is counted, `same_parts` compares keyed fingerprints of both parts, and refuses different parts.
 
 **In a database** the server's strong generator draws the lots, and they are stored in the snapshot before anything is
-picked by them (`espalier.core.tables.postgres_snapshot`). A lot is drawn for each distinct person or row of the
-snapshot, in any order: independent lots with one distribution remain so in any order, so the
-coupling may pair them with the people (rows) that both tables share. When rows are sorted by their lots, ties are
-broken by position (`split`), which a replaced row keeps, or by content (`bounded`), so all others keep their relative
-order.
+chosen by them (`espalier.core.tables.postgres_snapshot`). A lot is drawn for each distinct person or row of the
+snapshot, in any order: independent lots with one distribution remain so in any order, so the coupling may pair them
+with the people (rows) that both tables share. When rows are sorted by their lots, ties are broken by position
+(`split`), which a replaced row keeps, or by content (`bounded`), so all others keep their relative order.
 
-People are compared by the text of the person column as written: a person who is written in two ways counts as two
-people.
+People are compared by the text of the person column as written: a person whose identifier is written in two ways counts
+as two people.
 """
 
 from __future__ import annotations
@@ -66,10 +65,10 @@ def check_fits(project: Project, table: Source, what: str = "the table", *, figu
     """Raise :class:`TableError` unless ``table`` was made for ``project``. This checks everything on which the two must
     agree.
 
-    They must agree on the schema and on the person column: on its name, because a bound by one person column does not
-    bound another, and on whether there is a person column. The curator checks that at most k rows of a person are
-    counted (:func:`known_rows`). With ``figures``, the table is used only for figures that are never released, and may
-    have been read without its people.
+    They must agree on the schema, on whether there is a person column, and on its name, because a row limit for one
+    person column does not limit another. The curator checks that at most k rows of a person are counted
+    (:func:`known_rows`). With ``figures``, the table is used only for figures that are never released, and may have
+    been read without its people.
     """
     if not table.encodes(project.schema):
         differs = next((c.name for c in project.schema.columns if c not in table.schema.columns), None)
@@ -119,7 +118,7 @@ def known_rows(source: Source, unit: Unit) -> int | None:
 
 
 def held_rows(plan: Plan, total: int | None) -> int:
-    """Return how many of ``total`` rows are held out for private evaluation; 0 for none, or if ``total`` is None."""
+    """Return how many of ``total`` rows are held out for private evaluation; 0 if none are, or if ``total`` is None."""
     if not plan.private_evaluation or total is None:
         return 0
     if total < 2:
@@ -131,7 +130,7 @@ def bounded(table: S, most: int, total: int | None = None) -> S:
     """Return at most ``most`` = k rows of each person, chosen at random; with a ``total`` R, exactly R rows.
 
     With R, surplus rows are left out at random, and missing rows are filled with invented ones, each cell
-    uniform over its column's values. How many were dropped or filled is private.
+    uniform over its column's values. The numbers of dropped and of invented rows are private.
 
     Unit, without R: one person's rows come or go, and at most k kept rows with them. Proof: which rows of a person are
     kept depends only on that person's own rows and lots. So, for fixed lots, everyone else's kept rows are the same,
@@ -143,8 +142,9 @@ def bounded(table: S, most: int, total: int | None = None) -> S:
     filler rows last. Let L be that order for everyone else and the filler rows: the same in both tables. With a of
     the person's rows among the first R (a ≤ k, since no more were kept) the table is those a and the first R − a of L;
     in the other table it is b ≤ k and the first R − b of L. If a ≥ b, the two differ in that a rows became b others and
-    the next a − b of L: a ≤ k rows changed in place, and the other way round for b. So they are neighbours under
-    replace-one with n = R public and k rows per person, and every sensitivity proved for that unit holds.
+    the next a − b of L: a ≤ k rows changed in place; if b > a, the same holds with the roles reversed. So they are
+    neighbours under replace-one with n = R public and k rows per person, and every sensitivity proved for that unit
+    holds.
 
     A table without person codes is refused with :class:`TableError`: its rows are bounded by promise, or were already
     filled or cut to a total. A snapshot was cut to k rows of a person when it was made

@@ -83,7 +83,7 @@ class Curator(ABC):
         *,
         held_out: bool = False,
     ) -> None:
-        """A curator of columns of ``sizes``, which may spend ``budget.rho``."""
+        """Create a curator for columns of these ``sizes``, which may spend ``budget.rho``."""
         self.sizes: Mapping[str, int] = dict(sizes)
         self.unit, self.budget, self.rows = unit, budget, rows
         self.spending = Spending.of(budget)
@@ -119,7 +119,8 @@ class Curator(ABC):
         return recipe.total_sensitivity(self.unit)
 
     def measure(self, rhos: Mapping[Clique, float], pool: str = "") -> list[Measurement]:
-        """Noisy counts of each clique, for the given ρ: σ = Δ/√(2ρ), Δ from the unit of privacy (`cell_sensitivity`).
+        """Return noisy counts of each clique, for the given ρ: σ = Δ/√(2ρ), with Δ from the unit of privacy
+        (`cell_sensitivity`).
 
         Raises :class:`BudgetError` and :class:`SizeError` before anything is read.
         """
@@ -146,8 +147,8 @@ class Curator(ABC):
         return [Measurement(q, a, scales[q], rhos[q], pool) for q, a in zip(rhos, answers, strict=True)]
 
     def choose(self, score: Score, candidates: Sequence[Clique], rho: float, what: str, pool: str = "") -> Clique:
-        """Choose one of ``candidates`` by the exponential mechanism of cost ``rho``: noisy max over whole-number
-        scores.
+        """Return one of ``candidates``, chosen by the exponential mechanism of cost ``rho``: noisy max over
+        whole-number scores.
 
         The empty clique, if the score allows it, means "none of them"; its score is 0.
         """
@@ -175,8 +176,8 @@ class Curator(ABC):
         return self._pick(score, candidates, scale)
 
     def choose_question(self, recipe: WorstQuestion, rho: float, pool: str = "") -> tuple[int, int]:
-        """Return the question whose expected answer errs most, and the side, by the exponential mechanism of cost
-        ``rho``.
+        """Return the question with the largest error of its expected answer, and the sign of the error, chosen by the
+        exponential mechanism of cost ``rho``.
 
         See :class:`WorstQuestion`.
         """
@@ -219,7 +220,8 @@ class Curator(ABC):
     def measure_scores(
         self, score: Score, cliques: Sequence[Clique], rho: float, what: str, pool: str = ""
     ) -> ScoreMeasurement:
-        """The scores of ``cliques`` as one vector of whole numbers: discrete Gaussian, Δ from `vector_sensitivity`.
+        """Return the noisy scores of ``cliques`` as one vector of whole numbers: discrete Gaussian noise, Δ from
+        `vector_sensitivity`.
 
         A pure budget refuses them: only Gaussian noise is proved for the vector.
         """
@@ -236,14 +238,14 @@ class Curator(ABC):
         return made
 
     def measure_sums(self, recipe: SumRecipe, rho: float, pool: str = "") -> SumMeasurement:
-        """The noisy sums of ``recipe`` as one vector; Δ from `sensitivity_of`."""
+        """Return the noisy sums of ``recipe`` as one vector; Δ from `sensitivity_of`."""
         return self.prepay(recipe, rho, 1, pool)(recipe)
 
     def prepay(self, like: SumRecipe, rho: float, times: int, pool: str = "") -> Callable[[SumRecipe], SumMeasurement]:
         """Buy ``times`` vectors of sums like ``like``, ``rho`` each, before the first of them is drawn.
 
-        The result answers one recipe per call, at most ``times``, each of the kind and sensitivity of ``like``; recipes
-        may depend on earlier answers. Unused calls stay spent.
+        The returned function answers one recipe per call, at most ``times`` times; each recipe has the kind and the
+        sensitivity of ``like`` and may depend on earlier answers. Unused calls stay spent.
         """
         self._check_sums(like)
         sensitivity = self.sensitivity_of(like)
@@ -266,7 +268,7 @@ class Curator(ABC):
 
     @contextmanager
     def within(self, budget: Budget) -> Iterator[None]:
-        """Set ``budget`` as the amount that a method divides, inside the context. The total limit does not change."""
+        """Within the context, let a method divide ``budget``. The total limit does not change."""
         whole, self.budget = self.budget, budget
         try:
             yield
@@ -302,7 +304,7 @@ class Curator(ABC):
         return False
 
     def _score_rows(self) -> int | None:
-        """The number of rows that a score's sensitivity may use."""
+        """Return the number of rows that a score's sensitivity may use."""
         return self.rows
 
     @abstractmethod
@@ -483,7 +485,7 @@ class PrivateCurator(Curator):
         return self._journal.array(("sums", recipe, scale), (recipe.cells,), draw)
 
     def _exact(self, cliques: Sequence[Clique]) -> list[NDArray[np.int64]]:
-        """The exact counts, checked against this table: the noise scale is proved for counts that sum to n.
+        """Return the exact counts, checked against this table: the noise scale is proved for counts that sum to n.
 
         The counts are cached, up to `TOGETHER` cells: a second choice among pairs reads no row again.
         """
@@ -499,7 +501,9 @@ class PrivateCurator(Curator):
         return out
 
     def _evaluated(self, score: Score, cliques: Sequence[Clique]) -> dict[Clique, int]:
-        """Exact values of the current score, cached so that each marginal is counted once. They stay in the curator."""
+        """Return exact values of the current score, cached so that each marginal is counted once. They stay in the
+        curator.
+        """
         if self._known[0] is not score:
             self._known = (score, {})
         known = self._known[1]

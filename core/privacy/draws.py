@@ -53,7 +53,7 @@ class Draw:
 
     @property
     def epsilon(self) -> float:
-        """The ε of the draw's pure guarantee, rounded up; infinite for a draw without one.
+        """ε of the draw's pure guarantee, rounded up; infinite for a draw without one.
 
         A choice of cost ρ is an exponential mechanism with scale s = Δ/√(2ρ): each candidate's probability is
         proportional to exp(score/s) and changes by a factor of at most exp(2Δ/s), so it is √(8ρ)-DP. Laplace noise of
@@ -99,7 +99,9 @@ PartKind = Literal["select", "measure", "look"]
 
 @dataclass(frozen=True)
 class Subtotal:
-    """All draws of one ``kind`` from one ``pool`` of the budget: their number, and the sums of ρ and δ₀, rounded up."""
+    """All draws of one ``kind`` from one ``pool`` of the budget: their number, and the sums of their ρ and δ₀, rounded
+    up.
+    """
 
     kind: PartKind
     pool: str
@@ -109,7 +111,7 @@ class Subtotal:
 
 
 def subtotals_of(draws: Iterable[Draw]) -> tuple[Subtotal, ...]:
-    """The draws by kind and pool, in the order of first payment."""
+    """Return subtotals of the draws by kind and pool, in the order of first payment."""
     bought: dict[tuple[PartKind, str], list[Draw]] = {}
     for draw in draws:
         kind: PartKind = "look" if draw.held_out else "measure" if draw.kind in ("count", "sums") else "select"
@@ -191,7 +193,7 @@ Merged = Mapping[str, NDArray[np.intp]]
 
 
 def fold(values: NDArray[Any], clique: Clique, merged: Merged) -> NDArray[Any]:
-    """Counts of ``clique`` over the groups of ``merged`` instead of the single categories."""
+    """Return counts of ``clique`` over the groups of ``merged`` instead of the single categories."""
     for axis, name in enumerate(clique):
         if name in merged:
             groups = merged[name]

@@ -2,7 +2,7 @@
 
 Rows are drawn uniformly inside a bin, so a bin errs if its values are not uniform. For any other cut of the column, the
 error is at most the largest distance between the cumulative count inside the bin and the straight line between its two
-ends. A bin that lumps many rows together also hides how they differ in other columns. The chosen bins minimise the sum
+ends. A bin with many rows also hides how these rows differ in other columns. The chosen bins minimise the sum
 of both costs. So a value shared by many rows gets a separate bin, a long tail gets bins although it has few rows, and
 flat stretches are cut into bins with similar numbers of rows.
 
@@ -28,7 +28,7 @@ for a bin of p rows out of m; m excludes the rows of single cells that have more
 """
 
 WORTH = 0.01
-"""Smallest gain of an additional bin, in σ; without such a gain, a division has fewer bins."""
+"""Smallest gain, in σ, for which a division has an additional bin."""
 
 
 def flattest(
@@ -57,7 +57,7 @@ def flattest(
 
 
 def _places(cuts: Sequence[float], integer: bool) -> NDArray[np.float64]:
-    """Return the position of each cut on the axis of flatness; for whole numbers, how many lie below it."""
+    """Return the position of each cut on the axis of flatness: for whole numbers, how many of them lie below it."""
     at = np.asarray(cuts, dtype=np.float64)
     return np.append(np.ceil(at[:-1]), math.floor(at[-1]) + 1.0) if integer else at
 

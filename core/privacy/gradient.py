@@ -45,7 +45,8 @@ class LogisticGradient:
         others = sizes[self.target] - 1
         if self.target in self.columns or not self.columns or others < 1 or len(set(self.columns)) < len(self.columns):
             raise ValueError(
-                "a logistic fit needs a target with at least two values and one or more other columns, each once"
+                "a logistic fit needs a target with at least two values and at least one other column, and no column "
+                "twice"
             )
         for name in (*self.columns, self.target):
             if self.weights[name].shape != (1 if name == self.target else sizes[name], others):

@@ -8,13 +8,13 @@ Guarantee: a release that was interrupted and resumed, any number of times, is a
 Proof. Let M₁, M₂, … be the mechanisms of a release; each may depend on earlier answers, and the filter bounds the sum
 of their ρ. A journal holds a₁, …, aⱼ and public facts (the plan, seeds that generate no noise, a keyed fingerprint).
 Returning aᵢ again is post-processing of aᵢ. The plan is rehearsed and debited again from the same public facts, so the
-sum of the debits of the whole run equals that of an uninterrupted run. It remains to show that no mechanism has two
-outputs in the view of anyone. An answer leaves :meth:`Journal.answer` only after it was stored. If storing failed or
-never ended, no later request, file or message depends on it, and it vanishes with the process. Whether it failed does
-not depend on its value, because the length of each record is public: answers are arrays of a public shape, or texts
-that are filled up to a public length. The resumed run draws from Mⱼ₊₁ afresh, and that draw is the only output of Mⱼ₊₁.
-The bins or categories of a bought column are the output of one such mechanism, composed of several draws whose outputs
-exist nowhere else.
+sum of the debits of the whole run equals that of an uninterrupted run. It remains to show that no one ever sees two
+outputs of one mechanism. An answer leaves :meth:`Journal.answer` only after it was stored. If storing failed or never
+ended, no later request, file or message depends on it, and it vanishes with the process. Whether storing failed does
+not depend on the answer's value, because the length of each record is public: answers are arrays of a public shape, or
+texts that are padded to a public length. The resumed run draws from Mⱼ₊₁ afresh, and that draw is the only output of
+Mⱼ₊₁. The bins or categories of a bought column are the output of one such mechanism, composed of several draws whose
+outputs exist nowhere else.
 
 A hold-out uses the same lots again; row limits and declared totals use fresh ones
 (`espalier.core.privacy.contribution`).
@@ -43,7 +43,7 @@ order.
 
 
 class RequestDiffers(Unfinished):
-    """A resumed release makes a request that differs from the request of the stored answer."""
+    """Raised if a resumed release makes a request that differs from the request of the stored answer."""
 
 
 class Storage(Protocol):

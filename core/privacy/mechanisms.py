@@ -1,6 +1,6 @@
-"""The only draws that protect: OpenDP's discrete Gaussian, discrete Laplace and exponential mechanism.
+"""The only protective draws: OpenDP's discrete Gaussian, discrete Laplace and exponential mechanism.
 
-All use its secure generator. Laplace noise serves plans with a pure guarantee (δ = 0), Gaussian noise all others.
+All use OpenDP's secure generator. Laplace noise serves plans with a pure guarantee (δ = 0), Gaussian noise all others.
 
 Nothing here can be seeded. Apart from the draw, no function returns anything about the data.
 """
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 @cache
 def _opendp() -> Any:
-    """OpenDP's constructors; its modules are imported one by one because importing the prelude takes seconds."""
+    """Return OpenDP's constructors; its modules are imported one by one because importing the prelude takes seconds."""
     from types import SimpleNamespace
 
     from opendp.domains import atom_domain, vector_domain
@@ -64,8 +64,8 @@ def laplace_scale(sensitivity: int, rho: float) -> float:
     Proof. Noise z has probability proportional to exp(−|z|/b) on the whole numbers, independently in each entry. A
     vector that moves by at most Δ₁ in L1 changes the likelihood of any answer by at most exp(Δ₁/b) = exp(√(2ρ)). ε-DP
     implies ε²/2-zCDP (Bun & Steinke 2016, Proposition 1.4), so the cost in zCDP is at most ``rho``. σ is moved up by
-    single floats until OpenDP's own map, which rounds toward privacy, agrees for the b that is drawn with. The standard
-    deviation of the noise is below √2·b, by less than 2 % from b = 2 on.
+    single floats until OpenDP's own map, which rounds toward privacy, agrees for the b that is used for drawing. The
+    standard deviation of the noise is below √2·b, by less than 2 % from b = 2 on.
     """
     epsilon = math.nextafter(math.sqrt(2 * rho), 0)
     sigma = math.sqrt(2) * sensitivity / epsilon

@@ -41,7 +41,7 @@ class Reading:
     sizes: Mapping[str, int]
 
     def check(self, sizes: Mapping[str, int]) -> None:
-        """Raise :class:`ValueError` unless the columns read belong to a table with columns of ``sizes``."""
+        """Raise :class:`ValueError` unless the columns that are read belong to a table with columns of ``sizes``."""
         for name in (*self.axes, *self.sizes):
             if name not in sizes or self.sizes.get(name, sizes[name]) != sizes[name]:
                 raise ValueError(f"{name!r} belongs to another table")
@@ -100,7 +100,7 @@ class Left:
 
 @dataclass(frozen=True)
 class Scored:
-    """Normal ``scores`` by tick, concatenated and clipped to a length of ``length``; then ``marks`` of categories."""
+    """Normal ``scores`` by tick, concatenated and clipped to ``length``; then ``marks`` of categories."""
 
     scores: Tables
     marks: Tables
@@ -209,7 +209,7 @@ class Moments:
     """Σ over the rows of v·vᵀ, v being ``vectors`` of a row: whole numbers, Σ v² at most ``square``.
 
     A longer row counts as zeros. The answer is the upper triangle, row by row, the diagonal times ``DIAGONAL``
-    and the rest times 41; a row's unit is ``DIAGONAL`` times ``square``, so that ‖v‖² of the longest row is 1.
+    and the rest times 41; a row's unit is ``DIAGONAL`` times ``square``, so that the longest row has ‖v‖² = 1.
     """
 
     what: str
@@ -225,7 +225,7 @@ class Moments:
 
     @property
     def units(self) -> int:
-        """Units of a row with the greatest length."""
+        """Units of the longest row."""
         return DIAGONAL * self.square
 
     @cached_property

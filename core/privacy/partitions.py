@@ -53,7 +53,9 @@ LONGEST = 200
 
 @dataclass(frozen=True)
 class Distances:
-    """One person's largest change to a histogram over texts: ``keys`` moved, in all (``l2``), in one (``most``)."""
+    """One person's largest change to a histogram over texts: the number of ``keys`` that change, the change of all
+    counts (``l2``), and that of one count (``most``).
+    """
 
     keys: int
     l2: float
@@ -83,7 +85,8 @@ class Found:
 
 
 def distances(unit: Unit) -> Distances:
-    """The distances of histograms over texts, for k rows per person. Every row has at most one text (or none).
+    """Return the distances between histograms over texts, for k rows per person. Every row has at most one text (or
+    none).
 
     Add-remove: k rows are added or removed. At most k keys move; the counts move by u ≥ 0 with ‖u‖₁ ≤ k, so ‖u‖₂ ≤ k
     and each by at most k.
@@ -116,12 +119,12 @@ def _mechanism(sigma: float, threshold: int) -> Any:
 
 
 def cost(unit: Unit, sigma: float, threshold: int) -> tuple[float, float]:
-    """(ρ, δ₀) of a histogram with this noise and threshold, by OpenDP's map of a threshold one lower.
+    """Return (ρ, δ₀) of a histogram with this noise and threshold, by OpenDP's map for a threshold that is one lower.
 
     OpenDP releases a count of exactly the threshold, and its map omits that event (opendp issue 2922, in 0.16.0): a new
     text with t rows passes with probability P[Z ≥ T − t], but the map uses P[N ≥ T − t] with N continuous, which is
     less. P[Z ≥ m] ≤ P[N ≥ m − 1] (Canonne, Kamath & Steinke 2020, Proposition 25), so the map of T − 1 is a bound.
-    Keep this correction while such versions may be installed; with a fixed version it costs one row.
+    Keep this correction while such versions may be installed; with a corrected version it costs one row.
     """
     d = distances(unit)
     rho, delta = _mechanism(sigma, threshold - 1).map((d.keys, d.l2, float(d.most)))
@@ -130,7 +133,8 @@ def cost(unit: Unit, sigma: float, threshold: int) -> tuple[float, float]:
 
 @lru_cache
 def threshold_for(unit: Unit, rho: float, delta: float) -> Threshold:
-    """The recipe that costs at most (``rho``, ``delta``): σ = Δ/√(2ρ), and the lowest whole threshold that keeps δ₀.
+    """Return the recipe that costs at most (``rho``, ``delta``): σ = Δ/√(2ρ), and the lowest whole threshold that keeps
+    δ₀.
 
     Raises :class:`BudgetError` if either is not positive, or δ₀ is too small for floats.
     """
@@ -169,7 +173,7 @@ def find_categories(counts: Mapping[str, int], recipe: Threshold, at_most: int) 
 
 
 def _left(delta: float, deltas: Iterable[float]) -> float:
-    """δ minus all δ₀, rounded down. Raises :class:`BudgetError` if nothing is left."""
+    """Return δ minus all δ₀, rounded down. Raises :class:`BudgetError` if nothing is left."""
     spent = math.nextafter(math.fsum(deltas), math.inf)
     left = math.nextafter(delta - spent, 0.0) if spent > math.ulp(0.0) else delta
     if left <= 0:
@@ -182,10 +186,12 @@ def _left(delta: float, deltas: Iterable[float]) -> float:
 
 
 def rho_beside(epsilon: float, delta: float, deltas: Iterable[float]) -> float:
-    """The largest ρ, rounded down, that together with draws of these δ₀ implies (ε, δ)-DP: the ρ of (ε, δ − Σδ₀)."""
+    """Return the largest ρ, rounded down, that together with draws of these δ₀ implies (ε, δ)-DP: the ρ of (ε, δ −
+    Σδ₀).
+    """
     return rho_of(epsilon, _left(delta, deltas))
 
 
 def epsilon_beside(rho: float, delta: float, deltas: Iterable[float]) -> float:
-    """The smallest ε, rounded up, such that ρ-zCDP and draws of these δ₀ together imply (ε, δ)-DP."""
+    """Return the smallest ε, rounded up, such that ρ-zCDP and draws of these δ₀ together imply (ε, δ)-DP."""
     return epsilon_of(rho, _left(delta, deltas))

@@ -5,18 +5,18 @@ A quantile q = a/b is a choice among the points z of a finite public grid. Its s
     −|(b − a)·below(z) − a·above(z)|,    below(z) = #{x < z},  above(z) = #{x ≥ z},
 
 0 if a share q of the values lies below z (Smith 2011, with the score in whole numbers). Bins are half-open, so
-values equal to an edge z lie on its right, as here. Several quantiles are found by halving: the middle one first,
-then those of each half among the values of that half (Kaplan, Schnapp & Stemmer 2022). The sequence of choices depends
-on the grid and on earlier choices alone, never on the values.
+values equal to an edge z lie on its right, as here. Several quantiles are found by halving: first the middle one, then
+those of each half among the values of that half (Kaplan, Schnapp & Stemmer 2022). The sequence of choices depends on
+the grid and on earlier choices alone, never on the values.
 
 Edges are chosen from one histogram, the numbers of values between the points of the grid
-(`Source.grid_counts`): an engine that counts can compute it, and the values stay there.
+(`Source.grid_counts`): any engine that counts can compute it, and the values stay in the engine.
 
 Nothing here draws: the caller pays for ``choose(scores, sensitivity)``, the exponential mechanism. Missing values (NaN)
 are not counted. Infinite values are clipped into the grid like any other.
 
-For rows held out or bounded at random: every sensitivity here is k times a constant, so an answer calibrated to k rows
-costs at most (j/k)² of its price against j of them. The proof of :func:`espalier.core.privacy.contribution.split`
+If rows are held out or limited at random: every sensitivity here is k times a constant, so an answer calibrated to k
+rows costs at most (j/k)² of its price for j of them. The proof of :func:`espalier.core.privacy.contribution.split`
 requires this of each answer.
 """
 
@@ -47,10 +47,11 @@ LIKELY, CERTAIN = 1.5, 6.0
 An isolated cell can widen a range by powers of ten. Noise alone exceeds 6 σ in one of the 114 cells of fewer than one
 in 8 million ranges (114 · 9.9·10⁻¹⁰ = 1.2·10⁻⁷).
 
-A neighbouring cell widens a range 2 to 2.5 times, which costs little, since bins are bought inside it. A higher limit
-cuts off real tails: at 3.5 σ twice as many rows were outside (1,000 to 5,000 rows, seven shapes). So the limit is low.
-A range goes j empty cells too far on one side only if a sum of i ≥ j of them exceeds i times the limit, with
-probability at most Σ_{i≥j} Q(1.5·√i): 9.1 % for one cell, 2.4 % for two, 0.7 % for three (7.4, 1.3 and 0.3 % measured).
+A neighbouring cell widens a range by a factor of 2 to 2.5, which costs little, since bins are bought inside it. A
+higher limit would cut off real tails: at 3.5 σ twice as many rows were outside (1,000 to 5,000 rows, seven shapes). So
+the limit is low. A range goes j empty cells too far on one side only if a sum of i ≥ j of them exceeds i times the
+limit, with probability at most Σ_{i≥j} Q(1.5·√i): 9.1 % for one cell, 2.4 % for two, 0.7 % for three (7.4, 1.3 and 0.3
+% measured).
 """
 
 
@@ -100,7 +101,7 @@ def calls_of_edges(bins: int, unit: Unit) -> int:
     """Return the joint cost of all choices of `choose_edges`, in units of the price ρ of one choice.
 
     The first level has one part, which costs one call for any change by a person (t ≤ k above); each further level
-    costs `calls_of_level`. Levels add up.
+    costs `calls_of_level`. The levels' costs add up.
     """
     levels = levels_of(bins)
     return 1 + (levels - 1) * calls_of_level(unit) if levels else 0

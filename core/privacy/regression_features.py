@@ -32,22 +32,22 @@ Tables = Mapping[str, NDArray[np.int64]]
 
 
 def looked_up(codes: Codes, tables: Tables) -> NDArray[np.int64]:
-    """Sum over columns of each row's line in that column's table; all have one width."""
+    """Return the sum over columns of each row's line in that column's table; all lines have one width."""
     return np.asarray(sum(tables[name][codes[name]] for name in tables), dtype=np.int64)
 
 
 def side_by_side(codes: Codes, tables: Tables) -> NDArray[np.int64]:
-    """Each row's lines in the columns' tables, concatenated."""
+    """Return each row's lines in the columns' tables, concatenated."""
     return np.hstack([tables[name][codes[name]] for name in tables])
 
 
 def longest(tables: Sequence[NDArray[np.int64]]) -> int:
-    """The largest Σ v² of concatenated lines of ``tables``."""
+    """Return the largest Σ v² of concatenated lines of ``tables``."""
     return int(sum(int((t * t).sum(axis=1).max()) for t in tables))
 
 
 def clipped(vectors: NDArray[np.int64], square: int) -> NDArray[np.int64]:
-    """``vectors`` with Σ v² > ``square`` are shortened to at most that length, in whole numbers, row by row.
+    """Shorten each of ``vectors`` with Σ v² > ``square`` to at most that length, in whole numbers, row by row.
 
     Proof. With q = ⌊√square⌋ and r = ⌊√Σv²⌋ + 1 > √Σv², |v|·q ÷ r rounded down is at most |v|·q/√Σv² in every entry,
     so the squares sum to at most q² ≤ square. A float's square root may round up to a whole number, never past the
@@ -152,9 +152,9 @@ class Surface:
         return self.of(self.features.of(codes))
 
     def of(self, phi: NDArray[np.int64]) -> NDArray[np.float64]:
-        """The fitted value for the features ``phi``, a line per row.
+        """Return the fitted value for the features ``phi``, a line per row.
 
-        Row by row, in one order of additions: a row's value depends on no other row.
+        Each row is added up in the same order, so its value depends on no other row.
         """
         out = np.zeros(len(phi))
         with np.errstate(invalid="ignore", over="ignore"):  # a caller checks for NaN

@@ -29,10 +29,10 @@ COEFFICIENT = 2**12
 """Units per coefficient of 1 in a :class:`Fit`."""
 
 STEEPEST = 16.0
-"""Linear predictors are clipped to ± this."""
+"""Linear predictors are clipped to ± this value."""
 
 LARGEST_COEFFICIENT = 1e4
-"""Coefficients of a fit are clipped to this."""
+"""Coefficients of a fit are clipped to this value."""
 
 OUTCOME, OTHER = 7, 5
 """Whole-number weights of moments: products with the outcome, which cause nearly all error, and others."""
@@ -301,7 +301,7 @@ class RegressionSums:
         return np.asarray(total[left, right] * self.weights)
 
     def _of(self, codes: Mapping[str, NDArray[Any]]) -> IntArray:
-        """The sums of some rows: whole numbers below 2⁵³, hence exact in floats."""
+        """Return the sums of some rows: whole numbers below 2⁵³, hence exact in floats."""
         scores, outcome = self.design.of(codes)
         if self.part == "moments":
             v = np.hstack([scores, (2 * outcome - np.where(scores[:, 0] > 0, ONE, 0))[:, None]]).astype(np.float64)
@@ -403,7 +403,7 @@ def _alone(column: Column) -> Block:
 
 
 def _together(one: Column, other: Column) -> Block:
-    """All scores of two columns and their products; of two categorical columns, one line per combination."""
+    """Return all scores of two columns and their products; for two categorical columns, one line per combination."""
     shape = (one.values, other.values)
     if one.kind != "numeric" and other.kind != "numeric":
         return Block((one.name, other.name), corners(math.prod(shape)).reshape(*shape, -1), False)
@@ -415,16 +415,16 @@ def _together(one: Column, other: Column) -> Block:
 
 
 def _number(column: Column) -> IntArray:
-    """Scores from −ONE to ONE by the bin midpoints of a numeric column."""
+    """Return scores from −ONE to ONE for the bin midpoints of a numeric column."""
     middles = column.middles[: column.values]
     centre, half = centre_and_half(middles.tolist())
     return np.rint(ONE * np.clip((middles - centre) / half, -1, 1)).astype(np.int64)
 
 
 def corners(many: int) -> IntArray:
-    """Corners of a regular simplex around 0, one per category, by Helmert's contrasts, rounded towards 0.
+    """Return the corners of a regular simplex around 0, one per category, by Helmert's contrasts, rounded towards 0.
 
-    No category has a larger score than another, and two categories have a score of −1 and 1.
+    All categories have scores of the same length; two categories have the scores −1 and 1.
     """
     lines = np.zeros((many, many - 1))
     for j in range(1, many):

@@ -1,4 +1,4 @@
-"""A rehearsal: a curator without a table. It reports a plan's purchases and their prices."""
+"""A rehearsal is a curator without a table. It reports a plan's purchases and their prices."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ UNKNOWN_ROWS = 10_000
 
 
 class Rehearsal(Curator):
-    """A curator without rows: spends the same budget, answers uniformly, and takes the first candidate.
+    """A curator without rows: it spends the same budget, answers uniformly, and takes the first candidate.
 
     Selection offers candidates largest marginal first, so a rehearsal ends with a pessimistic estimate of a release's
     size. If a private choice decides which columns are counted, their draw leaves ``columns`` open.
@@ -90,7 +90,7 @@ class Rehearsal(Curator):
         return max(range(len(recipe.candidates)), key=lambda i: len(recipe.candidates[i]))
 
     def _scores(self, score: Score, cliques: Sequence[Clique], scale: float) -> NDArray[np.float64]:  # noqa: ARG002
-        """Return the table's number of rows for each: a plan shows tables at their largest."""
+        """Return the table's number of rows for each clique: a plan shows tables at their largest."""
         return np.full(len(cliques), float(self._guess) * score.per_row(self._score_rows()))
 
     def _sums(self, recipe: SumRecipe, scale: float) -> NDArray[np.float64]:  # noqa: ARG002

@@ -30,7 +30,9 @@ class Score(Protocol):
     recipe: str
 
     def given(self, n: int | None) -> tuple[tuple[str, float], ...]:
-        """The public numbers that its sensitivity depends on in addition to the unit; ``n`` as in `sensitivity`."""
+        """Return the public numbers on which its sensitivity depends in addition to the unit; ``n`` as in
+        `sensitivity`.
+        """
         ...
 
     def fits(self, clique: Clique) -> bool:
@@ -68,7 +70,7 @@ class EdgeScore:
     MST (McKenna, Miklau & Sheldon 2021) and PrivCI (§IV) expect the product of the noisy one-way marginals. E may
     be any table made from earlier *noisy* answers, such as the marginal of a model fitted to them, hence public; it is
     rounded to 1/1024 row once and is the same for both of two neighbouring tables. So is the penalty ``per_cell`` ·
-    cells, the L1 error that measuring the clique would bring (AIM's score, McKenna et al. 2022); it is 0 for MST and
+    cells, the L1 error that measuring the clique would cause (AIM's score, McKenna et al. 2022); it is 0 for MST and
     PrivCI as published.
 
     Sensitivity: 2k rows under replace-one, k under add-remove. Proof: E and the penalty are fixed, so by the triangle
@@ -89,7 +91,9 @@ class EdgeScore:
         return ()
 
     def fits(self, clique: Clique) -> bool:
-        """Two columns or more; or none, which means to count nothing and has score 0 on every table."""
+        """Return whether the clique has two columns or more, or none, which means to count nothing and has score 0 on
+        every table.
+        """
         return len(clique) != 1
 
     def per_row(self, n: int | None) -> int:  # noqa: ARG002

@@ -27,7 +27,9 @@ MAX_LATENT = 8
 
 CONSTANT = 45 / 64
 """The constant input of every head, multiplied by its intercept. It is below 1 because the one-way counts already
-determine the intercepts; at 1 most of a row's gradient would go to them. Chosen like the number of steps."""
+determine the intercepts; at 1, most of a row's gradient would be spent on them. It was chosen in the same way as the
+number of steps.
+"""
 
 
 @dataclass(frozen=True)
@@ -100,7 +102,9 @@ class Heads:
 
     @cached_property
     def spans(self) -> Mapping[str, slice]:
-        """Slice of each column's categories in a row's one-hot vector. Entry 0 of the vector is `CONSTANT`."""
+        """Return the slice of each column's categories in a row's one-hot vector. Entry 0 of the vector is
+        `CONSTANT`.
+        """
         ends = np.cumsum([1, *self.sizes.values()])
         return {name: slice(int(a), int(b)) for name, a, b in zip(self.sizes, ends[:-1], ends[1:], strict=True)}
 
@@ -144,12 +148,12 @@ class Heads:
 
     @cached_property
     def parameters(self) -> int:
-        """Number of parameters of the network."""
+        """Return the number of parameters of the network."""
         heads = sum(rows * columns for rows, columns in map(self._shape, self.sizes))
         return heads + self.encoder_shape[0] * self.encoder_shape[1]
 
     def blocks(self, flat: NDArray[np.generic]) -> tuple[dict[str, FloatArray], FloatArray]:
-        """Views into a flat vector: each head's (inputs × categories) block, and the encoder's.
+        """Return views into a flat vector: each head's (inputs × categories) block, and the encoder's block.
 
         A head's rows are the intercept, its inputs' categories except the base, then z. A column with one category has
         none.

@@ -17,7 +17,7 @@ from espalier.core.privacy.partitions import epsilon_beside
 
 @dataclass
 class Spending:
-    """The purchases so far: one :class:`Draw` each, in the order of spending. ``limit`` is never passed.
+    """The purchases so far, one :class:`Draw` each, in the order of spending. ``limit`` is never exceeded.
 
     ``pure`` is the largest sum of the draws' ε under a pure budget, else None. Proof that the sum holds for adaptive
     choices too: given the earlier answers, each draw's likelihood ratio between neighbouring tables is at most exp(ε
@@ -59,7 +59,7 @@ class Spending:
         return total_up(draw.delta for draw in self.draws)
 
     def debit(self, draws: Iterable[Draw]) -> None:
-        """Debit the cost of all ``draws`` from the rest, or of none; raises :class:`BudgetError`."""
+        """Debit the cost of all ``draws`` from the remaining budget, or of none; raises :class:`BudgetError`."""
         with self._lock:
             asked = list(draws)
             for draw in asked:
@@ -79,7 +79,9 @@ class Spending:
             self.draws += asked
 
     def _check_pure(self, asked: list[Draw], most: float) -> None:
-        """Raise an error unless each of ``asked`` has a pure guarantee, and their ε fit into the remaining budget."""
+        """Raise an error unless each of ``asked`` has a pure guarantee, and the sum of their ε fits into the remaining
+        budget.
+        """
         for draw in asked:
             if draw.epsilon == math.inf or draw.delta:
                 raise BudgetError(

@@ -23,7 +23,9 @@ from espalier.core.tables.source import Source
 FINEST = 1024
 """Smallest number of units per person in a score: expected counts are rounded to these units."""
 LARGEST = 1e9
-"""Expected counts in people are clipped here, and those of all cells together to 2⁶¹ units, so a score fits 64 bits."""
+"""Expected counts in people are clipped here, and their sum over all cells to 2⁶¹ units, so that a score fits into 64
+bits.
+"""
 
 
 @dataclass(frozen=True)
@@ -126,7 +128,8 @@ class Echoes:
 
 @dataclass(frozen=True)
 class VisitCounts:
-    """Numbers of people with each value of ``column`` at their second, third, … kept visit, flat, visit by visit.
+    """Numbers of people with each value of ``column`` at their second, third, … kept visit, as one flat vector, visit
+    by visit.
 
     ``visits`` is the number of these visits, k − 1. A person weighs 1 at each.
     """
@@ -185,7 +188,7 @@ class StepScore:
     Sensitivity: one person under add-remove, two under replace-one. Proof: E and the penalty are the same for two
     neighbouring tables, so by the triangle inequality the score moves by at most ‖h − h′‖₁. That is ‖u‖₁ ≤ 1 if a
     person is added or removed, and ‖u − v‖₁ ≤ 2 if one is replaced (u, v as in `StepCounts`). Dividing by ``weaker`` ≥
-    1 and rounding down keeps two whole numbers at most as far apart as they were.
+    1 and rounding down never moves two whole numbers farther apart.
     """
 
     recipe = "step-score"

@@ -55,7 +55,7 @@ class SumRecipe(Protocol):
         ...
 
     def given(self, unit: Unit) -> tuple[tuple[str, float], ...]:
-        """The public numbers that its sensitivity depends on in addition to the ``unit``."""
+        """Return the public numbers on which its sensitivity depends in addition to the ``unit``."""
         ...
 
     def check(self, sizes: Mapping[str, int]) -> None:

@@ -13,8 +13,8 @@ class Unit:
     """The unit of privacy: the change that one person can make.
 
     ``replace-one``: n is public and up to ``rows_per_person`` rows change in place. ``add-remove``: n is private
-    and up to that many rows come or go; that the table has at least one row is taken as public. ``rows_per_person`` is
-    a promise of the plan's author, unless a person column enforces it
+    and up to that many rows come or go; the fact that the table has at least one row is treated as public.
+    ``rows_per_person`` is a promise of the plan's author, unless a person column enforces it
     (:func:`espalier.core.privacy.contribution.bounded`, which proves that the person's unit becomes this one).
     """
 

@@ -30,11 +30,11 @@ class PlannedCounts:
 
     ``event`` and ``among`` are written ``column=value``, ``group`` is ``column=value:other``. ``shares`` are the
     assumed shares of the event in each group, and ``groups`` the assumed shares of the groups among all rows; `None`
-    means shares of one half, and values that are equally common.
+    means shares of one half, and groups that are equally common.
 
     An ``effect`` is the difference of the event's shares between two groups, in each stratum of the columns ``adjust``,
     weighted by the strata's shares of all rows. ``strata`` are the assumed shares of the strata, the last column's
-    values first; the groups are assumed to be spread alike over them.
+    values first; each group is assumed to have the same distribution over them.
     """
 
     name: str

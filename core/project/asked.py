@@ -19,7 +19,7 @@ _GROUPED = ("difference", "odds_ratio", "mean_difference")
 
 @dataclass(frozen=True)
 class AskedQuestion:
-    """One question: its ``kind``, its subject ``of``, and the other parts that the kind needs.
+    """A question: its ``kind``, its subject ``of``, and the other parts that the kind needs.
 
     - ``of``: the event, the averaged column, or the outcome of a regression or an effect.
     - ``among``: conditions on the rows, all of which hold. ``group``: compared groups. ``treatment``: of an effect.

@@ -1,8 +1,8 @@
 """The density of a numeric column inside its bins: a line per bin, with a slope that the neighbouring bins suggest.
 
 The counts of the released rows show how the density changes from bin to bin. Inside a bin the density is a straight
-line with the smaller of the two slopes towards its neighbours (van Leer 1979). It is flat at a peak or in a hollow, and
-never negative. Every bin keeps its count. Only released rows are read, so this costs no privacy.
+line with the smaller of the two slopes towards its neighbours (van Leer 1979). It is flat at a peak or in a trough, and
+never negative. Every bin keeps its count. Only released rows are read, so no budget is needed.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ CHUNK = 1 << 14
 def tilts(edges: Sequence[float], counts: NDArray[Any]) -> NDArray[np.float64]:
     """Return how much the density rises from each bin's middle to its upper end, as a share of its mean: −1 to 1.
 
-    In the first and the last bin, density falls away from the only neighbour. If that neighbour has a lower density,
-    the bin is flat, as a peak is.
+    In the first and the last bin, the density decreases away from the only neighbour. If that neighbour has a lower
+    density, the bin is flat, as at a peak.
     """
     ends = np.asarray(edges, dtype=np.float64)
     if len(ends) < 3:

@@ -16,13 +16,14 @@ from espalier.core.project.schema import Categories, Column, Numbers
 
 
 def even_bins(column: Column, bins: int) -> Column:
-    """``bins`` bins of equal width over the column's declared range."""
+    """Return the column with ``bins`` bins of equal width over its declared range."""
     low, high = column.edges[0], column.edges[-1]
     return _with_edges(column, [low + (high - low) * i / bins for i in range(bins + 1)])
 
 
 def growing_bins(column: Column, bins: int) -> Column:
-    """``bins`` bins that widen by a constant factor away from zero, for skewed amounts; the range must start at ≥ 0.
+    """Return the column with ``bins`` bins that widen by a constant factor away from zero, for skewed amounts; the
+    range must start at 0 or above.
 
     If the range starts at 0, the first bin is [0, 1) for whole numbers and a thousandth of the range otherwise.
     """
@@ -40,7 +41,7 @@ def growing_bins(column: Column, bins: int) -> Column:
 
 
 def _with_edges(column: Column, edges: list[float]) -> Column:
-    """Inner edges rounded to two digits if they stay distinct; the range itself is kept."""
+    """Return the column with inner edges rounded to two digits if they stay distinct; the range itself is kept."""
     inner = (round(e) if column.integer else _two_figures(e) for e in edges[1:-1])
     kept = sorted({e for e in inner if edges[0] < e < edges[-1]})
     assert isinstance(column, Numbers)

@@ -67,7 +67,8 @@ class Column:
     digest of what a person saw when they confirmed them.
 
     ``label``, ``unit`` and ``description`` describe the column for people; ``value_labels`` maps values to labels (in
-    the project file: ``labels``). They change no cell. They are untrusted, so all code that shows them escapes them.
+    the project file: ``labels``). They change no cell. They are untrusted, so all code that shows them must escape
+    them.
 
     Raises :class:`SchemaError` for an impossible description.
 
@@ -158,7 +159,7 @@ class Column:
 
     @cached_property
     def texts(self) -> Mapping[str, int]:
-        """Every text with its own code: categories, members of groups, and other spellings of both.
+        """Every text that has a code: categories, members of groups, and other spellings of both.
 
         No text of :attr:`missing_marks` is among them. Numbers in bins have none.
         """
@@ -289,7 +290,7 @@ class Column:
         raise NotImplementedError
 
     def encode(self, texts: Sequence[str]) -> NDArray[np.int64]:
-        """Return the code of each text (meant for distinct texts, not for every cell).
+        """Return the code of each text. The method is meant for distinct texts, not for every cell.
 
         Raises :class:`TableError` naming column and value for text that the description does not allow.
         """
@@ -305,7 +306,7 @@ class Column:
         return cells
 
     def is_empty(self, text: str) -> bool:
-        """Whether ``text`` counts as an empty cell."""
+        """Return whether ``text`` counts as an empty cell."""
         return text == MISSING or text in self.missing_marks
 
     _why_unknown = "is not among its declared categories"
@@ -332,7 +333,7 @@ class Column:
 
     @property
     def step(self) -> float:
-        """The declared precision of numbers, the smallest difference between two of them. 0 for none."""
+        """Declared precision of numbers: the smallest difference between two of them; 0 if none is declared."""
         return 1.0 if self.integer else 0.0 if self.decimals is None else 10.0**-self.decimals
 
     @property
@@ -371,7 +372,7 @@ class Column:
         """Return this description with the marks of ``origin``, which it replaces.
 
         A mark stays as long as a part of the guess remains. A list stays guessed (or confirmed) as long as one of its
-        categories, texts of a group or bin edges is present, even if categories became edges: adding values to a
+        categories, bin edges or texts of a group is present, even if categories became edges: adding values to a
         guessed list does not declare the others. Any other field stays marked as long as its value is unchanged.
         """
         lists = {"categories", "edges"}
@@ -386,7 +387,7 @@ class Column:
 
 
 def _stated(column: Column) -> set[str]:
-    """Every value that a description states; a number in one spelling."""
+    """Return every value that a description states, with each number in one spelling."""
     texts = {*column.categories, *(text for _, members in column.groups for text in members)}
     return {plain_text(float(t)) if NUMBER.fullmatch(t) else t for t in texts} | {plain_text(e) for e in column.edges}
 

@@ -138,7 +138,7 @@ class Numbers(Column, kinds=("numeric",)):
         return replace(self, number_style="") if self.number_style else self
 
     def coarser(self, values: int) -> Column | None:
-        """This column with neighbouring bins joined until at most ``values`` are left, including missing."""
+        """Return this column with neighbouring bins joined until at most ``values`` are left, including missing."""
         bins = max(1, values - self.missing)
         if bins >= self.values:
             return self
@@ -215,10 +215,10 @@ class Numbers(Column, kinds=("numeric",)):
 
 @dataclass(frozen=True, repr=False)
 class Dates(Numbers, kinds=("date",)):
-    """Dates: their numbers are days, their bins calendar periods, their texts ISO dates.
+    """Dates: their numbers are days, their bins are calendar periods, and their texts are ISO dates.
 
-    ``date_order`` is one of `espalier.core.project.date_orders.DATE_ORDERS`: the table then writes days in this order,
-    or as ISO dates. In the project file the kind is ``date``.
+    ``date_order`` is one of `espalier.core.project.date_orders.DATE_ORDERS`; the table writes days in this order, or as
+    ISO dates. In the project file the kind is ``date``.
     """
 
     dates: DateBins | None = None
@@ -245,7 +245,7 @@ class Dates(Numbers, kinds=("date",)):
         return self.dates.labels
 
     def coarser(self, values: int) -> Column | None:  # noqa: ARG002
-        """`None`: a longer calendar period is a person's choice."""
+        """Return `None`, because a person must choose a longer calendar period."""
         return None
 
     def number_of(self, text: str) -> float | None:

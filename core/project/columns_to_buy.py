@@ -1,7 +1,7 @@
 """The types of columns whose description a release buys: categories, bins, or the depth of a hierarchy.
 
-Until then each has a public number of codes, and its values are placeholders. The empty cell is always one of the codes
-of bought categories and bins.
+Until then, each column has a public number of codes, and its values are placeholders. The empty cell is always one of
+the codes of bought categories and bins.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from espalier.core.project.column_types import Categories, Numbers
 from espalier.core.project.hierarchy import Cut, Hierarchy
 
 APART = 100
-"""Largest number of codes and groups after expansion of a hierarchy, unless the column gives another."""
+"""Largest number of codes and groups after expansion of a hierarchy, unless the column states another."""
 MOST_BINS, MOST_CATEGORIES = 64, 10_000
 """Largest numbers of bins and categories that can be bought for a column."""
 BINS_FOUND, MOST_FOUND = 10, 50
@@ -85,7 +85,7 @@ class CategoriesToBuy(ToBuy):
         return True
 
     def judge(self, texts: Sequence[str]) -> NDArray[np.int64]:
-        """Return the code of a missing cell for each text: no category is known."""
+        """Return the code of a missing cell for each text, because no category is known."""
         return np.full(len(texts), self.values, dtype=np.int64)
 
 
@@ -157,7 +157,7 @@ class HierarchyToBuy(ToBuy):
     """A column of many known codes in groups of groups: the release buys how deep they are expanded.
 
     ``hierarchy`` pairs each code and group with the group to which it belongs (empty: none). It is expanded to at most
-    ``at_most`` codes and groups. Make it with :meth:`of`.
+    ``at_most`` codes and groups. Create it with :meth:`of`.
     """
 
     missing: bool = field(default=False, kw_only=True)
@@ -213,8 +213,8 @@ class HierarchyToBuy(ToBuy):
     def named(self) -> dict[str, tuple[int, ...]]:
         """The codes and groups at the top, with their placeholder codes.
 
-        The top stays separate under any budget (:func:`espalier.core.project.hierarchy.descend`). Each entry has one
-        placeholder, and the last one also gets the remaining ones.
+        The entries of the top stay separate under any budget (:func:`espalier.core.project.hierarchy.descend`). Each
+        entry has one placeholder, and the last one also gets the remaining ones.
         """
         tops = [self.tree.labels[n] for n in self.tree.children[-1] if not (self.missing and n == self.tree.codes - 1)]
         last = len(tops) - 1

@@ -1,4 +1,4 @@
-"""The kinds of constraints: impossible combinations, ordered pairs of columns, dependencies; and their text form.
+"""The kinds of constraints (impossible combinations, ordered pairs of columns, and dependencies) and their text form.
 
 A missing cell violates nothing unless a constraint names it as an empty text.
 """
@@ -227,7 +227,7 @@ def _codes(column: Column, values: Values) -> Mask:
 
 
 def _bins(column: Column) -> list[tuple[float, float, bool]]:
-    """First and last number of each bin, and whether the last belongs to it."""
+    """Return the first and last number of each bin, and whether the last belongs to it."""
     last = column.values - 1
     pairs = itertools.pairwise(column.edges)
     if not column.integer:

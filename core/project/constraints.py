@@ -26,7 +26,7 @@ KEYS = ("impossible", "monotone", "determines")
 
 @dataclass(frozen=True)
 class Constraints:
-    """All constraints of a project. Iterates over them."""
+    """All constraints of a project, which can be iterated over."""
 
     impossible: tuple[Impossible, ...] = ()
     monotone: tuple[Monotone, ...] = ()
@@ -132,7 +132,7 @@ class Constraints:
         return out
 
     def _check_numbers(self, schema: Schema) -> None:
-        """A number may come from a table (as an effect) or from its neighbours (in order), not both."""
+        """Check that no number comes both from a table (as an effect) and from its neighbours (in order)."""
         ordered = {name for c in self.monotone for name in c.columns}
         for c in self.determines:
             if schema[c.effect].kind == "numeric" and c.effect in ordered:

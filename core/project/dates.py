@@ -51,7 +51,7 @@ class DateBins:
             )
 
     def _starts(self) -> Iterator[date]:
-        """The first day of each bin."""
+        """Return the first day of each bin."""
         day = self.first
         while day <= self.last:
             yield day
@@ -61,8 +61,8 @@ class DateBins:
     def edges(self) -> tuple[float, ...]:
         """Bin edges as day numbers, for a numeric column of whole numbers.
 
-        The last edge lies half a day after the last day: the outermost bin is closed, and would otherwise include the
-        day after the range, or lack the last day if a period begins on it.
+        The last edge lies half a day after the last day: the outermost bin is closed. Otherwise it would include the
+        day after the range, or lack the last day if a period begins on that day.
         """
         return (*(float(day.toordinal()) for day in self._starts()), self.last.toordinal() + 0.5)
 
@@ -125,14 +125,14 @@ def day_number(text: str, order: str = "") -> int | None:
 
 
 def date_texts(days: NDArray[np.float64]) -> list[str]:
-    """Day numbers as ISO dates; NaN is a missing cell."""
+    """Return day numbers as ISO dates; NaN is a missing cell."""
     return [MISSING if np.isnan(day) else date.fromordinal(int(day)).isoformat() for day in days.tolist()]
 
 
 def invented(rows: int, rng: np.random.Generator, prefix: str = "S") -> list[str]:
-    """An identifier for each of ``rows`` synthetic rows, each once, in random order: S0001, S0002, …
+    """Return distinct identifiers for ``rows`` synthetic rows, in random order: S0001, S0002, …
 
-    They are made from the number of rows alone. The contents of an identifier column are neither read nor released.
+    They depend on the number of rows alone. The contents of an identifier column are neither read nor released.
     """
     width = len(str(rows))
     return [f"{prefix}{i:0{width}d}" for i in (rng.permutation(rows) + 1).tolist()]

@@ -1,4 +1,4 @@
-"""Dictionaries that declared parts of a schema, each with a person's statement that makes it public."""
+"""Dictionaries that declared parts of a schema, each with the statement of a person that makes it public."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class DeclaredBy:
 
     @classmethod
     def from_json(cls, data: Any) -> DeclaredBy:
-        """An entry of the project file; raises :class:`ProjectError`."""
+        """Return an entry of the project file; raises :class:`ProjectError`."""
         texts = ("name", "format", "digest", "statement")
         if not isinstance(data, Mapping) or set(data) != {*texts, "columns"}:
             raise ProjectError(f"each entry of {KEY} needs a name, format, digest, columns and statement", key=KEY)
@@ -49,7 +49,7 @@ class DeclaredBy:
 
 
 def read_declared_by(data: Any) -> tuple[DeclaredBy, ...]:
-    """The entries of the project file; raises :class:`ProjectError`."""
+    """Return the entries of the project file; raises :class:`ProjectError`."""
     if not isinstance(data, list):
         raise ProjectError(f"{KEY} must be a list", key=KEY)
     return tuple(map(DeclaredBy.from_json, data))

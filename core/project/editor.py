@@ -1,4 +1,4 @@
-"""A project while a person edits it: changes, undo, and parts set aside while their columns are left out."""
+"""A project while a person edits it: changes, undo, and parts that are set aside while their columns are left out."""
 
 from __future__ import annotations
 
@@ -42,14 +42,15 @@ class References:
 
     @classmethod
     def of(cls, project: Project) -> References:
-        """The references of a project."""
+        """Return the references of a project."""
         dag, plan = project.dag, project.plan
         drawn = dag.edges, dag.hidden, dag.interactions, dag.groups
         return cls(*drawn, project.roles, project.separations, project.constraints, plan.target, plan.targets)
 
     def put_into(self, project: Project, schema: Schema) -> Project:
-        """Return the project with this schema and these references. Those questions and regressions that no longer fit
-        are dropped."""
+        """Return the project with this schema and these references. Questions and regressions that no longer fit are
+        dropped.
+        """
         return replace(
             project,
             schema=schema,
@@ -168,7 +169,7 @@ class ProjectEditor:
         self.project = self.project.with_plan(person=None, rows_per_person=1)
 
     def leave_out(self, column: str) -> None:
-        """Take a column out of the schema. If a guess had set it aside, that is confirmed."""
+        """Take a column out of the schema. If a guess had set it aside, the guess is confirmed."""
         self._take(*self._under(self._without(column)))
 
     def answer(self, one_row: bool, person: str | None = None, rows_per_person: int = 1) -> None:

@@ -51,7 +51,7 @@ class Project:
     dag: Dag = field(default_factory=Dag)
     roles: Roles = field(default_factory=Roles)
     separations: tuple[Separation, ...] = ()
-    """Further separations that every plan with a fence keeps, in addition to the separation from the roles."""
+    """Further separations that every plan with a fence keeps, in addition to the one that follows from the roles."""
     question_list: QuestionList = field(default_factory=QuestionList)
     """The questions that reports will ask, and the counts over whole rows."""
     analyses: tuple[PlannedAnalysis, ...] = ()
@@ -306,7 +306,7 @@ def _separations(data: Any) -> tuple[Separation, ...]:
 
 
 def _check_text(data: Any) -> None:
-    """Refuse halves of characters, which can be read but not written."""
+    """Refuse halves of surrogate pairs, which can be read but not written."""
     try:
         json.dumps(data, ensure_ascii=False).encode()
     except (UnicodeEncodeError, ValueError):

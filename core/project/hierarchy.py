@@ -5,8 +5,8 @@ group. A column of thousands of categories is measured from the top down. The gr
 noise; a group with enough rows is divided into its members, and so on. An undivided group is one value for the model,
 spread evenly over its categories when rows are drawn.
 
-Nothing here draws or counts: answers are passed in. All is made from noisy answers (or from public expectations, in a
-plan), so it is post-processing, and a histogram over groups has the sensitivity of a histogram.
+Nothing here draws or counts: answers are passed in. Everything is computed from noisy answers (or, in a plan, from
+public expectations), so it is post-processing. A histogram over groups has the sensitivity of a histogram.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ MOST_APART = 1000
 DEEPEST = 8
 
 HEADS = {(a, b) for a in ("code", "child", "category") for b in ("group", "parent")}
-"""First lines of a table of two columns that name these."""
+"""Header lines of a table with two columns."""
 
 Ask = Callable[["Cut"], tuple[NDArray[np.float64], float]]
 """Noisy counts of the groups of a cut, in rows, and the σ of their noise."""
@@ -61,7 +61,7 @@ class Cut:
 
 @dataclass(frozen=True)
 class Reached:
-    """The depth reached: the last ``cut``, and for each level its ``sigma`` and its number of groups."""
+    """The result of an expansion: the last ``cut``, and for each level its ``sigma`` and its number of groups."""
 
     cut: Cut
     sigmas: tuple[float, ...]
@@ -127,7 +127,7 @@ class Hierarchy:
 
     @cached_property
     def children(self) -> dict[int, tuple[int, ...]]:
-        """The members of each group; under −1 the nodes at the top. Groups without categories are left out."""
+        """The members of each group; −1 stands for the top. Groups without categories are left out."""
         used = set(range(self.codes))
         for code in range(self.codes):
             node = self.parent[code]
@@ -146,7 +146,7 @@ class Hierarchy:
 
     @cached_property
     def _paths(self) -> NDArray[np.intp]:
-        """For each code, itself and the groups that hold it; padded with a node that means none."""
+        """For each code, the code itself and the groups that contain it; padded with a node that means none."""
         out = np.full((self.codes, self.depth), len(self.labels), dtype=np.intp)
         for code in range(self.codes):
             path = self.above(code)
@@ -154,7 +154,7 @@ class Hierarchy:
         return out
 
     def above(self, node: int) -> tuple[int, ...]:
-        """The node and all groups that hold it, from below."""
+        """Return the node and all groups that contain it, from the bottom up."""
         out = []
         while node >= 0:
             out.append(node)
@@ -211,7 +211,9 @@ class Hierarchy:
         return self.cut(parts)
 
     def gather(self, cut: Cut, counts: NDArray[np.float64], sigma: float) -> tuple[Cut, NDArray[np.float64]]:
-        """``cut`` with the rare parts of each group combined again, and its counts; parts at the top stay separate."""
+        """Return ``cut`` with the rare parts of each group combined again, and its counts; parts at the top stay
+        separate.
+        """
         rare: dict[int, list[int]] = {}
         for i, (part, count) in enumerate(zip(cut.parts, counts.tolist(), strict=True)):
             if self.parent[part[0]] >= 0 and (len(part) > 1 or count < RARE * sigma):
@@ -250,7 +252,7 @@ def descend(hierarchy: Hierarchy, ask: Ask, at_most: int = MOST_APART) -> Reache
 def expected(hierarchy: Hierarchy, rows: float, sigma: float, at_most: int = MOST_APART) -> Reached:
     """Return the expected cut if ``rows`` are spread evenly over the codes, each level measured with noise of σ.
 
-    Evenly spread rows are a kind of worst case: if a few codes hold most rows, these are expanded further.
+    Evenly spread rows are a kind of worst case: if a few codes have most of the rows, these codes are expanded further.
     `Hierarchy.rows_needed` gives the rows that each group needs.
     """
 

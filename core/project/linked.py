@@ -35,7 +35,7 @@ FORMAT = "espalier-project/2"
 """The format of a project file with linked tables."""
 BEFORE, EARLIER, POSITION = "@before", "@earlier", "position"
 GAP = "days since the visit before"
-"""The name of the column of a step that holds the days between two visits, after that of the table."""
+"""Name of the column of a step that holds the days between two visits, without the name of its table."""
 VISIT = "visit"
 """The column of a released visit that holds its position, from 1."""
 MOST_KEPT = 20
@@ -47,7 +47,7 @@ _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
 
 Codes = Mapping[str, NDArray[Any]]
 Pair = tuple[str, str]
-"""A parent of a step, and a column of this visit."""
+"""A parent in a step, and a column of this visit."""
 
 
 def is_table_name(name: str) -> bool:
@@ -189,11 +189,13 @@ class Linked:
                     )
 
     def identifiers(self, table: str) -> tuple[str, ...]:
-        """Return the invented columns of a released table: who, which visit, and the visit's identifier."""
+        """Return the invented columns of a released table: the person, the visit's position, and the visit's
+        identifier.
+        """
         return (self.key,) if table == self.people else (self.by, VISIT, *filter(None, [self.visit_key]))
 
     def columns_read(self, schema: Schema, table: str) -> tuple[str, ...]:
-        """Return the columns of a table as read that a release needs, without those that only order visits."""
+        """Return the columns of the original table that a release needs, without those that only order visits."""
         if table == self.people and not self.together:
             return (self.key, *map(self.plain, self.person_columns(schema)))
         person = self.person_columns(schema) if self.together else ()
@@ -289,7 +291,8 @@ class Steps:
     """All steps of some people, as codes.
 
     ``rows`` are the people's codes, one per person. ``visits`` are the codes of the visits' columns, one row per person
-    and one column per position; those beyond a person's number are arbitrary. ``sizes`` is `Linked.step_sizes`.
+    and one column per position; those beyond a person's number of visits are arbitrary. ``sizes`` is
+    `Linked.step_sizes`.
     """
 
     linked: Linked
@@ -304,13 +307,13 @@ class Steps:
 
     @cached_property
     def place(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """The person of each step, and its position: 1 for the second visit. In the order of positions."""
+        """The person and the position of each step, in the order of positions; position 1 is the second visit."""
         whose = [np.flatnonzero(self.numbers > t) for t in range(1, self.linked.keep)]
         return np.concatenate(whose), np.repeat(np.arange(1, self.linked.keep), [len(who) for who in whose])
 
     @cached_property
     def of_person(self) -> NDArray[np.int64]:
-        """Number m of steps of the person of each step."""
+        """The number m of steps of the person to whom each step belongs."""
         return self.numbers[self.place[0]] - 1
 
     def cells(self, name: str) -> NDArray[Any]:

@@ -1,4 +1,4 @@
-"""Numeric columns as public axes: bounds, precision, bins to count in and ticks to look values up by."""
+"""Numeric columns as public axes: bounds, precision, bins for counting, and ticks for looking up values."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ class Axis:
     def declared(cls, name: str, edges: Sequence[float], step: float = 0.0, bins: int = BINS) -> Axis:
         """Return an axis from a schema's public edges, whose bins are divided evenly until there are ``bins``.
 
-        With a ``step``, no bin becomes narrower than it and each cut is at a value: if there are few whole numbers,
-        each is counted by itself.
+        With a ``step``, no bin is narrower than the step, and each cut is at a value: if there are few whole numbers,
+        each is counted separately.
         """
         high_end = float(edges[-1])
         edges = [*edges[:-1], high_end + step]

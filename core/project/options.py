@@ -28,8 +28,8 @@ class Option:
     `None` is allowed. ``columns``: the option is a list of column names; with ``of_visits``, of columns that every
     visit has. ``weights``: it maps names of columns, or of several columns ("age × income"), to numbers, which may be 0
     if ``low`` is 0; ``example`` is one such line. The field is shown only if the plan has a fence (for ``fenced``) and
-    if the options in ``only`` have these values (or one of a tuple). ``pool`` is the pool for which this share pays,
-    ``unbought`` the reason if a plan buys nothing with it.
+    if the options in ``only`` have these values (or one of a tuple). ``pool`` is the pool that this share pays for, and
+    ``unbought`` is the message if a plan buys nothing with it.
     """
 
     label: str
@@ -124,7 +124,7 @@ def _check(key: str, value: Any, said: Option) -> None:
 
 
 LEAST_SHARE = 1e-6
-"""Smallest share or weight that is not 0: of one near the smallest float, nothing would be left."""
+"""Smallest share or weight that is not 0; with one near the smallest float, nothing would be left to spend."""
 
 
 def check_number(key: str, value: Any, said: Option) -> None:
@@ -149,7 +149,9 @@ def check_number(key: str, value: Any, said: Option) -> None:
 
 
 def check_weights(key: str, given: Any, most: float, none: bool = False) -> None:
-    """Raise :class:`ProjectError` unless ``given`` maps names to weights up to ``most``, above 0 (``none``: or 0)."""
+    """Raise :class:`ProjectError` unless ``given`` maps names to weights above 0 (or, with ``none``, at least 0) and at
+    most ``most``.
+    """
     if not isinstance(given, Mapping) or not all(isinstance(name, str) for name in given):
         raise ProjectError(f"plan: {key} maps column names to weights", key=key)
     for name, weight in given.items():

@@ -72,7 +72,7 @@ def check_answer(answer: Answer, plan: Plan) -> None:
 
 
 def is_open(answer: Answer, plan: Plan) -> bool:
-    """Return whether the question must be answered before a plan is possible."""
+    """Return whether the question must still be answered before a plan is possible."""
     return answer is None and plan.person is None
 
 

@@ -30,7 +30,7 @@ MOST_ASKED = 0.9
 AUTO = "auto"
 """The ``embedding_share`` of a plan whose release decides by a probe whether the second stage is used."""
 _OLD_KEYS = {"looking": "private_evaluation"}
-"""Keys of earlier project files, still readable."""
+"""Keys of earlier project files, which can still be read."""
 ALWAYS = {"regime": "predictive", "features": None}
 """Options that every project file contains, with their defaults."""
 _WORDS: dict[str, Any] = {
@@ -72,7 +72,7 @@ def rows_shown(columns: int) -> int:
 
 @dataclass(frozen=True)
 class Plan:
-    """How to release: method, unit of privacy and budget. Reads no data.
+    """How to make a release: method, unit of privacy and budget. A plan reads no data.
 
     ``epsilon`` and ``delta`` (`None`: 1/n², replace-one only) are the whole budget. If ``accounting`` is "pure", δ is
     0. ε is infinite if the plan gives none; every private method refuses such a plan

@@ -20,11 +20,11 @@ Named = tuple[tuple[str, Any], ...]
 
 @dataclass(frozen=True)
 class Assumed:
-    """Assumptions about the columns of a regression, each by name.
+    """Assumptions about the columns of a regression, by name.
 
-    ``shares`` of a column's values; ``means`` and standard deviations (``spreads``) of numbers; ``correlations`` of
-    pairs of the normal variables that are cut into the columns. Without assumptions, values are independent and equally
-    frequent.
+    They may be ``shares`` of a column's values, ``means`` and standard deviations (``spreads``) of numbers, and
+    ``correlations`` of pairs of the normal variables that are divided into the columns. Without assumptions, values are
+    independent and equally frequent.
     """
 
     shares: Named = ()

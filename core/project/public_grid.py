@@ -1,4 +1,4 @@
-"""The finest public codes of a column to be bought: a grid for numbers, the declared codes for a hierarchy.
+"""The finest public codes of a column that is to be bought: a grid for numbers, the declared codes for a hierarchy.
 
 Bins are cut only at points of a public grid, and a hierarchy is never finer than its codes. So a table in a database
 or a large file is read once into these codes (:func:`as_read`), and a schema is bought from their counts. Nothing here

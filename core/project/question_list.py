@@ -81,7 +81,7 @@ class QuestionList:
         return found
 
     def expanded(self, inside: Mapping[str, Mapping[str, Sequence[str]]]) -> QuestionList:
-        """Return the same list over bought columns; ``inside`` gives the categories in each code or top group, by
+        """Return the same list for bought columns; ``inside`` gives the categories in each code or top group, by
         column.
         """
 

@@ -13,13 +13,13 @@ from numpy.typing import ArrayLike, NDArray
 from espalier.core.errors import EspalierError
 
 Condition = Mapping[str, tuple[int, ...]]
-"""The allowed codes of each named column. A column that is not named may have any. Columns may be counts."""
+"""The allowed codes of each named column. A column that is not named may have any code. Columns may be counts."""
 
 
 @dataclass(frozen=True)
 class Question:
-    """Number of rows that meet one or more of ``alternatives``. One alternative is a conjunction, several are a
-    disjunction.
+    """A question about the number of rows that meet one or more of ``alternatives``. One alternative is a conjunction,
+    several are a disjunction.
     """
 
     name: str
@@ -54,7 +54,8 @@ class Question:
 
 @dataclass(frozen=True)
 class Count:
-    """Number of the conditions ``members`` (column → codes) that a row meets: 0 … ``up_to``, the last one open.
+    """The number of the conditions ``members`` (column → codes) that a row meets: 0 … ``up_to``, where the last value
+    means "or more".
 
     It acts as a column of ``size`` categories: "up_to or more" is the last one, unless there are fewer members.
     """

@@ -17,7 +17,9 @@ MOST = 20
 MOST_PREDICTORS = 15
 """Largest number of predictors of a regression."""
 LEAST_MEAN, LARGEST_MEAN = 1e-6, 8e6
-"""Largest outcome of a Poisson regression: its logarithm must be within the range of the linear predictor, ± 16."""
+"""Bounds on the largest outcome of a Poisson regression: its logarithm must be within the range of the linear
+predictor, ± 16.
+"""
 MOST_TERMS = 40
 """Largest number of coefficients of a regression, without the intercept."""
 _KEYS = {"name", "outcome", "on", "family", "robust", "interactions"}

@@ -89,8 +89,8 @@ class Schema:
     """All columns, in order; ``schema["age"]`` is a column.
 
     ``left_out`` are columns of the table that a guess classified as identifiers. The columns of a schema are public,
-    but this guess counts private values, so it must be confirmed like any other. Columns that a person leaves out need
-    not be listed.
+    but this guess depends on counts of private values, so it must be confirmed like any other. Columns that a person
+    leaves out need not be listed.
 
     >>> import espalier as es
     >>> schema = es.Schema((es.Column("smoker", "categorical", ("no", "yes")),))
@@ -113,7 +113,9 @@ class Schema:
 
     @classmethod
     def to_buy(cls, names: Iterable[str]) -> Schema:
-        """Return columns that are known only by name: texts with categories to buy, until more is declared."""
+        """Return columns that are known only by name: columns of texts with categories to buy, until more is
+        declared.
+        """
         return cls(tuple(CategoriesToBuy(name, "categorical", MOST_FOUND) for name in names))
 
     @property

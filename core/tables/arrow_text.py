@@ -18,13 +18,15 @@ from espalier.core.tables.text_table import MAX_CELLS, WHOLE_FLOATS, TextColumn,
 
 
 def from_arrow(table: Any, shown: str) -> TextTable:
-    """Return an Arrow table's cells as text, as if read from a Parquet file; raises :class:`TableError`."""
+    """Return an Arrow table's cells as text, as if read from a Parquet file; raise :class:`TableError` for types
+    without text.
+    """
     check_fields(table.schema, table.num_rows, shown)
     return table_as_text(table, shown)
 
 
 def table_as_text(table: Any, shown: str) -> TextTable:
-    """Return the cells of an Arrow table as text; its types were checked."""
+    """Return the cells of an Arrow table, whose types were checked, as text."""
     import pyarrow as pa
 
     columns = {}
@@ -126,7 +128,9 @@ def _drops_digits(chunks: Any) -> bool:
 
 
 def _written(array: Any, name: str, shown: str, before: int) -> list[str]:
-    """The texts of a dictionary array's distinct values; ``before`` is the number of rows that precede it."""
+    """Return the texts of a dictionary array's distinct values; ``before`` is the number of rows that precede the
+    array.
+    """
     import pyarrow as pa
 
     try:
@@ -168,7 +172,9 @@ def _unreadable(values: Any) -> int:
 
 
 def _codes(indices: Any, missing: int) -> NDArray[Any]:
-    """A dictionary's indices; ``missing`` for null. Arrow's own conversions import pandas, which takes 0.3 s."""
+    """Return a dictionary's indices, and ``missing`` for null. Arrow's own conversions import pandas, which takes 0.3
+    s.
+    """
     valid, data = indices.buffers()
     held = slice(indices.offset, indices.offset + len(indices))
     stored = np.frombuffer(data, np.dtype(str(indices.type)))[held]
@@ -179,7 +185,7 @@ def _codes(indices: Any, missing: int) -> NDArray[Any]:
 
 
 def _distinct(values: list[str], codes: NDArray[Any]) -> TextColumn:
-    """Keep each used text once: texts may coincide (1 and 1.0, a null and an empty text) or be unused."""
+    """Keep each text that a row uses once: texts may coincide (1 and 1.0, a null and an empty text) or be unused."""
     used = np.zeros(len(values), dtype=bool)
     used[codes] = True
     place: dict[str, int] = {}

@@ -1,8 +1,8 @@
 """The kind of a relation in an engine's catalogue: a table, a view, or rows stored elsewhere.
 
 Espalier proves that no row of a relation changes how another row is read. It cannot prove this for the definition of a
-view, whose author may let one row depend on others. So plan, report, `release.json` and ledger state what a relation
-is.
+view, whose author may let one row depend on others. So the plan, the report, `release.json` and the ledger state the
+kind of each relation.
 """
 
 from __future__ import annotations
@@ -80,7 +80,9 @@ def _postgres(backend: Any, name: str, database: str | None) -> Origin:
 
 
 def _sqlite(backend: Any, name: str, database: str | None) -> Origin:
-    """SQLite's own tables, and those of a virtual table, may hold values computed from many rows."""
+    """Return the kind in SQLite: its own tables, and those of a virtual table, may hold values computed from many
+    rows.
+    """
     if name.lower().startswith("sqlite_"):
         return "unknown"
     asked = "SELECT type FROM pragma_table_list WHERE name = ? COLLATE NOCASE AND schema = ?"
@@ -104,7 +106,9 @@ def _mysql(backend: Any, name: str, database: str | None) -> Origin:
 
 
 def _spark(backend: Any, name: str, database: str | None) -> Origin:
-    """A managed table may be CSV or another text, in which a line break or a quote in one cell makes other rows."""
+    """Return the kind in Spark: a managed table may be stored as text, where a line break or quote in a cell changes
+    other rows.
+    """
     found = backend._session.catalog.getTable(f"{database}.{name}" if database else name).tableType
     if found == "MANAGED":
         quoted = ".".join("`" + part.replace("`", "``") + "`" for part in (database, name) if part)
@@ -116,7 +120,7 @@ def _spark(backend: Any, name: str, database: str | None) -> Origin:
 
 
 def _kind(found: set[str], kinds: dict[str, Origin]) -> Origin:
-    """The kind that the catalogue gives; "unknown" for no kind, several kinds, or a kind that is not listed."""
+    """Return the kind that the catalogue states; "unknown" for no kind, several kinds, or a kind that is not listed."""
     (only,) = found if len(found) == 1 else ("",)
     return kinds.get(only, "unknown")
 

@@ -21,7 +21,7 @@ from espalier.core.errors import TableError
 from espalier.core.project.schema import smallest_unsigned
 
 PERSON = "person"
-"""Name of a file's column of people. The columns of a schema are numbered in a file, so no name clashes with it."""
+"""Name of a file's column of people. The columns of a schema are stored by number, so no name clashes with it."""
 Batch = dict[str, NDArray[Any]]
 
 
@@ -74,7 +74,7 @@ class CodeFile:
             self.rows += rows
 
     def batches(self, names: Sequence[str] | None = None) -> Iterator[Batch]:
-        """Yield the batches as they were written, with some of the columns; the caller owns the arrays."""
+        """Yield the batches as they were written, with the given columns; the caller owns the arrays."""
         for offset, rows in self._parts:
             batch, at = {}, offset
             for name, packing in self._columns.items():

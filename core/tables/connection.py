@@ -14,7 +14,7 @@ from espalier.core.errors import TableError
 
 SECONDS = "ESPALIER_STATEMENT_SECONDS"
 LONGEST, LOCKED = 3600, 30
-"""Default time limit of a statement in seconds, and the time it waits for a lock."""
+"""Default time limit of a statement, and its longest wait for a lock, in seconds."""
 
 CAUSES = {
     "TLS": "the server and this machine do not agree on TLS. Check sslmode and the certificates in the URL",

@@ -1,4 +1,4 @@
-"""Constraints and rows: corrects values inside their bins, counts violations, and finds candidates in a table.
+"""Constraints and rows: correct values inside their bins, count violations, and find candidates in a table.
 
 The model keeps every constraint in codes (`espalier.core.project.constraints`). This module handles what codes cannot
 express: two ordered numbers from one bin, and a number that a table determines.
@@ -31,8 +31,8 @@ def settle(constraints: Constraints, schema: Schema, codes: Codes, texts: Texts)
     """Return ``texts`` with corrections inside bins; they were decoded from ``codes`` that keep the constraints.
 
     Ordered columns: if several of them are in one bin, their numbers are sorted among themselves. For a chain of
-    columns whose numbers have the same distribution in the bin, the result has the distribution given the order.
-    Determined numbers are taken from the table.
+    columns whose numbers have the same distribution in the bin, the result has the conditional distribution given the
+    order. Determined numbers are taken from the table.
     """
     out = {name: list(column) for name, column in texts.items()}
     for names in _chains(constraints.monotone):
@@ -96,7 +96,7 @@ def _numbers(column: Sequence[str], described: Column) -> NDArray[np.float64]:
 
 
 def _chains(pairs: Sequence[Monotone]) -> list[tuple[str, ...]]:
-    """The columns of each connected set of ordered pairs, lower ones first."""
+    """Return the columns of each connected set of ordered pairs, lower ones first."""
     names = list(dict.fromkeys(name for p in pairs for name in p.columns))
     below = {name: [p.lower for p in pairs if p.upper == name] for name in names}
     order: list[str] = []
@@ -112,8 +112,9 @@ def _chains(pairs: Sequence[Monotone]) -> list[tuple[str, ...]]:
 def candidates(schema: Schema, codes: Codes) -> Constraints:
     """Return probable constraints that all rows satisfy, each marked as guessed; at most `MOST_CANDIDATES` of a kind.
 
-    A candidate is a value pair that no row has although independence predicts `SURPRISE` rows, a pair of columns where
-    one is never above the other, or a column that determines another. Private: confirming one declares it public.
+    A candidate is a pair of values that no row has although independence predicts `SURPRISE` rows, a pair of columns of
+    which one is never above the other, or a column that determines another. Candidates are private: confirming one
+    declares it public.
     """
     empty: list[tuple[float, Impossible]] = []
     ordered: list[Monotone] = []

@@ -32,9 +32,9 @@ CHUNK = 1 << 16
 PLANE_ROWS = 1 << 20
 """Rows of one set of bit planes."""
 MOST_WORDS = 1023
-"""Number of 64-bit words whose set bits are summed in a 16-bit number."""
+"""Number of 64-bit words whose set bits a 16-bit number can count."""
 PLANE_BYTES = 1 << 19
-"""Memory for the AND of one plane with others."""
+"""Memory, in bytes, for the AND of one plane with others."""
 
 DENSE_CELLS = 1_000_000
 """Diagnostics list every cell of a marginal up to this size, and only the occupied cells of a larger one."""
@@ -46,7 +46,7 @@ Cells = tuple[NDArray[np.int64], Counts]
 
 
 def count_many(codes: Codes, sizes: Mapping[str, int], rows: int, cliques: Sequence[Clique]) -> list[Counts]:
-    """Exact counts of each of ``cliques`` in rows, one axis per column."""
+    """Return the exact counts of each of ``cliques`` in rows, one axis per column."""
     counting = Counting(cliques, sizes)
     counting.add(codes, rows)
     return counting.counts()
@@ -132,8 +132,8 @@ class Counting:
 
 
 class _PlanePairs:
-    """Pairs on bit planes. Of s categories, s − 1 get a plane; the counts of each plane and of two planes together give
-    the rest.
+    """Pairs on bit planes. All categories but one have a plane; the counts of each plane and of two planes together
+    determine the rest.
     """
 
     def __init__(self, pairs: Sequence[Clique], sizes: Mapping[str, int]) -> None:
@@ -173,7 +173,8 @@ class _PlanePairs:
 
 
 def cover(cliques: Sequence[Clique], sizes: Mapping[str, int]) -> list[Clique]:
-    """Few blocks of at most `BLOCK_CELLS` cells that contain every one of ``cliques``, each in the order of ``sizes``.
+    """Return a few blocks of at most `BLOCK_CELLS` cells that together contain all ``cliques``, each in the order of
+    ``sizes``.
 
     A larger clique is a separate block. The choice is greedy: cliques of three columns and more go into the first
     block where they fit best; pairs are covered by blocks grown column by column, each step adding the column that
@@ -205,7 +206,7 @@ def cover(cliques: Sequence[Clique], sizes: Mapping[str, int]) -> list[Clique]:
 
 
 def assign(cliques: Sequence[Clique], blocks: Sequence[Clique]) -> dict[Clique, int]:
-    """For each clique that some block contains, the number of the first such block with the fewest columns."""
+    """Return, for each clique that some block contains, the number of the first such block with the fewest columns."""
     holds: dict[str, set[int]] = {}
     for i, block in enumerate(blocks):
         for name in block:
@@ -219,7 +220,9 @@ def assign(cliques: Sequence[Clique], blocks: Sequence[Clique]) -> dict[Clique, 
 
 
 def marginal(counts: Counts, block: Clique, clique: Clique) -> Counts:
-    """The counts of ``clique``, whose columns are among those of ``block``, axes in the order of ``clique``."""
+    """Return the counts of ``clique``, whose columns are among those of ``block``, with axes in the order of
+    ``clique``.
+    """
     kept = [name for name in block if name in clique]
     out = counts.sum(axis=tuple(i for i, name in enumerate(block) if name not in clique))
     return np.asarray(out).transpose([kept.index(name) for name in clique])
@@ -260,7 +263,7 @@ def _best_growth(missing: NDArray[np.bool_], logs: NDArray[np.float64]) -> list[
 
 
 def _grow(missing: NDArray[np.bool_], logs: NDArray[np.float64], weight: float, seed: float) -> list[list[int]]:
-    """Blocks grown column by column: most missing pairs first, over size to the power ``weight``.
+    """Return blocks grown column by column, by the number of missing pairs divided by the size to the power ``weight``.
 
     A block begins with the column that has the most missing pairs; ``seed`` adds its size to that.
     """
@@ -287,7 +290,7 @@ def _grow(missing: NDArray[np.bool_], logs: NDArray[np.float64], weight: float, 
 
 
 def _count_block(codes: Sequence[NDArray[Any]], sizes: Sequence[int], rows: int) -> Counts:
-    """Joint counts of a few columns: a histogram of their codes joined to one number, chunk by chunk."""
+    """Return the joint counts of a few columns: a histogram of their codes joined to one number, chunk by chunk."""
     cells = math.prod(sizes)
     out = np.zeros(cells, dtype=np.int64)
     step = max(CHUNK, 2 * cells)
@@ -319,7 +322,7 @@ def _planes(codes: Sequence[NDArray[Any]], first: Sequence[int]) -> NDArray[np.u
 
 
 def _joint(planes: NDArray[np.uint64], plane: int, others: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Number of rows in which ``plane`` and each of ``others`` have their bit set."""
+    """Return the number of rows in which both ``plane`` and each of ``others`` have their bit set."""
     step = max(1, PLANE_BYTES // (8 * planes.shape[1]))
     both, out = np.empty((step, planes.shape[1]), dtype=np.uint64), np.empty(len(others), dtype=np.int64)
     for start in range(0, len(others), step):

@@ -40,7 +40,7 @@ class Lines:
         self.files = (path,)
 
     def schema(self, names: Sequence[str]) -> Any:
-        """The Arrow schema of these columns."""
+        """Return the Arrow schema of these columns."""
         import pyarrow as pa
 
         return pa.schema([(name, pa.string()) for name in names])
@@ -51,7 +51,7 @@ class Lines:
             yield batch.select(list(names))
 
     def spread(self, names: Sequence[str], rows: int) -> Generator[Any]:  # noqa: ARG002
-        """Lines at `PLACES` places of the file; for a packed file, the first lines of each block."""
+        """Yield lines at `PLACES` places of the file; for a packed file, the first lines of each block."""
         for batch in csv_places(self.files[0]):
             yield batch.select(list(names))
 
@@ -64,7 +64,7 @@ class Lines:
 
 
 def csv_names(path: Path) -> tuple[str, ...]:
-    """The names in the header line."""
+    """Return the names in the header line."""
     with _opened(path) as file:
         head, _ = _header(file, path)
     names, _ = header_names(plain_lines(head, str(path)), str(path))
@@ -73,7 +73,7 @@ def csv_names(path: Path) -> tuple[str, ...]:
 
 
 def csv_batches(path: Path) -> Generator[Any]:
-    """The rows as Arrow batches of texts; raises :class:`TableError`, which names the line and quotes no text."""
+    """Yield the rows as Arrow batches of texts; raises :class:`TableError`, which names the line and quotes no text."""
     with _opened(path) as file:
         head, end = _header(file, path)
         lines, rest, packed = 0, b"", path.stat().st_size
@@ -121,7 +121,7 @@ def csv_places(path: Path) -> Generator[Any]:
 
 @contextmanager
 def _opened(path: Path) -> Iterator[IO[bytes]]:
-    """The bytes of the file, unpacked."""
+    """Open the file and yield its unpacked bytes."""
     with open_ordinary(path) as file:
         packed = file.read(2) == b"\x1f\x8b"
         file.seek(0)
@@ -132,7 +132,9 @@ def _opened(path: Path) -> Iterator[IO[bytes]]:
 
 
 def _header(file: IO[bytes], path: Path) -> tuple[bytes, bytes]:
-    """(the header line with its line break, the byte that ends a line); the file is then positioned after that line."""
+    """Return the header line with its line break, and the byte that ends a line; the file is then positioned after that
+    line.
+    """
     head = file.read(1 << 20)
     places = [at for at in (head.find(b"\n"), head.find(b"\r")) if at >= 0]
     if not places:

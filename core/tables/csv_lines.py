@@ -10,7 +10,7 @@ an accepted file has exactly one row for each line, in order, each row is a func
 equal bytes in two cells of a column are equal texts. If a line were decoded as a whole, an odd byte in one of its cells
 would change an accent in its identifier, and one person would become two.
 
-Line breaks inside quotes would undo this. A person with two rows could open a quote in one and close it in the other,
+Line breaks inside quotes would break this. A person with two rows could open a quote in one and close it in the other,
 and all rows between them would become one value. So would UTF-16, where two rows of odd length shift every byte
 between them.
 """
@@ -35,8 +35,8 @@ def refused(shown: str, line: int, what: str) -> TableError:
 def plain_lines(data: bytes, shown: str) -> bytes:
     """Return the text as UTF-8 without a byte-order mark, with line feeds; Latin-1 is accepted, binary data is not.
 
-    The header decides the line break: a carriage return alone, or else a line feed, which may follow a carriage return.
-    A cell that is not UTF-8 is taken as Latin-1, cell by cell, and so is a header line that is not.
+    The header determines the line break: a carriage return alone, or else a line feed, which may follow a carriage
+    return. A header line or cell that is not UTF-8 is read as Latin-1.
     """
     if not data.strip():
         raise TableError(f"{shown} is empty; it needs a header line and at least one row")

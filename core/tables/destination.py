@@ -39,9 +39,7 @@ class Destination:
             con.execute("ROLLBACK")
 
     def write(self, columns: Any, batches: Iterator[Any]) -> None:
-        """Create the table and fill it with ``batches`` (of Arrow, all with the schema ``columns``), or leave no
-        trace.
-        """
+        """Create the table and fill it with Arrow ``batches``, all with the schema ``columns``, or leave no trace."""
         with self._connected() as (fill, con):
             try:
                 con.execute(self._create(columns))
@@ -61,7 +59,7 @@ class Destination:
 
     @contextmanager
     def _connected(self) -> Iterator[tuple[Callable[..., None], Any]]:
-        """Yield (the function that fills the table, the connection in a transaction).
+        """Yield the function that fills the table, and the connection in a transaction.
 
         Errors name only a cause: an engine's own messages may contain the URL.
         """

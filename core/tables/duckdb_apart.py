@@ -35,7 +35,7 @@ SHUT = (
 )
 """Settings of a connection: it prints nothing, and reads its own file and nothing else."""
 CATALOGUE = ("SELECT * FROM information_schema.tables", "SELECT * FROM information_schema.columns")
-"""The queries that are answered before the rows are read."""
+"""Queries about the catalogue, which are answered before the rows are read."""
 WHOLE, FAILED, LONGEST = b"whole", b"failed ", 200
 """The end of a child's answer: everything was sent, or DuckDB raised an error of the type that follows. A crash sends
 neither."""
@@ -53,7 +53,7 @@ class _Server:
         atexit.register(self.end)
 
     def ask(self, question: Any) -> tuple[IO[bytes], IO[bytes]]:
-        """Return the files from which the rows and the end of the answer are read."""
+        """Return the files from which the answer's rows and its end are read."""
         (rows, rows_out), (end, end_out) = os.pipe(), os.pipe()
         try:
             with self._lock:
@@ -106,7 +106,7 @@ APART = hasattr(os, "fork") and hasattr(socket, "SCM_RIGHTS")
 def check(path: Path) -> None:
     """Raise :class:`TableError` for another program's file, and if DuckDB crashes when it reads the file's catalogue.
 
-    DuckDB would fetch an extension from the network for a file of SQLite, or for a name such as ``md:x``.
+    For a SQLite file, or a name such as ``md:x``, DuckDB would download an extension.
     """
     with path.open("rb") as file:
         if file.read(12)[8:] != b"DUCK":

@@ -17,7 +17,8 @@ encoder computes ``code(text(cell))``, in one of four ways, chosen by the column
    mark t is compared as the one number whose canonical text is t, if there is one. A lookup table over the whole
    numbers of a batch holds exactly the values of this function, and only saves time.
 3. *Timestamps in calendar bins* (`_days`). The day is the whole part of a division of the cell by the length of a day.
-4. *Decimals in bins* (`_decimals`). The lower 64 bits hold all 18 digits; a cell with more is refused. ``float`` is
+4. *Decimals in bins* (`_decimals`). The lower 64 bits hold all 18 digits; a cell with more digits is refused. ``float``
+is
    monotone, so the decimals at or above an edge are those at or above one whole number of the last decimal place, which
    the edge and the column's type determine.
 
@@ -46,7 +47,7 @@ before the first draw.
 
 Refused types: lists, records, bytes and intervals, and in a column of dates also timestamps with a time zone, since
 their day depends on the zone. A person column is text, a whole number, a decimal without decimal places or a UUID:
-other types may write one person in two ways.
+other types may represent one person in two ways.
 
 Row limits per person (`espalier.core.tables.row_limits`) depend on the key, on the person's identifier and on that
 person's rows.
@@ -100,7 +101,7 @@ class Encoder:
         """Check the types of the columns. Raise :class:`TableError` for a type that cannot be encoded."""
         self._shown, self._person = shown, person
         self.names = tuple(dict.fromkeys([*schema.names, *([person] if person is not None else [])]))
-        """The columns that it reads."""
+        """Names of the columns that the encoder reads."""
         self._types = {name: value_type(types.field(name).type) for name in self.names}
         self._columns, wrong = [], []
         for column in schema.columns:
@@ -163,7 +164,7 @@ def fitting(shown: str, column: Column, codes: Codes, wrong: dict[str, TableErro
 
 
 def refusal(shown: str, name: str, *, empty: bool) -> TableError:
-    """The error for an undeclared value, or for an empty cell."""
+    """Return the error for an undeclared value, or for an empty cell."""
     if empty:
         text = f'column {name!r} has empty cells, but its schema does not set "missing": true'
     else:
@@ -219,7 +220,7 @@ def _way(column: Column, kind: Any, shown: str) -> Callable[[Any], Codes]:
 
 
 def _by_value(column: Column) -> Callable[[Any], Codes]:
-    """Way 1: each distinct value of a batch is written as text and encoded alone."""
+    """Encode in way 1: each distinct value of a batch is written as text and encoded alone."""
     kind = smallest_unsigned(column.size + 2)
 
     def encode(array: Any) -> Codes:
@@ -250,7 +251,7 @@ class _Numbers:
         """Public numbers with their own code (categories, groups, spellings, marks), and their codes."""
 
     def _number(self, text: str) -> int | float | None:
-        """The number of this type whose canonical text is ``text``, if there is one."""
+        """Return the number of this type whose canonical text is ``text``, if there is one."""
         try:
             number = int(text) if self._whole else float(text)
         except ValueError:
@@ -294,7 +295,7 @@ class _Numbers:
 
 
 def _days(column: Column, dates: DateBins, per_day: int) -> Callable[[Any], Codes]:
-    """Way 3: timestamps without a time zone in calendar bins."""
+    """Encode in way 3: timestamps without a time zone, in calendar bins."""
     inner = np.array(dates.edges[1:-1], dtype=np.int64)
     kind = smallest_unsigned(column.size + 2)
 
@@ -309,7 +310,7 @@ def _days(column: Column, dates: DateBins, per_day: int) -> Callable[[Any], Code
 
 
 def _decimals(column: Column, decimal: Any) -> Callable[[Any], Codes]:
-    """Way 4: decimals of at most 18 digits in bins, by whole numbers of the last decimal place."""
+    """Encode in way 4: decimals of at most 18 digits in bins, by whole numbers of the last decimal place."""
     most = 10**decimal.precision
     every = range(-most, most + 1)
 
@@ -332,7 +333,7 @@ def _decimals(column: Column, decimal: Any) -> Callable[[Any], Codes]:
 
 
 def people(array: Any) -> Any:
-    """The canonical texts of a person column, as an Arrow array of texts; null stays null."""
+    """Return the canonical texts of a person column, as an Arrow array of texts; null stays null."""
     import pyarrow as pa
 
     values = value_type(array.type)
@@ -347,7 +348,7 @@ def people(array: Any) -> Any:
 
 
 def _plain(array: Any) -> Any:
-    """The array in a layout whose distinct values Arrow can list."""
+    """Return the array in a layout whose distinct values Arrow can list."""
     import pyarrow as pa
 
     if pa.types.is_decimal(array.type):
@@ -362,7 +363,7 @@ def _is_view(kind: Any) -> bool:
 
 
 def _texts(values: Any) -> list[str]:
-    """The canonical text of each value of an Arrow array."""
+    """Return the canonical text of each value of an Arrow array."""
     import uuid
 
     import pyarrow as pa
@@ -373,7 +374,9 @@ def _texts(values: Any) -> list[str]:
 
 
 def _cells(array: Any) -> NDArray[Any]:
-    """The values of a numeric or temporal Arrow array, without a copy; undefined for null cells."""
+    """Return the values of a numeric or temporal Arrow array without copying them; they are undefined for null
+    cells.
+    """
     import pyarrow as pa
 
     kind = np.dtype(np.int64) if pa.types.is_timestamp(array.type) else np.dtype(array.type.to_pandas_dtype())
@@ -384,7 +387,7 @@ def _cells(array: Any) -> NDArray[Any]:
 
 
 def _missing(array: Any) -> NDArray[np.bool_]:
-    """Whether each cell is null, by its validity bit."""
+    """Return whether each cell is null, by its validity bit."""
     valid = array.buffers()[0]
     if valid is None or not array.null_count:
         return np.zeros(len(array), dtype=np.bool_)
@@ -399,7 +402,7 @@ def _with_missing(codes: Codes, array: Any, column: Column) -> Codes:
 
 
 def _indices(array: Any, missing: int) -> NDArray[Any]:
-    """The indices of a dictionary array's cells; ``missing`` for null."""
+    """Return the indices of a dictionary array's cells, and ``missing`` for null."""
     indices = array.indices
     places = _cells(indices)
     if not indices.null_count:

@@ -3,8 +3,8 @@
 The query turns each declared column into whole numbers 0 … size − 1, as
 :meth:`espalier.core.project.schema.Column.encode` does for texts. NULL and NaN are tested first: several engines order
 NaN above every number. A category is compared in the column's own type, never in a cast to text, since engines
-write `1.0`, `true` or a date in different ways. Two numbers beyond the codes mark refused cells: ``size`` an undeclared
-value, ``size + 1`` an empty cell.
+write `1.0`, `true` or a date in different ways. Two numbers beyond the codes mark refused cells: ``size`` marks an
+undeclared value, ``size + 1`` an empty cell.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from espalier.core.tables.code_file import PERSON
 from espalier.core.tables.row_limits import runs
 
 FEW = 32
-"""Largest number of bin edges with which a row is compared one after another."""
+"""Largest number of bin edges that are compared one after another; more are searched by bisection."""
 _ISO_DAY = "[0-9]{4}-[0-9]{2}-[0-9]{2}"
 _DATE = f"^[ \t\n\r\f\v]*{_ISO_DAY}([T ][0-9]{{2}}:[0-9]{{2}}[^ \t\n\r\f\v]*)?[ \t\n\r\f\v]*$"
 _NUMBER = "^[ \t\n\r\f\v]*[+-]?([0-9]+([.][0-9]*)?|[.][0-9]+)([eE][+-]?[0-9]+)?[ \t\n\r\f\v]*$"
 _FAR = "[eE][+-]?0*[1-9][0-9]{4,}[ \t\n\r\f\v]*$"
-"""Exponent beyond PostgreSQL's decimals, unless the digits compensate for it."""
+"""Exponent that is out of range for PostgreSQL's decimals unless the digits compensate for it."""
 _SHORT = 9_000
-"""Length of a number whose digits cannot compensate for such an exponent."""
+"""Length up to which a number's digits cannot compensate for such an exponent."""
 
 
 def code_name(index: int) -> str:
@@ -42,7 +42,7 @@ def code_name(index: int) -> str:
 
 
 def encoding(table: Any, schema: Schema, dialect: str, person: str | None = None) -> Any:
-    """The query for the codes of ``table``, one column per column of ``schema``.
+    """Return the query for the codes of ``table``, one column per column of ``schema``.
 
     ``dialect`` is the engine's name. ``person`` adds the person identifier of each row, as text.
     Raises :class:`TableError` for a column that is missing or has an unsupported type.
@@ -77,7 +77,7 @@ def packed(codes: Any, schema: Schema) -> Any:
 
 
 def _sum(terms: Sequence[Any]) -> Any:
-    """The sum, nested so little that no compiler of queries runs out of stack."""
+    """Return the sum, with so little nesting that no query compiler runs out of stack."""
     middle = len(terms) // 2
     return _sum(terms[:middle]) + _sum(terms[middle:]) if middle else terms[0]
 
@@ -90,7 +90,7 @@ def _column(table: Any, name: str) -> Any:
 
 
 def _person(value: Any) -> Any:
-    """The person identifier as text, for types with the same text in every engine."""
+    """Return the person identifier as text, for types with the same text in every engine."""
     kind = value.type()
     if kind.is_decimal() and kind.scale == 0:
         return value.cast("string").nullif("NaN")  # which PostgreSQL's decimals may be
@@ -103,7 +103,7 @@ def _person(value: Any) -> Any:
 
 
 def _day_name(table: Any, index: int) -> str:
-    """A name for the days of a column; no column of the table has this name."""
+    """Return a name for the days of a column that no column of the table has."""
     name = f"espalier_day_{index}"
     while name in table.columns:
         name += "_"
@@ -144,15 +144,16 @@ def _int(code: int) -> Any:
 
 
 def _exact(number: float) -> Any:
-    """A float as the engine parses it from its shortest text: a plain literal may become a decimal first and be rounded
-    twice.
+    """Return a float as the engine parses it from its shortest text: a plain literal may first become a decimal and be
+    rounded twice.
     """
     return ibis.literal(repr(float(number))).cast("float64")
 
 
 def _read_number(text: Any, dialect: str) -> Any:
-    """A decimal, or a text that spells a number, as the nearest float. PostgreSQL rejects numbers beyond its floats and
-    beyond its decimals."""
+    """Return a decimal, or a text that spells a number, as the nearest float. PostgreSQL rejects numbers beyond its
+    floats and beyond its decimals.
+    """
     if dialect != "postgres":
         return text.try_cast("float64")
     number = text.cast("decimal")
@@ -169,7 +170,9 @@ def _read_number(text: Any, dialect: str) -> Any:
 
 
 def _is_like(text: Any, pattern: str, dialect: str) -> Any:
-    """Whether all of ``text`` matches ``pattern``. In Java a closing $ would allow a Unicode line break at the end."""
+    """Return whether all of ``text`` matches ``pattern``. In Java a closing $ would allow a Unicode line break at the
+    end.
+    """
     return text.re_search(pattern.removesuffix("$") + r"\z" if dialect == "pyspark" else pattern)
 
 
@@ -192,8 +195,8 @@ def _bins(value: Any, column: Column, unknown: Any, dialect: str) -> Any:
 
 
 def _between(value: Any, edges: Sequence[Any], first: int = 0) -> Any:
-    """The number of ``edges`` (increasing) at or below ``value``, plus ``first``. Many edges are searched by bisection,
-    so each row is compared with few edges.
+    """Return the number of ``edges`` (increasing) at or below ``value``, plus ``first``. Many edges are searched by
+    bisection, so each row is compared with few edges.
     """
     if len(edges) <= FEW:
         steps = [(value < edge, _int(first + i)) for i, edge in enumerate(edges)]
@@ -205,7 +208,7 @@ def _between(value: Any, edges: Sequence[Any], first: int = 0) -> Any:
 
 
 def _periods(value: Any, column: Column, unknown: Any, dialect: str, ordered: Any) -> Any:
-    """The calendar bins of days: of dates, of timestamps without a time zone, and of texts in ISO form.
+    """Return the calendar bins of days: of dates, of timestamps without a time zone, and of texts in ISO form.
 
     ``ordered`` are the days of texts in the column's order.
     """
@@ -233,7 +236,7 @@ def _periods(value: Any, column: Column, unknown: Any, dialect: str, ordered: An
 
 
 def _ordered_day(value: Any, column: Column, dialect: str) -> Any:
-    """The day of each text or whole number in ISO form; empty if it does not have the form of a date."""
+    """Return the day of each text or whole number in ISO form; empty if it does not have the form of a date."""
     kind = value.type()
     if kind.is_floating() or kind.is_decimal():
         raise TableError(
@@ -252,7 +255,7 @@ def _ordered_day(value: Any, column: Column, dialect: str) -> Any:
 
 
 def _iso_day(value: Any, pattern: str, spelling: Spelling) -> Any:
-    """The day of a text that matches ``pattern``, in ISO form."""
+    """Return the day of a text that matches ``pattern``, in ISO form."""
     year, month, day = (value.re_extract(pattern, group) for group in (spelling.year, spelling.month, spelling.day))
     named = [(month.re_search(month_pattern(name)), f"{i:02d}") for i, name in enumerate(MONTHS, 1)]
     return year + "-" + ibis.cases(*named, else_=month.lpad(2, "0")) + "-" + day.lpad(2, "0")
@@ -263,9 +266,7 @@ def _day(text: str, kind: Any) -> Any:
 
 
 def _in_calendar(day: Any) -> Any:
-    """Whether a text of ten characters in the form of a date is a valid day, found by comparing texts without a
-    cast.
-    """
+    """Return whether a text in the form of an ISO date is a valid day; compares texts without a cast."""
     century, year, month, last = (day.substr(at, 2) for at in (0, 2, 5, 8))
     fours = [f"{i:02d}" for i in range(0, 100, 4)]
     leap = ibis.ifelse(year == "00", century.isin(fours), year.isin(fours))
@@ -299,8 +300,9 @@ def _categories(value: Any, column: Column, unknown: Any) -> Any:
 
 
 def _looked_up(value: Any, texts: Sequence[tuple[str, int]], unknown: Any) -> Any:
-    """The code of a text among ``texts`` (in byte order, as engines compare here); many texts are searched by
-    bisection."""
+    """Return the code of a text among ``texts`` (in byte order, as engines compare here); many texts are searched by
+    bisection.
+    """
     if len(texts) > FEW:
         middle = len(texts) // 2
         below, above = (_looked_up(value, part, unknown) for part in (texts[:middle], texts[middle:]))
@@ -312,7 +314,7 @@ def _looked_up(value: Any, texts: Sequence[tuple[str, int]], unknown: Any) -> An
 
 
 def _as_typed(text: str, kind: Any) -> Any:
-    """The value of type ``kind`` that a table reader would write as ``text``, or None."""
+    """Return the value of type ``kind`` that a table reader would write as ``text``, or None."""
     try:
         if kind.is_string() or kind.is_uuid():
             return ibis.literal(text)
@@ -347,7 +349,7 @@ def _as_decimal(text: str, kind: Any) -> Any:
 
 
 def _as_timestamp(text: str, kind: Any) -> Any:
-    """A timestamp; without a time zone, a date alone means midnight."""
+    """Return a timestamp; without a time zone, a date alone means midnight."""
     if kind.timezone is None and re.fullmatch(r"\d{4}-\d{2}-\d{2}", text):
         return ibis.literal(text).cast(kind)
     moment = dt.datetime.fromisoformat(text)

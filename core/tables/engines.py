@@ -47,8 +47,9 @@ another time."""
 
 
 def open_url(url: str, name: str) -> tuple[Any, Any, str | None, Origin, Callable[[], None]]:
-    """(an engine of `ENGINES`, the relation, the query for it as `ROWS` with texts compared byte by byte, its kind, a
-    check that it has not changed its kind)."""
+    """Return an engine of `ENGINES`, the relation, the query for it as `ROWS` with texts compared byte by byte, its
+    kind, and a check that its kind has not changed.
+    """
     backend = _spark(url) if url.startswith("pyspark://") else _postgres(url)
     with closed_on_error(backend):
         if backend.name != "postgres":
@@ -82,7 +83,7 @@ def origin_of(backend: Any, name: str) -> Origin:
 
 
 def keeps_codes(backend: Any) -> bool:
-    """Whether the engine may keep codes in a temporary table until a release ends."""
+    """Return whether the engine may keep codes in a temporary table until a release ends."""
     if backend.name != "postgres":
         return False
     from espalier.core.tables.postgres_rows import keeps_codes as asked
@@ -92,7 +93,7 @@ def keeps_codes(backend: Any) -> bool:
 
 
 def open_stream(url: str, name: str, shown: str) -> Stream:
-    """The rows of a table in an engine that does not encode them.
+    """Return the rows of a table in an engine that does not encode them.
 
     Supports every engine with an Ibis backend. Raises :class:`TableError` for others.
     """
@@ -144,7 +145,7 @@ def answers(backend: Any, query: Any, rows: int, file: Path | None = None) -> Ge
 
     DuckDB reads its ``file`` in another process.
 
-    Ibis' own readers of `WHOLE` would hold all rows, and convert whole numbers to floats in a column with a NULL.
+    Ibis's own readers of `WHOLE` would hold all rows, and convert whole numbers to floats in a column with a NULL.
     """
     if backend.name == "duckdb":  # Ibis' own reader holds all rows
         text = str(backend.compile(query))
@@ -168,10 +169,10 @@ def _named(backend: Any, name: str) -> Any:
 
 
 def _as_made(table: Any, columns: Sequence[tuple[str, int, str]]) -> Any:
-    """``table`` with an unknown type for PostgreSQL's domains, composites and ranges.
+    """Return ``table`` with an unknown type for PostgreSQL's domains, composites and ranges.
 
-    Ibis takes them for another type if their name is known elsewhere, such as ``tinyint`` or ``string``. A user's own
-    cast for the underlying type would then see each cell.
+    Ibis mistakes them for another type if their name is known elsewhere, such as ``tinyint`` or ``string``. A user's
+    own cast for the underlying type would then see each cell.
     """
     made = {column for column, _, kind in columns if kind not in ("b", "e")}
     types = {column: ibis.expr.datatypes.unknown if column in made else kind for column, kind in table.schema().items()}
@@ -198,14 +199,16 @@ def _check_url(url: str, scheme: str) -> None:
 
 
 def _without_huge(backend: Any, table: Any) -> Any:
-    """``table`` with DuckDB's unsigned numbers of 128 bits as text: Arrow reads the upper half as negative."""
+    """Return ``table`` with DuckDB's unsigned 128-bit numbers as text: Arrow reads the upper half of their range as
+    negative.
+    """
     kinds = backend.con.sql(str(backend.compile(table))).types
     huge = [name for name, kind in zip(table.columns, kinds, strict=True) if str(kind) == "UHUGEINT"]
     return table.mutate(**{name: table[name].cast("string") for name in huge}) if huge else table
 
 
 def _sqlite(url: str) -> Any:
-    """A SQLite file opened read-only, for all threads; a missing file is not created."""
+    """Return a SQLite file opened read-only, for all threads; a missing file is not created."""
     import sqlite3
 
     path = _path_of(url)
@@ -217,16 +220,17 @@ def _sqlite(url: str) -> Any:
 
 
 def _path_of(url: str) -> Path:
-    """The file that a URL of DuckDB or SQLite names; only SQLite's may have escapes."""
+    """Return the file that a DuckDB or SQLite URL names; only a SQLite URL may contain escapes."""
     parts = urlsplit(url)
     path = parts.netloc + parts.path
     return Path(unquote(path) if parts.scheme == "sqlite" else path).absolute()
 
 
 def _as_declared(backend: Any, table: Any) -> Any:
-    """``table`` with the types declared in SQLite's catalogue, and text for undeclared ones, such as expressions.
+    """Return ``table`` with the types declared in SQLite's catalogue, and text for columns without one, such as
+    expressions.
 
-    For such a column Ibis would use the type of the first row's cell: one row would decide how all others are read.
+    For such a column Ibis would use the type of the first row's cell, so one row would decide how all others are read.
     Only text is accepted there, since 7 and '7' may be two people.
     """
     place = table.op()
@@ -237,9 +241,9 @@ def _as_declared(backend: Any, table: Any) -> Any:
 
 
 def _stored(kind: Any, engine: str) -> Any:
-    """The type in which cells of ``kind`` arrive: text for types without an equivalent.
+    """Return the type in which cells of ``kind`` arrive: text for types without an equivalent.
 
-    SQLite has whole numbers of 64 bits, floats, texts and bytes; a date, a decimal or any other declared type may
+    SQLite has 64-bit whole numbers, floats, texts and bytes; a date, a decimal or any other declared type may
     contain anything.
     """
     if kind.is_uuid() or (kind.is_decimal() and kind.scale is None):
@@ -292,7 +296,7 @@ def disconnect(backend: Any) -> None:
 
 
 def _postgres(url: str) -> Any:
-    """A connection to PostgreSQL that leaves no setting and no prepared statement in its session.
+    """Return a connection to PostgreSQL that leaves no setting and no prepared statement in its session.
 
     Ibis sets the time zone of the session, which is undone here: each transaction has its own settings.
     """
@@ -308,9 +312,9 @@ def _postgres(url: str) -> Any:
 
 
 def _spark(url: str) -> Any:
-    """Spark on this machine: ``pyspark:///WAREHOUSE?setting=value&…``, or the existing session.
+    """Return Spark on this machine: ``pyspark:///WAREHOUSE?setting=value&…``, or the existing session.
 
-    Its log is off: an error there may quote a cell.
+    Its log is off, because an error there may quote a cell.
     """
     from pyspark.sql import SparkSession
 
@@ -328,7 +332,7 @@ def _spark(url: str) -> Any:
 
 
 def connect_to_write(url: str) -> tuple[str, Any]:
-    """(the engine's name, a connection that may write) for a URL of one of `ENGINES`; creates no file."""
+    """Return the engine's name and a connection that may write, for a URL of one of `ENGINES`; creates no file."""
     if url.startswith("duckdb://") and not Path(url.removeprefix("duckdb://").partition("?")[0]).exists():
         raise FileNotFoundError
     backend = ibis.connect(url) if url.startswith("duckdb://") else _postgres(url)
@@ -355,7 +359,9 @@ def _shut(backend: Any) -> None:
 
 
 def _binary(backend: Any, table: Any) -> tuple[Any, Any, str | None]:
-    """A collation may treat two ids as equal and so merge two people: texts are compared byte by byte instead."""
+    """Return the columns with texts compared byte by byte: a collation may treat two ids as equal and so merge two
+    people.
+    """
     import sqlglot as sg
     from sqlglot import expressions as e
 

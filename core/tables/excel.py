@@ -6,7 +6,7 @@ number is not above that of the previous row.
 A sheet has a million lines. A line is a row if and only if some cell of it holds a value, which depends on that line
 alone. A line without a value between rows is refused; after the last row, such a line is not a row and never counts in
 n. Emptying the last line therefore gives one row less. Under replace-one that is not a neighbouring table, because n is
-public. To keep a person whose cells are all empty, put an empty text or a missing-value mark into one cell.
+public. To keep a person whose cells are all empty, enter an empty text or a missing-value mark in one cell.
 """
 
 from __future__ import annotations
@@ -24,13 +24,15 @@ from espalier.core.tables.text_table import Cells, TextTable, cell_text, check_n
 from espalier.core.tables.unpacking import check_unpacked
 
 EXCEL_CELLS, EXCEL_BYTES, EXCEL_RATIO = 25_000_000, 5_000_000, 100
-"""Largest number of cells in a sheet. A workbook is refused if it unpacks to more bytes and to a larger multiple of its
-size. An ordinary sheet of 10⁶ rows has 10 to 20 million cells and unpacks to 10 to 25 times its size."""
+"""Largest number of cells in a sheet. A workbook is refused if it unpacks to more than these bytes and to more than
+this multiple of its size. An ordinary sheet of 10⁶ rows has 10 to 20 million cells and unpacks to 10 to 25 times its
+size.
+"""
 EXCEL_TEXTS, EXCEL_TEXT = 1 << 28, 1 << 20
 """Largest size in bytes of a workbook's shared texts, and of one text: Excel's own limit is 32,767
 characters."""
 EXCEL_PARTS = 10_000
-"""Largest number of parts in a workbook's zip archive: its directory is held in memory."""
+"""Largest number of parts in a workbook's zip archive, whose directory is held in memory."""
 EXCEL_ROWS = 1 << 20
 """Largest number of rows in a sheet, Excel's own limit: openpyxl creates each row that a row's number skips."""
 _CELL = re.compile(rb"<(?:[\w.-]+:)?c[\s/>]")

@@ -41,7 +41,7 @@ LARGE_BYTES, LARGE_CELLS = 100_000_000, 50_000_000
 def text_of(frame: Any) -> TextTable:
     """Return a frame's cells as text, as if read from a Parquet file (`espalier.core.tables.reading`).
 
-    Raises :class:`TableError` for anything but a frame, and for names that are repeated or not text.
+    Raises :class:`TableError` for anything but a frame, and for column names that are repeated or not text.
     """
     import pyarrow as pa
 
@@ -132,8 +132,8 @@ def _check_categories(categories: Any, name: str, shown: str) -> None:
 def _of_objects(cells: Sequence[Any], name: str, shown: str) -> TextColumn:
     """The texts of Python objects, each by its own type.
 
-    A derived type, such as an Enum, can write an equal value as another text. So can NumPy's timestamps, whose texts
-    depend on their unit.
+    A derived type, such as an Enum, may represent an equal value by another text. So may NumPy's timestamps, whose
+    texts depend on their unit.
     """
     import pandas as pd
 
@@ -177,7 +177,7 @@ def as_table(data: Any, schema: Schema, person: str | None = None) -> Table:
 
 
 def read_data(where: str | Path, relation: str | None = None) -> TextTable | Relation:
-    """Return a small file as text. Return a large file, a folder, or a URL with the name of its table as a relation.
+    """Return a small file as text, and a large file, a folder, or a URL with the name of its table as a relation.
 
     ``env:NAME`` means the URL in the environment variable NAME, which keeps the password off the command line.
     """
@@ -286,7 +286,7 @@ def panel(linked: Linked, schema: Schema, data: Any) -> Panel:
 
 
 def _read(table: Any, names: Sequence[str], ordering: Sequence[str] = ()) -> tuple[TextTable, Ranks]:
-    """Return a linked table as text. For a large one, return these columns only, and ranks of ``ordering``."""
+    """Return a linked table as text. If it is large, return only these columns, and the ranks of ``ordering``."""
     if isinstance(table, Relation):
         return narrow_text(table, names, ordering)
     return table if isinstance(table, TextTable) else text_of(table), {}

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 UNITS = 2**20
-"""Units per row: a residual of 1."""
+"""Number of units in a residual of 1."""
 
 LARGEST_WEIGHT = 1e12
 """Larger weights are refused: their sums could overflow, and a residual would no longer be a number."""
@@ -22,7 +22,8 @@ class. The target's entry is the intercept, one row."""
 def residual_sums(
     codes: Mapping[str, NDArray[Any]], target: str, columns: Sequence[str], sizes: Mapping[str, int], weights: Weights
 ) -> NDArray[np.int64]:
-    """Σ over rows of (1[y = c] − p_c(x)) for every category of every one of ``columns`` and class c > 0, in units.
+    """Return the sum over rows of (1[y = c] − p_c(x)), for each category of each of ``columns`` and each class c > 0,
+    in units.
 
     This is the gradient of the log-likelihood in the weights (negated loss). Each row's residual is rounded towards 0
     to a whole number of units first, so that sums are exact. The result is one flat vector: columns one after another.

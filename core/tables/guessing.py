@@ -33,8 +33,8 @@ from espalier.core.tables.value_patterns import (
 FEW = 20
 """Largest number of distinct numbers in a column that is guessed as categories."""
 MANY_PEOPLE, ROWS_EACH = 100, 50
-"""Whole numbers in a column named like an identifier are treated as people if there are at least this number of
-distinct values, with at most this number of rows each on average.
+"""Whole numbers in a column named like an identifier are treated as people if it has at least this number of distinct
+values, with at most this number of rows each on average.
 """
 LEAST_WIDTH = 1e-307
 """Smallest difference of numbers for a guess of bins: smaller powers of ten underflow."""
@@ -89,7 +89,7 @@ def guess_schema(text: TextTable, marks: Sequence[str] = (), date_order: str = "
 
 
 def identifiers(text: TextTable, marks: Sequence[str] = ()) -> tuple[str, ...]:
-    """Columns that look like numbers or names of persons or cases: whole numbers or texts that hardly repeat.
+    """Return columns that look like numbers or names of persons or cases: whole numbers or texts that rarely repeat.
 
     They have more than :data:`FEW` distinct values, and more than half as many as nonempty cells. Dates, and whole
     numbers that look like amounts (`espalier.core.tables.value_patterns.amounts`), are not identifiers. Whole numbers
@@ -136,8 +136,8 @@ def guess_column(name: str, column: TextColumn, marks: tuple[str, ...] = (), dat
     categories; ranges such as ``18 to 25`` are categories in their order.
 
     ``marks`` are texts that the person declared to mean an empty cell. They keep the declared order: the schema is
-    released, but the order in which rows contain them must not be. ``date_order`` is used if the dates leave the order
-    open.
+    released, and it must not reveal the order in which rows contain them. ``date_order`` is used if the dates leave the
+    order open.
     """
     values = [v for v in column.values if v != MISSING and v not in marks]
     missing = len(values) < len(column.values)
@@ -252,7 +252,7 @@ def reasons(column: TextColumn, guess: Column) -> tuple[str, ...]:
 
 
 def sure_marks(text: TextTable) -> tuple[str, ...]:
-    """Return a table's texts, such as ``?`` or ``NA``, that a guess treats as empty cells. Private."""
+    """Return the texts of a table, such as ``?`` or ``NA``, that a guess treats as empty cells. Private."""
     found = {v for n, column in text.columns.items() if n for v in column.values if v.strip().casefold() in _SIGNS}
     return tuple(sorted(found))
 
@@ -304,8 +304,9 @@ def _round_edges(numbers: Sequence[float], whole: bool) -> tuple[float, ...]:
 
 
 def _growing_edges(numbers: Sequence[float], whole: bool) -> tuple[float, ...]:
-    """0 and the eleven largest of 1, 2, 5, 10, 20, … that cover the larger three quarters of ``numbers``, which are not
-    negative; or 1, 3, 10, … or 1, 10, 100, … if those would be too many."""
+    """Return 0 and at most eleven of 1, 2, 5, 10, 20, … that cover the larger three quarters of ``numbers``, which are
+    not negative. If those would be too many, use 1, 3, 10, … or 1, 10, 100, …
+    """
     low, high = min(numbers), max(numbers)
     small = max(float(np.quantile([x for x in numbers if x > 0], 0.25)), 1.0 if whole else 1e-300)
     powers = range(

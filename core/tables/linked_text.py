@@ -1,4 +1,4 @@
-"""Two linked tables as read, before their columns are described, and a first draft of their project."""
+"""Two linked tables as they were read, before their columns are described, and a first draft of their project."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ GAP = (0.0, 1.0, 7.0, 30.0, 90.0, 180.0, 365.0)
 class LinkedText(TextTable):
     """Two linked tables as read. ``columns`` holds the columns of both tables by their names in the project.
 
-    So each column has as many cells as its table has rows; ``rows`` is the number of rows of the people's table. The
+    Each column has as many cells as its table has rows; ``rows`` is the number of rows of the people's table. The
     columns that link the two tables are not among them. ``visits_read`` is `None` if both tables are one file.
     """
 
@@ -55,7 +55,7 @@ class LinkedText(TextTable):
 
     @property
     def tables(self) -> tuple[TextTable, ...]:
-        """The tables as read, people first; one table if both are one file."""
+        """The tables as they were read, people first; one table if both are one file."""
         assert self.people_read is not None
         return (self.people_read,) if self.visits_read is None else (self.people_read, self.visits_read)
 

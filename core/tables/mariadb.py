@@ -1,4 +1,4 @@
-"""MySQL and MariaDB through PyMySQL: the options of a URL, days, and texts that no conversion merges."""
+"""MySQL and MariaDB through PyMySQL: options of a URL, dates, and reading texts without merging any two."""
 
 from __future__ import annotations
 
@@ -22,7 +22,9 @@ FAITHFUL = (
     *("utf8mb4", "utf8mb3", "utf8", "ucs2", "utf16", "utf16le", "utf32", "latin1", "latin2", "latin5", "latin7"),
     *("cp850", "cp852", "cp866", "keybcs2", "koi8r", "koi8u", "macce", "macroman"),
 )
-"""Character sets whose texts all differ in Unicode. In others, two damaged texts may both become a question mark."""
+"""Character sets in which different texts remain different in Unicode. In others, two damaged texts may both become a
+question mark.
+"""
 
 
 def use_pymysql() -> None:
@@ -37,8 +39,8 @@ def use_pymysql() -> None:
 def connection_to(url: str) -> tuple[str, dict[str, Any]]:
     """Return the URL without its options, and the options for the driver; raises :class:`TableError` for unknown ones.
 
-    The driver streams the rows, treats days that no calendar has as empty, and uses all of Unicode; otherwise two ids
-    could both become question marks. With ``ssl_ca``, the server's certificate and name are verified.
+    The driver streams the rows, treats impossible dates as empty, and uses all of Unicode; otherwise two ids could both
+    become question marks. With ``ssl_ca``, the server's certificate and name are verified.
     """
     from pymysql.constants import FIELD_TYPE
     from pymysql.converters import conversions
@@ -88,7 +90,7 @@ def _read(name: str, text: str) -> Any:
 
 
 def _day(convert: Callable[[Any], Any], cell: Any) -> Any:
-    """A date, or `None` if ``convert`` returns the text, such as 0000-00-00."""
+    """Return a date, or `None` if ``convert`` returns a text, such as 0000-00-00."""
     return day if isinstance(day := convert(cell), dt.date) else None
 
 

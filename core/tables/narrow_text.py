@@ -2,8 +2,8 @@
 
 Each row is stored as one small number per column, and each distinct text is stored once. So 10⁷ rows of ten columns
 with few distinct values take about 100 MB. Cells become text one by one, as in `espalier.core.tables.arrow_text`, and
-no batch affects how another batch is read. A column of whole numbers that is read only for its order needs no texts: 8
-bytes per row.
+no batch affects how another batch is read. A column of whole numbers that is read only for its order needs no texts,
+only 8 bytes per row.
 """
 
 from __future__ import annotations
@@ -56,9 +56,10 @@ def whole_text(relation: Relation, most_cells: int) -> TextTable:
 def narrow_text(
     relation: Relation, names: Sequence[str], ordering: Sequence[str] = (), most: int | None = None
 ) -> tuple[TextTable, Ranks]:
-    """Return the columns ``names`` of all rows as text, and the ranks of ``ordering`` columns of whole numbers.
+    """Return the columns ``names`` of all rows as text, and the ranks of those ``ordering`` columns that hold whole
+    numbers.
 
-    A column of ``ordering`` with another type is in the table, as text. Raises :class:`TableError` for a column that
+    An ``ordering`` column of another type is returned as text. Raises :class:`TableError` for a column that
     the table does not have, for files that change while they are read, for a table without rows, and for one of more
     than ``most`` rows.
     """

@@ -3,16 +3,17 @@
 A panel is a table with one row per person: the columns of the person, the number of kept visits, and the first visit.
 It also contains the kept visits of each person and counts their steps.
 
-A panel's data about a person depend on that person's rows alone. The rules:
+A panel's data about a person depend on that person's rows alone. These are the rules:
 
-- Visits are ordered by the text of the order column, ties by the text of the visit's identifier, then by the visit's
-  codes, and, if both tables are one file, by the person columns' codes. Texts are compared as numbers, then days, then
-  other texts; an empty cell comes last. Dates with a ``date_order`` are compared as ISO dates. The place of a row in a
-  file never matters: visits that are still tied have equal codes.
+- Visits are ordered by the text of the order column. Ties are broken by the text of the visit's identifier, then by the
+visit's codes, and then, if both tables are one file, by the person columns' codes. Texts are compared as numbers, then
+days, then
+  other texts; an empty cell comes last. Dates with a ``date_order`` are compared as ISO dates. The position of a row in
+  a file never matters, because visits that are still tied have equal codes.
 - The first ``keep`` visits are kept. The days between two visits are clipped to the declared range.
 - A person counts if both tables have a row of that person. People without visits, and visits of people without a row
   among the people, are left out.
-- Of several rows of one person among the people, the row with the smallest codes counts, compared column by column.
+- If a person has several rows among the people, the row with the smallest codes counts, compared column by column.
 - If both tables are one file, the person columns have the values of the first kept visit.
 """
 
@@ -49,7 +50,7 @@ class Panel(Table):
 
     @cached_property
     def steps(self) -> Steps:
-        """All steps of the people."""
+        """Number of steps of all people."""
         assert self.linked is not None
         return Steps(self.linked, self.linked.step_sizes(self.schema), self.codes, self.visits)
 
@@ -79,7 +80,7 @@ class Panel(Table):
 
     @cached_property
     def _by_number(self) -> NDArray[np.int64]:
-        """The steps, sorted by the number of steps of their person."""
+        """Return the steps, sorted by the number of steps of their person."""
         return np.argsort(self.steps.of_person, kind="stable")
 
     @cached_property
@@ -110,7 +111,7 @@ class Panel(Table):
         return replace(kept, visits={name: of[rows] for name, of in self.visits.items()})
 
     def limited(self, most: int) -> Panel:
-        """Return the panel: each person is one row, with all kept visits."""
+        """Return the panel itself: each person is one row, with all kept visits."""
         return replace(self, row_limit=most)
 
     def split(self, share: float, size: int | None = None) -> tuple[Panel, Panel]:
@@ -145,7 +146,7 @@ class Panel(Table):
         return replace(self, codes=codes, visits=visits, rows=total, person=None)
 
     def recoded(self, schema: Schema) -> Panel:  # noqa: ARG002
-        """Refuse a bought schema: both tables' columns must be declared."""
+        """Refuse a bought schema, because the columns of both tables must be declared."""
         raise TableError("the columns of linked tables cannot be bought; declare their categories and bins")
 
 
@@ -159,8 +160,8 @@ def panel_of(
 ) -> Panel:
     """Return the panel of two tables as read; ``people`` is ignored if both are one file.
 
-    ``order`` are the columns that order visits, by default the order column and the visit's identifier. ``ranks`` order
-    the visits by a column that was not read as text.
+    ``order`` lists the columns that order visits, by default the order column and the visit's identifier. ``ranks``
+    order the visits by a column that was not read as text.
 
     Raises :class:`TableError` for a column that a table does not have, an undeclared value, and a row without a person.
     """
@@ -203,7 +204,7 @@ def panel_of(
 def digest_of_both(tables: Sequence[TextTable]) -> bytes:
     """Return the digests of tables as read, one after the other. PRIVATE.
 
-    A ledger compares each of them, so it also recognises one of the tables if it is released alone.
+    A ledger compares each of them, so it also recognises a table that is released alone.
     """
     return b"".join(table.digest for table in tables)
 
@@ -234,7 +235,7 @@ def _ordered(
 
 
 def _first_rows(linked: Linked, schema: Schema, text: TextTable, person: NDArray[Any]) -> NDArray[np.int64]:
-    """Return one row of each person, that with the smallest codes, in the order of people."""
+    """Return one row of each person, the one with the smallest codes, in the order of people."""
     codes = _encoded(linked, schema, text, linked.person_columns(schema))
     rows = np.lexsort([*reversed(list(codes.values())), person])
     return np.asarray(rows[np.flatnonzero(np.diff(person[rows].astype(np.int64), prepend=-1))])

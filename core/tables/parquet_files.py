@@ -28,9 +28,9 @@ PLACES, PLACE_ROWS = 20, 1 << 12
 """Number of places of a sample, and of rows at each place."""
 SUFFIX = ".parquet"
 FOOTERS = ("_metadata", "_common_metadata")
-"""Names of files without rows that programs write next to the parts of a table."""
+"""Names of files without rows that programs write into the folder of a table."""
 NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
-"""Folder name in Hive and Spark for rows whose partition column is null."""
+"""Folder name that Hive and Spark use for rows whose partition column is null."""
 
 
 @dataclass(frozen=True)
@@ -76,11 +76,11 @@ class ParquetFiles:
 
     @property
     def rows(self) -> int:
-        """The number of rows, from the footers: for progress only."""
+        """Number of rows according to the footers; used for progress only."""
         return sum(file.rows for file in self._files)
 
     def schema(self, names: Sequence[str]) -> Any:
-        """The Arrow schema of these columns. Raise :class:`TableError` if files disagree on a column."""
+        """Return the Arrow schema of these columns. Raise :class:`TableError` if files disagree on a column."""
         import pyarrow as pa
 
         first, folders = self._files[0], dict(self._files[0].folders)
@@ -112,7 +112,7 @@ class ParquetFiles:
             raise TableError(f"{self._shown} changed while it was being read; start again after it has been written")
 
     def spread(self, names: Sequence[str], rows: int) -> Generator[Any]:  # noqa: ARG002
-        """`PLACE_ROWS` rows at `PLACES` places, which are spread evenly over all files."""
+        """Yield `PLACE_ROWS` rows at each of `PLACES` places, which are spread evenly over all files."""
         total = self.rows or 0
         wanted, start = [int((i + 0.5) / PLACES * total) for i in range(PLACES)], 0
         for file in self._files:
@@ -137,7 +137,7 @@ class ParquetFiles:
 
 
 def _listed(folder: Path) -> list[Path]:
-    """The Parquet files in a folder and its subfolders, sorted by name."""
+    """Return the Parquet files in a folder and its subfolders, sorted by name."""
     found = list[Path]()
     for where, folders, names in os.walk(folder, onerror=_unreadable):
         for file in (Path(where, name) for name in names):
@@ -208,8 +208,8 @@ def _cell(folder: str) -> tuple[str, str]:
 
 @contextmanager
 def _open(path: Path, texts: Sequence[str]) -> Iterator[tuple[IO[bytes], Any]]:
-    """Open a Parquet file and return (the file, PyArrow's reader for it). PyArrow gets an open file, because a path
-    such as file:/a may look like the URL of another file, and because another file may take its place.
+    """Open a Parquet file; return the file and PyArrow's reader for it. PyArrow gets an open file, because a path such
+    as file:/a may look like the URL of another file, and because the file might be replaced.
 
     A column of ``texts`` is read as a dictionary, which stores a shared text once."""
     from pyarrow import parquet
@@ -275,7 +275,7 @@ def _type(types: Any, name: str) -> Any:
 
 
 def _repeated(text: str, rows: int) -> Any:
-    """A column with one text in every row, or null if the text is empty."""
+    """Return a column with one text in every row, or null if the text is empty."""
     import pyarrow as pa
 
     if not text:

@@ -14,11 +14,11 @@ from espalier.core.errors import TableError
 from espalier.core.tables.unpacking import check_ratio
 
 HEADER = 1 << 9, 1 << 24
-"""Header bytes to read: initially, and at most."""
+"""Number of header bytes to read: initially, and at most."""
 LARGEST = (1 << 31) - 1
-"""The largest size of a page. PyArrow would cut off the upper bits of a larger size."""
+"""Largest size of a page. PyArrow would cut off the upper bits of a larger size."""
 FIXED = {1: 0, 2: 0, 3: 1, 7: 8}
-"""Bytes of Thrift's types of a fixed size: true, false, a byte, a float."""
+"""Sizes in bytes of Thrift's types of fixed size: true, false, a byte, a float."""
 INT32, INT64, TEXT, LIST, STRUCT = 5, 6, 8, 9, 12
 """Further types of Thrift."""
 BITS = {4: 16, INT32: 32, INT64: 64}
@@ -30,7 +30,7 @@ DIFFERENCES = 7
 PAGES = {0: 5, 2: 7, 3: 8}
 """Each type of page (data, dictionary, data of the second version) and the field that holds its own facts."""
 ENCODING = {0: 2, 3: 4}
-"""Field of the encoding in the facts of each type of page that holds values."""
+"""Number of the field with the encoding, for each type of page that holds values."""
 Fields = dict[tuple[int, int], Any]
 """Values of a struct by number and type of field: PyArrow skips a field whose type it does not expect."""
 

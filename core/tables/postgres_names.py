@@ -9,12 +9,12 @@ from espalier.core.tables.connection import parts_of
 
 
 def quoted(name: str) -> str:
-    """A relation's name with each part in quotes, as PostgreSQL looks it up."""
+    """Return a relation's name with each part in quotes, as PostgreSQL looks it up."""
     return ".".join('"' + part.replace('"', '""') + '"' for part in parts_of(name))
 
 
 def with_schema(con: Any, name: str) -> str:
-    """The name of a relation with the schema in which the session's search path finds it."""
+    """Return the name of a relation with the schema in which the session's search path finds it."""
     if len(parts_of(name)) > 1:
         return name
     asked = (
@@ -27,7 +27,9 @@ def with_schema(con: Any, name: str) -> str:
 
 
 def columns_of(con: Any, name: str) -> list[tuple[str, int, str]]:
-    """Return name, number of the type, and kind of the type of each column; refuse what :func:`_check_casts` does."""
+    """Return the name of each column with the number and the kind of its type; refuse the columns that
+    :func:`_check_casts` refuses.
+    """
     _check_casts(con, name)
     asked = (
         "SELECT cell.attname, cell.atttypid, kind.typtype::pg_catalog.text FROM pg_catalog.pg_attribute AS cell "

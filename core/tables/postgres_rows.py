@@ -2,7 +2,7 @@
 
 PostgreSQL encodes each row by itself (`espalier.core.tables.encoding_query`), joins the codes to a few whole numbers,
 and sends them through one cursor, which sees one state of the rows. Neither rows nor texts leave the server, except the
-person identifier if there is one. Numbers come in PostgreSQL's binary form: nothing is guessed from a text.
+person identifier if there is one. Numbers arrive in PostgreSQL's binary form, so nothing is guessed from a text.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ BATCH_ROWS = 1 << 17
 
 
 def keeps_codes(connection: Any) -> bool:
-    """Whether a temporary table can be created: the role may, the server is not a replica, and the session is
-    writable.
+    """Return whether a temporary table can be created: the role has the privilege, the server is not a replica, and the
+    session is writable.
     """
     asked = (
         "SELECT has_database_privilege(current_database(), 'TEMP') AND NOT pg_is_in_recovery() "

@@ -1,7 +1,7 @@
 """PostgreSQL transactions that set their own session settings.
 
-A pooler such as PgBouncer in its transaction mode may give each transaction another session of the server, and gives
-each session to many clients. A setting of a session would then be lost, or reach other clients. So each transaction
+A pooler such as PgBouncer in transaction mode may give each transaction another session of the server, and gives each
+session to many clients. A session's setting would then be lost, or would reach other clients. So each transaction
 applies every setting on which its answers depend, and leaves none behind.
 """
 
@@ -26,7 +26,9 @@ OWN = ("role", "search_path", "default_transaction_read_only", "row_security")
 session.
 """
 CLOSED = "SET LOCAL search_path = pg_catalog, pg_temp"
-"""Closes the search path, because others may create relations and functions with the names that a release uses."""
+"""Statement that closes the search path, because others may create relations and functions with the names that a
+release uses.
+"""
 
 
 def settings(*, closed: bool = True) -> str:

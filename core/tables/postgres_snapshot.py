@@ -1,13 +1,12 @@
 """A snapshot inside PostgreSQL: codes in a temporary table, in one REPEATABLE READ transaction. Only counts leave.
 
 The temporary table is read once and counted many times. The transaction ensures that the statement that fills it and
-all later questions see one state of the rows. Closing rolls back and removes the table; a lost connection does the
-same.
+all later queries see one state of the rows. Closing rolls back and removes the table; a lost connection does the same.
 
 **Fresh lots.** A hold-out and a declared total need random numbers ("lots") that depend on no row
 (`espalier.core.privacy.contribution` has the proofs). `gen_random_uuid` draws them from the server's strong generator
 (PostgreSQL 13 or later). One statement draws each lot and stores it, or the rows it chose, in a temporary table, so
-every later question sees the same lots. A view with this function would draw new lots for each count.
+every later query sees the same lots. A view with this function would draw new lots for each count.
 """
 
 from __future__ import annotations
@@ -54,11 +53,11 @@ from espalier.core.tables.source import More, check_limited
 from espalier.core.tables.table import Table
 
 STEP = 100_000
-"""Rows fetched at a time if a question needs rows."""
+"""Number of rows fetched at a time by queries that need rows."""
 
 
 class PostgresSnapshot(CodesOnly):
-    """A private table as codes in a temporary table; see `Snapshot` for what may be asked."""
+    """A private table as codes in a temporary table; see `Snapshot` for the permitted queries."""
 
     def __init__(
         self,
@@ -72,7 +71,7 @@ class PostgresSnapshot(CodesOnly):
         """Encode, and keep at most ``most`` rows of each person; raises :class:`TableError` that quotes no cell."""
         self.schema, self.person_column, self.row_limit = schema, person, most
         self.lot_key = "" if person is None else key or new_key()
-        """The key of its row limits; it needs no secrecy."""
+        """Key of its row limits; it need not be secret."""
         self._relation = relation  # the connection lives as long as an object refers to it
         self._shown, self._con = relation.shown, relation.backend.con
         self.pulse = pulse
@@ -101,7 +100,7 @@ class PostgresSnapshot(CodesOnly):
             raise
 
     def _asking(self, what: str = "read the table") -> AbstractContextManager[None]:
-        """The guard of engine errors while the server does ``what``."""
+        """Return the guard for engine errors while the server does ``what``."""
         return engine_errors(f"{self._shown}: the engine failed while it {what}")
 
     def _run(self, statement: str, what: str = "read the table") -> Any:
@@ -158,11 +157,13 @@ class PostgresSnapshot(CodesOnly):
 
     @property
     def counts_only(self) -> bool:
-        """Whether only counts are available: yes."""
+        """Whether only counts are available: true."""
         return True
 
     def encodes(self, schema: Schema) -> bool:
-        """Whether the rows were encoded for ``schema``; columns to be bought at their finest public codes."""
+        """Return whether the rows were encoded for ``schema``, with columns to be bought at their finest public
+        codes.
+        """
         return self.schema == as_read(schema)
 
     def count(self, clique: Clique) -> NDArray[np.int64]:

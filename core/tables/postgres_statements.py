@@ -12,7 +12,7 @@ from espalier.core.project.schema import Schema
 from espalier.core.tables.row_limits import runs
 
 CODES = "espalier_codes"
-"""Name of the temporary table; further ones are numbered."""
+"""Name of the temporary table; names of further tables have a number."""
 FRESH = "('x' || left(replace(gen_random_uuid()::text, '-', ''), 12))::bit(48)::bigint"
 """48 fresh bits of the server's strong generator, as a whole number."""
 
@@ -21,7 +21,7 @@ def later_statements(declared: Schema, plan: Plan) -> list[str]:
     """Return the statements of a release that follow the encoding.
 
     ``KEY`` is a key that is drawn for each release, ``SIZE`` and ``SHORT`` are numbers of rows that are not known yet,
-    ``CODES`` the codes of what will be bought.
+    and ``CODES`` stands for the codes of columns that will be bought.
     """
     schema = as_read(declared)
     people, table = plan.person is not None, CODES
@@ -82,7 +82,9 @@ def drawn(schema: Schema, table: str, lots: str, *, people: bool) -> str:
 
 
 class HeldOut(NamedTuple):
-    """The rows that are held out: those with a lot in the first ``share`` of all lots, or the ``size`` first lots."""
+    """The rows that are held out: those whose lot is in the first ``share`` of the range of lots, or those with the
+    ``size`` smallest lots.
+    """
 
     share: float
     size: int | str | None
@@ -90,7 +92,7 @@ class HeldOut(NamedTuple):
 
 
 def part_of(schema: Schema, table: str, lots: str, asked: HeldOut, *, held: bool) -> str:
-    """Return the query for the rows of ``table`` that are held out by their ``lots``, or for the others.
+    """Return the query for the rows of ``table`` that their ``lots`` hold out, or for the other rows.
 
     Two rows with the same lot, almost impossible with 122 bits, are ordered by their places and not by their content.
     """
@@ -113,7 +115,9 @@ def recoding(schema: Schema, table: str, codes: Mapping[str, Sequence[Any]], *, 
 
 
 def cut(schema: Schema, lots: str, total: int) -> str:
-    """Return the query for the first ``total`` rows in the order of their lots; equal lots in the order of content."""
+    """Return the query for the first ``total`` rows in the order of their lots; rows with equal lots are ordered by
+    content.
+    """
     columns = ", ".join(_columns(schema))
     return f"SELECT {columns} FROM {lots} ORDER BY lot, {columns} LIMIT {total}"
 

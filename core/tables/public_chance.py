@@ -10,7 +10,7 @@ from collections.abc import Callable
 import numpy as np
 
 Chance = Callable[[], np.random.Generator]
-"""Returns a new generator with each call."""
+"""Function that returns a new generator with each call."""
 
 
 def fresh() -> np.random.Generator:

@@ -20,7 +20,7 @@ Rows = NDArray[np.int64]
 Lots = NDArray[np.uint64]
 Mask = NDArray[np.bool_]
 Deal = Callable[[int], Lots]
-"""Returns this number of independent lots, with new lots for each call."""
+"""Function that returns the requested number of independent lots, new ones with each call."""
 
 STEP = 1 << 20
 """Number of lots drawn at a time."""
@@ -48,7 +48,7 @@ def seeded_lots(seed: bytes) -> Deal:
 
 
 def by_chance(count: int, share: float, deal: Deal | None = None) -> Mask:
-    """Choose each of ``count`` people or rows with probability ``share``."""
+    """Return, for each of ``count`` people or rows, whether it is chosen; each is chosen with probability ``share``."""
     return lots_for(count, deal) < np.uint64(share * 2.0**64)
 
 

@@ -38,7 +38,7 @@ from espalier.core.tables.unpacking import MAX_BYTES, check_ordinary, gunzip, op
 
 
 def read_table(source: str | Path | bytes, name: str | None = None) -> TextTable:
-    """Read a file, or its bytes with its ``name``. Raises :class:`TableError` with the place of any fault.
+    """Read a file, or its bytes with its ``name``. Raises :class:`TableError`, which states where the fault is.
 
     >>> import espalier as es, pandas as pd
     >>> pd.DataFrame({"smoker": ["yes", "no"], "age": ["61", "35"]}).to_csv("clinic.csv", index=False)
@@ -72,7 +72,7 @@ def read_table(source: str | Path | bytes, name: str | None = None) -> TextTable
 
 
 def misread(table: TextTable) -> bool:
-    """Return whether a table of one column looks like several columns under a header with one name: most cells have a
+    """Return whether a one-column table looks like several columns under a header with one name: most cells contain a
     delimiter.
     """
     if len(table.columns) != 1:

@@ -229,7 +229,7 @@ class Relation:
         return str(whole.sql(dialect))
 
     def _needed(self, schema: Schema, person: str | None) -> list[str]:
-        """Return the columns that a release reads; raise :class:`TableError` for one that the table does not have."""
+        """Return the columns that a release reads; raise :class:`TableError` if the table lacks one of them."""
         columns = self.columns
         asked = (*schema.names, *([person] if person is not None else []))
         if lacking := [name for name in asked if name not in columns]:

@@ -19,11 +19,11 @@ from espalier.core.tables.table import Table
 from espalier.core.tables.text_table import TextColumn, TextTable
 
 LINES = 50_000
-"""Lines of a CSV file that are joined at a time."""
+"""Number of lines of a CSV file that are joined at a time."""
 
 
 def csv_bytes(schema: Schema, table: Mapping[str, Sequence[str]]) -> bytes:
-    """``synthetic.csv``'s content; names and categories that look like formulas are defused
+    """Return the content of ``synthetic.csv``; names and categories that look like formulas are defused
     (`espalier.core.tables.csv_safety`).
 
     :func:`read_csv` removes the apostrophes again.
@@ -70,7 +70,7 @@ def _written(schema: Schema, name: str, texts: Sequence[str], *, alone: bool) ->
 
 
 def _quoted(texts: Sequence[str], *, always: bool) -> list[str]:
-    """Texts as cells of a CSV file, in quotes where they need them."""
+    """Return texts as cells of a CSV file, in quotes if they need them."""
     out = io.StringIO(newline="")
     # "\r\n" makes the writer quote a lone "\r" too, which many readers treat as the end of a line
     writer = csv.writer(out, lineterminator="\r\n", quoting=csv.QUOTE_ALL if always else csv.QUOTE_MINIMAL)

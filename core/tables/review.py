@@ -1,4 +1,4 @@
-"""Groups of guessed columns for a person to review, and a digest of the facts that each group must show.
+"""Groups of guessed columns for a person to review, and a digest of what each column must show.
 
 Everything here reads private rows for the steward. Only the digest of the facts shown is stored: a guess becomes public
 once a person has seen all of `Reviewed.shown` and confirmed it.
@@ -119,7 +119,7 @@ def _digest(parts: list[object]) -> str:
 
 
 def fitting_books(read: TextColumn, marks: Sequence[str] = ()) -> tuple[str, ...]:
-    """Names of the code books that contain every value of a column. Private.
+    """Return the names of the code books that contain every value of a column. Private.
 
     Short numbers are codes of ICD-9-CM too, so one value must have a letter or a point.
     """
@@ -145,7 +145,7 @@ def _place(read: TextColumn, column: Column) -> tuple[Group, str]:
     if len(possible_orders(values)) > 1:
         return "look closely", "Dates as text: no value shows whether the day or the month comes first. Choose one."
     if other_dates(values):
-        why = "Dates as text in mixed orders, with years of two digits, or with months that are not in English."
+        why = "Dates as text in mixed orders, with two-digit years, or with months that are not in English."
         return "look closely", f"{why} Write them as 2024-01-31 in the table to get months or quarters."
     if no_yes(values):
         return "obviously public", "Yes and no."
@@ -167,7 +167,7 @@ def _place(read: TextColumn, column: Column) -> tuple[Group, str]:
 
 
 def _small_whole(values: Sequence[str]) -> bool:
-    """Whole numbers up to 20 that follow each other from 0 or 1."""
+    """Return whether the values are consecutive whole numbers from 0 or 1 up to at most 20."""
     if not values or not all(v.isascii() and v.isdigit() for v in values):
         return False
     found = sorted(map(int, values))

@@ -1,13 +1,13 @@
-"""Row limit per person: the choice of a person's rows, the same for every kind of storage.
+"""Row limit per person: the choice of a person's rows, which is the same for every kind of storage.
 
 A row's lot is the first 64 bits of MD5 of ``key:codes:index:person``. Here *codes* are the row's codes joined to a few
 whole numbers (see :func:`joined`), and *index* distinguishes rows with the same person and codes. Each person keeps
 the rows with the smallest lots. MD5 is used because every engine has it; nothing depends on its strength:
 
 **Unit.** For every fixed key, the choice of a person's rows depends on that person's own rows only: on the identifier
-and the codes, never on positions in the table or on another person's rows. Let at most k rows of each person be kept.
-Then tables that differ in one person's rows, however many, become tables that differ by adding or removing at most k
-rows. This holds for each key and needs no assumption about the hash. (A mixture over keys keeps the bound, see
+and the codes, never on positions in the table or on another person's rows. If at most k rows of each person are kept,
+tables that differ in one person's rows, however many, become tables that differ by adding or removing at most k rows.
+This holds for each key and needs no assumption about the hash. (A mixture over keys keeps the bound, see
 `espalier.core.privacy.contribution`, Coupling.) Identifiers must be exact: they are compared as the bytes of their
 text, never by a hash.
 
@@ -108,7 +108,9 @@ def _hashed(rows: Any, numbers: Sequence[str], key: str) -> NDArray[np.uint64]:
 
 @lru_cache(maxsize=1)
 def _hashing() -> Any:
-    """An embedded engine that stores nothing: one thread keeps rows in order, and there is no disk to spill to."""
+    """Return an embedded engine that stores nothing: one thread keeps rows in order, and there is no disk to spill
+    to.
+    """
     import duckdb
 
     return duckdb.connect(config={"threads": 1, "temp_directory": ""})

@@ -27,7 +27,7 @@ BUCKETS = 64
 
 
 def _named(codes: Sequence[NDArray[Any]]) -> dict[str, NDArray[Any]]:
-    """Return the codes by the names that a file of codes uses."""
+    """Return the codes under the names that a file of codes uses."""
     return {f"c{i}": column for i, column in enumerate(codes)}
 
 
@@ -110,7 +110,7 @@ class _Part:
         self._writer.write_table(rows)
 
     def read(self, schema: Schema) -> tuple[list[str], NDArray[np.int64], dict[str, NDArray[Any]]]:
-        """Return (identifiers, the index of each row's identifier, codes), and remove the file."""
+        """Return the identifiers, the index of each row's identifier, and the codes; remove the file."""
         import pyarrow as pa
 
         self._writer.close()

@@ -29,7 +29,8 @@ def _go_on() -> None:
 
 
 class Snapshot(CodesOnly):
-    """A private table as codes in a file; :class:`Source` states which questions may be asked, and by which code.
+    """A private table as codes in a file; :class:`Source` states which requests are possible, and which code may make
+    them.
 
     With people, all rows of a person are in one batch, and the column `PERSON` numbers the people of that batch.
     """
@@ -45,7 +46,7 @@ class Snapshot(CodesOnly):
     ) -> None:
         self.schema, self.file = schema, file
         self.lot_key = lot_key
-        """The key of its row limits (:mod:`espalier.core.tables.row_limits`); it needs no secrecy."""
+        """Key of its row limits (:mod:`espalier.core.tables.row_limits`); it need not be secret."""
         self._deal: random_rows.Deal | None = None
         self.person_column, self.row_limit = person_column, row_limit
         self._digest = digest
@@ -90,7 +91,7 @@ class Snapshot(CodesOnly):
 
     @property
     def counts_only(self) -> bool:
-        """Whether only counts are available: no, its codes are on this machine."""
+        """Whether only counts are available: false, because the codes are on this machine."""
         return False
 
     def encodes(self, schema: Schema) -> bool:

@@ -72,8 +72,9 @@ class Source(Protocol):
 
     @property
     def lot_key(self) -> str:
-        """The key by which rows of each person were chosen when the table was read; the key needs no secrecy. Empty for
-        none."""
+        """Key by which rows of each person were chosen when the table was read; it need not be secret. Empty if there
+        is no key.
+        """
         ...
 
     def dealt_by(self, deal: Deal) -> Self:
@@ -189,8 +190,8 @@ class Source(Protocol):
         ...
 
     def to_total(self, total: int) -> Self:
-        """Return exactly ``total`` rows of a :meth:`limited` source: surplus rows are left out at random, and invented
-        rows fill it up. The rows no longer have person identifiers.
+        """Return exactly ``total`` rows of a :meth:`limited` source: surplus rows are left out at random, and missing
+        ones are invented. The rows no longer have person identifiers.
         """
         ...
 
@@ -208,7 +209,7 @@ class Source(Protocol):
 
 
 def check_limited(source: Source, most: int | None = None) -> None:
-    """Raise :class:`TableError` unless a limit applies to the rows of each person in ``source``: at most ``most``."""
+    """Raise :class:`TableError` unless ``source`` limits the rows of each person, to at most ``most``."""
     limit = source.row_limit
     if source.names_people and limit is not None and (most is None or limit <= most):
         return

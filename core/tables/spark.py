@@ -1,7 +1,7 @@
 """Codes that Spark writes: Parquet in a private folder, deleted as soon as they are read.
 
 Spark may compute a cached result again, so nothing is cached: one job reads the table and writes the codes, and every
-later question reads that file. Spark must run on this machine, since the folder is here.
+later request reads that file. Spark must run on this machine, since the folder is here.
 """
 
 from __future__ import annotations

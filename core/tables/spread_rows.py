@@ -1,4 +1,4 @@
-"""Rows spread over a table, as text, from which a schema is guessed: a bounded sample, or every value in one scan.
+"""Rows spread over a table, as text, for guessing a schema: a bounded sample, or rows with every value, from one scan.
 
 This code runs only if a steward asked for a guess. The guess stays marked until a person confirms it.
 """
@@ -77,7 +77,7 @@ def _ends(column: TextColumn, found: tuple[NDArray[Any], NDArray[Any]], ends: li
 
 
 def _key(text: str) -> tuple[int, float, str]:
-    """Numbers by value, then texts."""
+    """Return the sort key of a value: numbers by value, then texts."""
     with suppress(ValueError):
         if math.isfinite(number := float(text)):
             return 0, number, ""
@@ -99,7 +99,7 @@ def _parts(relation: Relation, rows: int | None = None) -> Iterator[TextTable]:
 
 
 def _plain(feed: Feed) -> list[str]:
-    """The columns that a schema can describe."""
+    """Return the columns that a schema can describe."""
     return [c.name for c in feed.schema(list(feed.columns)) if is_plain(value_type(c.type))]
 
 
@@ -121,7 +121,7 @@ def _rows(part: TextTable, rows: NDArray[np.int64]) -> TextTable:
 
 
 def _joined(parts: Sequence[TextTable], shown: str) -> TextTable:
-    """The rows of all parts as one table."""
+    """Return the rows of all parts as one table."""
     if not sum(part.rows for part in parts):
         raise TableError("the table has a header but no rows")
     columns = {}

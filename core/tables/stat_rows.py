@@ -23,7 +23,7 @@ from espalier.core.tables.unpacking import BOMB_BYTES, BOMB_RATIO
 _COUNTED = b"HEADER RECORD*******LIBV8"
 """First bytes of a SAS transport file that states its number of rows."""
 _BLANKS = {sum(32 / 256**place for place in range(1, size)) * 16.0**-32 for size in range(2, 9)}
-"""The numbers whose bytes in a SAS transport file are all blanks, for 2 to 8 bytes."""
+"""Numbers whose bytes in a SAS transport file are all blanks, for lengths of 2 to 8 bytes."""
 
 READERS = {
     ".sav": ("read_sav", "SPSS"),
@@ -32,7 +32,7 @@ READERS = {
     ".sas7bdat": ("read_sas7bdat", "SAS"),
     ".xpt": ("read_xport", "SAS transport"),
 }
-"""PyReadStat's function and the name of each format, by file extension."""
+"""PyReadStat's function for each format, and the format's name, by file extension."""
 _STARTS = {b"$FL2": ".sav", b"$FL3": ".zsav", b"<stata_dta>": ".dta", b"HEADER RECORD*******LIB": ".xpt"}
 _OLD_STATA = {bytes([version, order, 1, 0]) for version in (110, 111, 113, 114, 115) for order in (1, 2)}
 _SAS = bytes(12) + bytes.fromhex("c2ea8160b31411cfbd92080009c7318c181f1011")
@@ -167,7 +167,8 @@ def _check_blanks(cells: dict[str, Any], facts: Any, shown: str) -> None:
     """Refuse a version 5 SAS transport file in which a row may consist of blanks.
 
     Such a file is padded with blanks and does not state its number of rows. Blank rows count only if another row
-    follows, so the last row would decide whether all blank rows before it count. A missing number is not blank.
+    follows, so the last row would decide whether all blank rows before it count. A missing number does not consist of
+    blanks.
     """
     numbers = [name for name in facts.column_names if facts.readstat_variable_types.get(name) != "string"]
     if not numbers:

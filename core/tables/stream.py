@@ -1,9 +1,9 @@
 """The rows of an engine that keeps no snapshot, in Arrow batches, from one statement.
 
-One SELECT of the columns that a release needs sees one state of the table. It compares and computes nothing. Its rows
-pass through this process in batches, `espalier.core.tables.encoding` turns them into codes, and no row is kept. So
-every engine gets the same encoding and the same row limits. Identifiers are compared here, byte by byte, so no
-collation, optimiser or dialect merges two people.
+One SELECT of the columns that a release needs sees one state of the table. The SELECT compares and computes nothing.
+Its rows pass through this process in batches, `espalier.core.tables.encoding` turns them into codes, and no row is
+kept. So the same encoding and the same row limits apply to every engine. Identifiers are compared here, byte by byte,
+so no collation, optimiser or dialect merges two people.
 
 A driver's cells must have the type of the catalogue. Other cells are refused, never guessed: SQLite can store a text in
 a column of whole numbers, and other drivers may do the same.
@@ -33,8 +33,8 @@ BATCH_ROWS, BATCH_CELLS = 1 << 16, 1 << 21
 class Stream:
     """The table ``table`` of the engine ``backend``, called ``shown`` in messages.
 
-    ``kinds`` is the type in which each column's cells arrive. If it differs from the catalogue's, a cell becomes text.
-    ``file`` is the file of a DuckDB database, and ``seen`` its state when its catalogue was read. ``most``
+    ``kinds`` contains the type in which each column's cells arrive. If it differs from the catalogue's, a cell becomes
+    text. ``file`` is the file of a DuckDB database, and ``seen`` its state when its catalogue was read. ``most``
     returns the largest number of rows that the file of a SQLite table can hold: in a damaged file, following the pages
     may never end. ``kind`` is the kind of the relation when it was opened, and ``kind_now`` asks for it again.
     """
@@ -111,7 +111,7 @@ class Stream:
             raise TableError(f"{self.shown} returns more rows than its file can hold: the file is damaged")
 
     def _few(self, query: Any) -> list[tuple[Any, ...]]:
-        """Return the few rows that answer ``query``."""
+        """Return the result of ``query``, which has few rows."""
         from espalier.core.tables.engines import answers
 
         found = answers(self.backend, query, 1000, self.file)
@@ -224,7 +224,7 @@ def _as_stored(cell: Any) -> str:
 
 
 def _as_time(cell: Any) -> dt.time:
-    """Convert the time since midnight, as MySQL's drivers give it, to a time of day; refuse -1 h and 25 h."""
+    """Convert the time since midnight, as MySQL's drivers return it, to a time of day; refuse -1 h and 25 h."""
     if isinstance(cell, dt.timedelta):
         if not dt.timedelta(0) <= cell < dt.timedelta(days=1):
             raise ValueError

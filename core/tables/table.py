@@ -28,10 +28,10 @@ from espalier.core.tables.text_table import TextColumn, TextTable
 class Table:
     """Rows as codes: ``codes[name]`` has one code per row, in the smallest unsigned type.
 
-    ``source`` is the digest of the whole table as read; a table of some of its rows has the same digest. ``person`` is
-    the person identifier of each row, a whole number from 0; ``person_column`` is its column in the table as read. Both
-    are `None` if no column was named. The person column is not a column of this table: it is never counted and never
-    released. ``row_limit`` is the row limit per person, see :meth:`limited`. A table that was filled or cut to a
+    ``source`` is the digest of the whole table as read; a table with some of its rows has the same digest. ``person``
+    is the person identifier of each row, a whole number from 0; ``person_column`` is its column in the table as read.
+    Both are `None` if no column was named. The person column is not a column of this table: it is never counted and
+    never released. ``row_limit`` is the row limit per person, see :meth:`limited`. A table that was filled or cut to a
     declared total keeps its ``person_column`` but has no ``person``. ``values`` are the numbers of numeric columns as
     read, one per row, NaN for missing cells; the schema's bins are a view of these numbers. ``texts`` are the texts, as
     read, of columns whose categories are to be bought.
@@ -52,7 +52,7 @@ class Table:
     """The kind of relation that was read (`espalier.core.tables.catalogue`); `None` for files and frames."""
 
     def __post_init__(self) -> None:
-        """Codes are copied, checked against the schema and frozen; raises :class:`TableError`."""
+        """Copy the codes, check them against the schema, and freeze them; raises :class:`TableError`."""
         kept = {}
         for column in self.schema.columns:
             codes = np.array(self.codes[column.name], dtype=smallest_unsigned(column.size))
@@ -131,7 +131,7 @@ class Table:
 
     @property
     def counts_only(self) -> bool:
-        """Whether only counts are available: no."""
+        """Whether only counts are available: false."""
         return False
 
     def encodes(self, schema: Schema) -> bool:
@@ -304,7 +304,7 @@ def person_codes(text: TextTable, person: str) -> TextColumn:
 
 
 def column_of(text: TextTable, name: str) -> TextColumn:
-    """Return a column of a table as read; raises :class:`TableError` if there is none of this name."""
+    """Return a column of a table as read; raises :class:`TableError` if the table has no column of this name."""
     if name not in text.columns:
         known = ", ".join(list(text.columns)[:12]) + (", …" if len(text.columns) > 12 else "")
         raise TableError(f"{text.source}: there is no column {name!r}; the table has {known}", column=name)

@@ -1,4 +1,4 @@
-"""A table as text: its columns, how a cell is written as text, and the checks of its names.
+"""A table as text: its columns, the text of each cell, and checks of its names.
 
 A person column must not mix types that may give two people the same text (:attr:`TextColumn.ambiguous`).
 """
@@ -28,7 +28,7 @@ MAX_CELLS = 200_000_000
 MAX_COLUMNS = 1 << 14
 """Largest number of columns in a table, which is also Excel's limit."""
 WHOLE_FLOATS = {16: 2.0**11, 32: 2.0**24, 64: 2.0**53}
-"""By the bits of a float: the smallest float to which two whole numbers round."""
+"""Smallest float to which two whole numbers round, by the number of bits of the float type."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -67,7 +67,7 @@ class Cells:
         self._texts: set[str] = set()
         """Distinct cells that are already text."""
         self._forms: set[object] = set()
-        """Return the forms of cells that are neither text nor empty."""
+        """Forms of the cells that are neither text nor empty."""
         self._drops_digits = False
 
     def add(self, cell: Any) -> None:
@@ -81,7 +81,7 @@ class Cells:
             self._drops_digits |= isinstance(cell, float) and abs(cell) >= WHOLE_FLOATS[64]
 
     def column(self) -> TextColumn:
-        """The column so far."""
+        """Return the column so far."""
         mixed = len(self._forms) > 1 or (bool(self._forms) and any(map(spells_another_type, self._texts)))
         ambiguous = mixed or self._drops_digits
         codes = np.array(self._codes, dtype=smallest_unsigned(len(self._place)))
@@ -89,7 +89,7 @@ class Cells:
 
 
 def _form(cell: Any) -> object:
-    """The type of a cell. Two cells of one form that are equal have one text.
+    """Return the form of a cell, which is more than its type: equal cells of one form have one text.
 
     A whole float below 2⁵³ has the form of a whole number. A decimal's places, and a timestamp's distance from UTC, are
     part of its form: 7.5 and 7.50 are equal and have two texts. pandas writes a duration differently from Python.

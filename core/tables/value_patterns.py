@@ -27,7 +27,9 @@ _BELOW = re.compile(
 
 
 def range_order(text: str) -> tuple[float, float] | None:
-    """The lower and upper end of a range such as ``[0-10)``, ``18 to 25`` or ``>200``; `None` for any other text."""
+    """Return the lower and upper end of a range such as ``[0-10)``, ``18 to 25`` or ``>200``; `None` for any other
+    text.
+    """
     text = text.strip()
     if found := _BETWEEN.fullmatch(text):
         low, high = _end(found[1]), _end(found[2])
@@ -42,12 +44,12 @@ def range_order(text: str) -> tuple[float, float] | None:
 
 
 def _end(number: str) -> float:
-    """An end of a range, whose thousands may be separated."""
+    """Return an end of a range, in which thousands may be separated."""
     return float(re.sub(r"[, \u00a0\u202f']", "", number))
 
 
 _CALENDAR = (re.compile(r"\d{4}-(0[1-9]|1[0-2])"), re.compile(r"\d{4}[- ]?Q[1-4]"), re.compile(r"\d{3}0s"))
-"""Months, quarters and decades, whose order as text is their order in time."""
+"""Patterns of months, quarters and decades, whose order as text is their order in time."""
 _OTHER_DATE = re.compile(
     r"\d{1,2}[./-]\d{1,2}[./-](\d{4}|\d{2})|\d{4}[./]\d{1,2}[./]\d{1,2}|\d{1,2}[- ][A-Za-z]{3,9}[- ,]+\d{4}"
     r"|[A-Za-z]{3,9} \d{1,2},? \d{4}",
@@ -55,19 +57,19 @@ _OTHER_DATE = re.compile(
 
 
 def periods_in_order(values: Sequence[str]) -> tuple[str, ...] | None:
-    """The values in their order if all are months, quarters or decades in one spelling; `None` otherwise."""
+    """Return the values in their order if all are months, quarters or decades in one spelling; `None` otherwise."""
     if len(values) > 1 and any(all(one.fullmatch(v) for v in values) for one in _CALENDAR):
         return tuple(sorted(values))
     return None
 
 
 def other_dates(values: Sequence[str]) -> bool:
-    """Whether all values look like days in a spelling other than ``2024-01-31``, such as ``31.1.2024``."""
+    """Return whether all values look like days in a spelling other than ``2024-01-31``, such as ``31.1.2024``."""
     return bool(values) and all(_OTHER_DATE.fullmatch(v.strip()) for v in values)
 
 
 def ranges_in_order(values: Sequence[str]) -> tuple[str, ...] | None:
-    """The values in the order of the ranges they denote; `None` unless all are ranges or single numbers."""
+    """Return the values in the order of the ranges that they denote; `None` unless all are ranges or single numbers."""
     placed, ranges = [], 0
     for value in values:
         ends = range_order(value)
@@ -100,7 +102,7 @@ NO_YES = (
 
 
 def no_yes(values: Sequence[str]) -> tuple[str, ...] | None:
-    """The two values as (no, yes) if they are these words in some language; `None` otherwise."""
+    """Return the two values as (no, yes) if they are these words in some language; `None` otherwise."""
     folded = {value.strip().casefold(): value for value in values}
     if len(values) == 2 and len(folded) == 2:
         for no, yes in NO_YES:
@@ -110,7 +112,7 @@ def no_yes(values: Sequence[str]) -> tuple[str, ...] | None:
 
 
 def number_style(values: Sequence[str]) -> str:
-    """The style in which all values are numbers; an empty text if they are plain numbers, or not numbers in any
+    """Return the style in which all values are numbers; an empty text if they are plain numbers, or not numbers in any
     style.
     """
     if not values or all(NUMBER.fullmatch(v) for v in values):
@@ -119,25 +121,25 @@ def number_style(values: Sequence[str]) -> str:
 
 
 def two_styles(values: Sequence[str]) -> bool:
-    """Whether the values could be decimals or thousands: ``1,234`` is 1.234 or 1234."""
+    """Return whether the values could be decimals or thousands: ``1,234`` is 1.234 or 1234."""
     return sum(all(plain_number(v, s) is not None for v in values) for s in ("1234,5", "1,234.5")) == 2 and any(
         "," in v for v in values
     )
 
 
 def leading_zeros(values: Sequence[str]) -> bool:
-    """Whether some value is a whole number with a leading zero: a code, whose zeros matter."""
+    """Return whether some value is a whole number with a leading zero, and so a code whose zeros matter."""
     return any(len(v) > 1 and v[0] == "0" and v.isascii() and v.isdigit() for v in values)
 
 
 PLAUSIBLE = (date(1900, 1, 1).toordinal(), date(2100, 1, 1).toordinal())
-"""Digits alone are guessed to be dates, such as 20201231, if every day lies between these."""
+"""Values of digits alone, such as 20201231, are guessed to be dates if every day lies between these two."""
 
 
 def possible_orders(values: Sequence[str]) -> tuple[str, ...]:
-    """Every order in which all values are days (`espalier.core.project.date_orders`); "" alone for ISO dates.
+    """Return every order in which all values are days (`espalier.core.project.date_orders`); "" alone for ISO dates.
 
-    More than one means that only a person can say whether the day or the month comes first.
+    If there are several, only a person can say whether the day or the month comes first.
     """
     if not values or not values[0].strip()[:1].isalnum():
         return ()
@@ -153,7 +155,7 @@ def possible_orders(values: Sequence[str]) -> tuple[str, ...]:
 
 
 def _days(values: Sequence[str], order: str) -> list[int]:
-    """The day of each value; an empty result unless all values are days."""
+    """Return the day of each value; an empty result unless all values are days."""
     days = []
     for value in values:
         day = day_number(value, order)
@@ -164,8 +166,8 @@ def _days(values: Sequence[str], order: str) -> list[int]:
 
 
 def date_bins(values: Sequence[str], order: str = "") -> DateBins | None:
-    """Months, quarters or years over whole calendar years around the days; `None` unless all values are ISO dates or
-    dates in this ``order``.
+    """Return months, quarters or years over whole calendar years around the days; `None` unless all values are ISO
+    dates or dates in this ``order``.
     """
     found = _days(values, order)
     if len(found) < 2:
@@ -186,7 +188,7 @@ _WORDS = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 
 def named_like_an_id(name: str) -> bool:
-    """Whether a column's name contains a word for an identifier: ``patient_nbr``, ``caseId``."""
+    """Return whether a column's name contains a word for an identifier: ``patient_nbr``, ``caseId``."""
     return bool(_ID_NAME.search(_WORDS.sub("_", name).casefold()))
 
 
@@ -196,7 +198,7 @@ _PERSON_NAME = re.compile(
 
 
 def named_like_a_person(name: str) -> bool:
-    """Whether a column's name contains a word for an identifier of people: ``subject``."""
+    """Return whether a column's name contains a word for an identifier of people: ``subject``."""
     return bool(_PERSON_NAME.search(_WORDS.sub("_", name).casefold()))
 
 
@@ -204,7 +206,7 @@ _ID_WORD = re.compile(r"(^|[_\W])(id|ids|guid|uuid|mrn|ssn|nhs|pid|identifier)($
 
 
 def named_with_an_id(name: str) -> bool:
-    """Whether a column's name contains a word for an identifier, and not only for a person: ``patient_id``."""
+    """Return whether a column's name contains a word for an identifier, and not only for a person: ``patient_id``."""
     return bool(_ID_WORD.search(_WORDS.sub("_", name).casefold()))
 
 
@@ -215,16 +217,16 @@ _CONTACT = re.compile(
 
 
 def contact(values: Sequence[str]) -> bool:
-    """Whether most values are e-mail addresses, telephone or social security numbers, or UUIDs."""
+    """Return whether most values are e-mail addresses, telephone or social security numbers, or UUIDs."""
     return bool(values) and 2 * sum(bool(_CONTACT.fullmatch(v.strip())) for v in values) > len(values)
 
 
 def amounts(name: str, values: Sequence[str], cells: int) -> bool:
-    """Whether whole numbers that hardly repeat are amounts rather than identifiers.
+    """Return whether whole numbers that rarely repeat are amounts rather than identifiers.
 
     Identifiers are all different, or their column has an identifier's name. Numbers of one length with six or more
-    digits, and numbers that fill their range without gaps, count rows or people. All others are amounts, such as a loan
-    in a currency.
+    digits, and numbers that fill their range without gaps, number rows or people. All others are amounts, such as a
+    loan in a currency.
     """
     if named_like_an_id(name) or leading_zeros(values) or len(values) == cells:
         return False

@@ -20,7 +20,7 @@ from espalier.pages.session.session import Session
 
 _ABOUT = (
     "A regression can be bought directly: the sums that it needs are measured with noise, and its coefficients have "
-    "intervals for any method. A number enters as the midpoint of its bin."
+    "intervals for any method. A number is replaced by the midpoint of its bin."
 )
 FAMILIES = {"linear": "linear", "logistic": "logistic", "poisson": "Poisson"}
 

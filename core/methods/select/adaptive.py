@@ -20,7 +20,7 @@ from espalier.core.privacy.scores import EdgeScore
 from espalier.core.progress import Report
 
 CHOICE = 0.2
-"""Fraction of a clique's share for choosing it; the rest counts it. (AIM: 0.1.)"""
+"""Fraction of a clique's share for choosing it; the rest pays for counting it (AIM: 0.1)."""
 
 LARGEST_ERROR = 2
 """Largest possible L1 error of a table of n rows, in units of n. A table with more noise than that is never offered: it
@@ -47,11 +47,11 @@ def measure_further(
     """Make ``asked.steps`` more measurements for ``asked.share`` of the budget, as in AIM (McKenna et al. 2022, Alg.
     2).
 
-    In each step the exponential mechanism selects, among the cliques that `further_cliques` allows, one on which the
-    model fitted so far errs most (L1, in rows) beyond the noise of measuring it. The clique is then counted.
-    Unlike AIM the number of rounds and their prices are fixed, so a plan can show them, and the candidates keep the
-    model decomposable, inside the frame, and no wider than ``asked.width``; new tables have at most `LARGEST_ERROR` · n
-    of noise. Beyond `BATCHES` rounds, several cliques are chosen against one model and counted together.
+    In each step the exponential mechanism selects, among the cliques that `further_cliques` allows, one whose error in
+    the model fitted so far (L1, in rows) most exceeds the noise of measuring it. The clique is then counted. Unlike in
+    AIM, the number of rounds and their prices are fixed, so a plan can show them. The candidates keep the model
+    decomposable, inside the frame, and no wider than ``asked.width``; new tables have at most `LARGEST_ERROR` · n of
+    noise. Beyond `BATCHES` rounds, several cliques are chosen against one model and counted together.
     """
     made: list[Measurement] = []
     steps, cells = asked.steps, min(MAX_CELLS, asked.max_cells)

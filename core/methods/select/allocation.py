@@ -24,16 +24,16 @@ from espalier.core.project.plan import AccountingRule, Plan
 
 Rule = Literal["optimal", "uniform"]
 AUTO: dict[AccountingRule, Rule] = {"zcdp": "uniform", "basic": "optimal", "pure": "optimal"}
-"""The meaning of ``allocation: auto``: the better rule on the benchmarks (``python -m benchmarks.prism``).
+"""Meaning of ``allocation: auto``: the rule that is better on the benchmarks (``python -m benchmarks.prism``).
 
 ``pure`` divides ε as ``basic`` does, so it has the same rule."""
 
 MOST_BY_HAND = 0.95
-"""Largest part of a pool for shares given by hand while others are counted from it."""
+"""Largest part of a pool that shares given by hand may take if other counts are paid from it too."""
 
 
 def label(clique: Clique) -> str:
-    """A marginal's name, as shown in the plan and used in ``allocation``."""
+    """Return a marginal's name, as shown in the plan and used in ``allocation``."""
     return " × ".join(clique)
 
 
@@ -56,7 +56,7 @@ class BudgetSplit:
         return cls(budget, sizes, AUTO[plan.accounting], plan.accounting, given)
 
     def choice(self, share: float) -> float:
-        """ρ of one private choice that gets ``share`` of the budget.
+        """Return ρ of one private choice that gets ``share`` of the budget.
 
         Where ε adds up, the choice is (share·ε, 0)-DP, and an ε-DP exponential mechanism is ε²/8-zCDP.
         """
@@ -65,7 +65,7 @@ class BudgetSplit:
     def split(
         self, share: float, cliques: Sequence[Clique], weights: Sequence[float] | None = None
     ) -> dict[Clique, float]:
-        """Return ρ of each clique if together they get ``share`` of the budget; ``weights`` w_t default to 1.
+        """Return ρ of each clique if all cliques together get ``share`` of the budget; ``weights`` w_t default to 1.
 
         ``optimal`` minimises Σ a_t σ_t with a_t = w_t · cells_t · Δ_t. Under zCDP σ_t ∝ ρ_t^(−1/2), so the minimum
         under Σ ρ_t fixed is at ρ_t ∝ a_t^(2/3); where ε adds up, σ_t ∝ 1/ε_t gives ε_t ∝ √a_t (PRISM, Theorem
@@ -81,11 +81,11 @@ class BudgetSplit:
         return dict(zip(cliques, self._divide(share, parts), strict=True))
 
     def evenly(self, share: float, sensitivities: Sequence[float]) -> list[float]:
-        """ρ of several vectors that together get ``share`` of the budget, all with one σ: σ_t ∝ Δ_t/√ρ_t."""
+        """Return ρ of several vectors that together get ``share`` of the budget, all with one σ: σ_t ∝ Δ_t/√ρ_t."""
         return self._divide(share, [s * s if self.accounting == "zcdp" else s for s in sensitivities])
 
     def _divide(self, share: float, parts: Sequence[float]) -> list[float]:
-        """ρ of measurements that get these parts, of ρ under ``zcdp``, else of ε."""
+        """Return ρ of measurements that get these parts, of ρ under ``zcdp``, else of ε."""
         whole = math.fsum(parts)
         if self.accounting == "zcdp":
             return [_down(share * self.budget.rho * part / whole) for part in parts]
@@ -96,7 +96,7 @@ class BudgetSplit:
         return [_down((share * self.budget.epsilon * part / whole) ** 2 * per_epsilon) for part in parts]
 
     def _with_hand(self, cliques: Sequence[Clique], parts: Sequence[float]) -> list[float]:
-        """``parts`` scaled to sum to one; parts given by hand stay fixed (together at most `MOST_BY_HAND`)."""
+        """Return ``parts`` scaled to sum to one; parts given by hand stay fixed (together at most `MOST_BY_HAND`)."""
         hand = {i: self.shares[label(q)] for i, q in enumerate(cliques) if label(q) in self.shares}
         rest = math.fsum(part for i, part in enumerate(parts) if i not in hand)
         if rest == 0:  # noisy counts may not distinguish them
@@ -117,7 +117,7 @@ class Choices:
     pool: str = ""
 
     def one(self, score: Score, candidates: Sequence[Clique], of: int, what: str) -> Clique:
-        """Choose one of ``candidates``, for the price of one of ``of`` equal choices."""
+        """Choose one of ``candidates`` at the price of one of ``of`` equal choices."""
         return self.curator.choose(score, candidates, self.budget.choice(self.share / of), what, self.pool)
 
 

@@ -28,7 +28,7 @@ def further_cliques(
     max_cells: int = MAX_CELLS,
     largest: int | None = None,
 ) -> list[Clique]:
-    """Cliques of two to ``width`` + 1 columns that may join the measured ``cliques``, in schema order of columns.
+    """Yield cliques of two to ``width`` + 1 columns, in schema order, that may join the measured ``cliques``.
 
     ``largest`` is the number of columns that an offered clique may have, if that is less than ``width`` + 1.
 
@@ -76,7 +76,7 @@ def first_new_pair(
 ) -> Clique | None:
     """Return the first of ``pairs``, sorted as `further_cliques` sorts them, that it would offer as a new link.
 
-    For rehearsals of wide tables: it stops at the first one.
+    It serves rehearsals of wide tables, because it stops at the first pair.
     """
     names = [name for name in sizes if sizes[name] > 1]
     place = {name: i for i, name in enumerate(names)}
@@ -103,7 +103,7 @@ def rounds(columns: int, width: int, most: int = MOST_ROUNDS) -> int:
 
 
 def _neighbours(names: Sequence[str], cliques: Iterable[Clique]) -> list[int]:
-    """The neighbours of each column, as a bit mask."""
+    """Return the neighbours of each column, as a bit mask."""
     place = {name: i for i, name in enumerate(names)}
     near = [0] * len(names)
     for clique in cliques:
@@ -116,7 +116,7 @@ def _neighbours(names: Sequence[str], cliques: Iterable[Clique]) -> list[int]:
 def _allowed(
     every: tuple[str, ...], names: Sequence[str], near: Sequence[int], separations: Sequence[Separation]
 ) -> Iterator[tuple[int, int]]:
-    """Pairs that are not linked yet and close no path around a separation."""
+    """Return the pairs that are not linked yet and close no path around a separation."""
     growth = Growth(every, separations)
     for a, mask in enumerate(near):
         for b in _members(mask >> a << a):
@@ -144,7 +144,7 @@ def _parts(near: Sequence[int], without: int) -> list[int]:
 
 
 def _inside(near: Sequence[int], most: int) -> list[tuple[int, ...]]:
-    """All cliques of the graph with two to ``most`` columns."""
+    """Return all cliques of the graph with two to ``most`` columns."""
     found: list[tuple[int, ...]] = []
 
     def extend(clique: tuple[int, ...], common: int) -> None:

@@ -17,7 +17,7 @@ Sheldon 2021, §4)."""
 def rare_categories(one_way: Sequence[Measurement]) -> Merged:
     """Return the columns with two or more rare categories, and their groups: all rare categories form one group.
 
-    Uses noisy counts alone. A column with only rare categories stays unchanged: merged into one group it would be
+    Uses noisy counts alone. A column with only rare categories stays unchanged: merged into one group, it would be
     useless.
     """
     merged = {}
@@ -31,7 +31,7 @@ def rare_categories(one_way: Sequence[Measurement]) -> Merged:
 
 
 def folded(one_way: Measurement, merged: Merged) -> Measurement:
-    """A one-way measurement over the groups.
+    """Return a one-way measurement over the groups.
 
     Its ``sigma`` is the root mean square over the groups: m rare categories together have √m times the noise of one.
     """

@@ -13,7 +13,7 @@ from espalier.core.project.constraints import Constraints
 
 
 def joined(curator: Curator) -> list[Clique]:
-    """The cliques of a small chordal graph in which the columns of every constraint are linked."""
+    """Return the cliques of a small chordal graph in which the columns of every constraint are linked."""
     return linked_by(curator.sizes, curator.impossible)
 
 
@@ -40,7 +40,7 @@ def fits(curator: Curator, cliques: Sequence[Clique], max_cells: int) -> bool:
 
 
 def trunk(curator: Curator) -> list[Clique]:
-    """Pairs that link the columns of each part of that graph without a loop: the initial edges of a tree."""
+    """Return pairs that link the columns of each part of that graph without a loop: the initial edges of a tree."""
     part = {name: name for name in curator.sizes}
     out: list[Clique] = []
     for a, b in clique_edges(joined(curator)):

@@ -1,4 +1,4 @@
-"""The strongest spanning tree inside a frame, exactly: branch and bound over the sides of columns.
+"""The strongest spanning tree inside a frame, found exactly: branch and bound over the sides of columns.
 
 PrivCI's Algorithm 1 grows its tree greedily. A frame is not a matroid, so the greedy tree need not be the strongest.
 Here all scores are bought at once, and the search is post-processing.
@@ -117,7 +117,9 @@ def _branch(
 def _around(
     tree: Sequence[Clique], separations: Sequence[Separation], start: Sequence[Clique], sides: Sides
 ) -> tuple[int, str] | tuple[()] | None:
-    """Return a column to decide on a path around a gate; `None` without a path, ``()`` if all on it are decided."""
+    """Return the next column to decide, which is on a path around a gate; `None` if there is no path, ``()`` if all its
+    columns are decided.
+    """
     for i, separation in enumerate(separations):
         if path := separation.path([(a, b) for a, b in (*start, *tree)]):
             return next(((i, name) for name in path if (i, name) not in sides), ())

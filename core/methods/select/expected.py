@@ -20,15 +20,15 @@ Expected = Callable[[Clique], NDArray[np.float64]]
 
 
 def noisy_total(curator: Curator, measurements: Sequence[Measurement]) -> float:
-    """n if it is public, else the mean of the measured totals (at least 0)."""
+    """Return n if it is public, else the mean of the measured totals (at least 0)."""
     if curator.rows is not None:
         return float(curator.rows)
     return max(0.0, float(np.mean([m.values.sum() for m in measurements])))
 
 
 def independent(one_way: Sequence[Measurement], total: float) -> Expected:
-    """n̂ · p̂(x) p̂(x′) … from the noisy one-way counts (MST, PrivCI); if a column was counted more than once, the last
-    count is used.
+    """Return n̂ · p̂(x) p̂(x′) … from the noisy one-way counts (MST, PrivCI); if a column was counted more than once,
+    the last count is used.
     """
     shares = {m.clique[0]: _shares(m.values) for m in one_way}
 
@@ -42,7 +42,9 @@ def independent(one_way: Sequence[Measurement], total: float) -> Expected:
 
 
 def by_model(curator: Curator, measurements: Sequence[Measurement]) -> Expected:
-    """The marginals of the model fitted to the answers so far; fitted on first use, never in a rehearsal."""
+    """Return the marginals of the model fitted to the answers so far; it is fitted on first use, and never in a
+    rehearsal.
+    """
 
     @cache
     def model() -> GraphicalModel:
@@ -55,7 +57,7 @@ def by_model(curator: Curator, measurements: Sequence[Measurement]) -> Expected:
 
 
 def _shares(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Noisy counts as shares: not negative, summing to one; uniform if all counts are 0."""
+    """Return noisy counts as shares that are not negative and sum to one; uniform if all counts are 0."""
     kept = np.maximum(values, 0.0)
     total = kept.sum()
     return kept / total if total > 0 else np.full(len(values), 1.0 / len(values))

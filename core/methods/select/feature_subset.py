@@ -19,10 +19,10 @@ def choose_features(
 ) -> tuple[tuple[str, ...], float]:
     """Choose ``k`` of ``candidates`` by association with ``target``; also return the unspent share of the budget.
 
-    Greedy exponential mechanism, share/k a round, with :class:`FeatureScore` (the safe total-variation score, not
-    the paper's clipped χ²). If k covers all candidates, nothing is drawn or paid. Pairs that the frame forbids, given
-    the links in ``growth``, are not offered; chosen pairs are linked there. The chosen columns predict the target; they
-    are not claimed to be causes or a blanket.
+    The greedy exponential mechanism spends share/k per round, with :class:`FeatureScore` (the safe total-variation
+    score, not the paper's clipped χ²). If k covers all candidates, nothing is drawn or paid. Pairs that the frame
+    forbids, given the links in ``growth``, are not offered; chosen pairs are linked there. The chosen columns predict
+    the target; they are not claimed to be causes or a blanket.
     """
     share, sizes = choices.share, choices.curator.sizes
     if k >= len(candidates) and growth.link_all([(name, target) for name in candidates]):
@@ -49,9 +49,9 @@ def choose_features(
 
 
 STEPS = 2
-"""Steps of the fit. One step only ranks columns separately; more than two divide the budget too finely if n is a few
-thousand (20 columns, n = 5,000, ε = 1, a tenth of ρ: of 12 relevant columns, 2 steps find 10 to 11, and 6 steps find 5
-to 7).
+"""Number of steps of the fit. A single step would rank each column separately; more than two divide the budget too
+finely if n is a few thousand (20 columns, n = 5,000, ε = 1, a tenth of ρ: of 12 relevant columns, 2 steps find 10 to
+11, and 6 steps find 5 to 7).
 """
 
 
@@ -61,10 +61,10 @@ def fit_features(
     """Return the support of a private logistic fit with ``k`` columns, and the unspent share of the budget (regime 3b).
 
     Noisy gradient descent (Bassily, Smith & Thakurta 2014) with hard thresholding to k columns after each step (Cai,
-    Wang & Zhang 2021), each column's one-hot weights a group. Each step's gradient is one Gaussian measurement
-    (`espalier.core.privacy.gradient`), so the fit is as private as its measurements, for any weights. Unlike
-    objective perturbation, it makes no assumption about the data, convergence or an exact minimiser. Stability of a
-    support under subsampling (Thakurta & Smith 2013) needs hundreds of blocks of rows, more than a table of a few
+    Wang & Zhang 2021), where each column's one-hot weights form a group. Each step's gradient is one Gaussian
+    measurement (`espalier.core.privacy.gradient`), so the fit is as private as its measurements, for any weights.
+    Unlike objective perturbation, it makes no assumption about the data, convergence or an exact minimiser. Stability
+    of a support under subsampling (Thakurta & Smith 2013) needs hundreds of blocks of rows, more than a table of a few
     thousand rows can provide. A redundant column gains little in the second step; greedy selection cannot detect this.
     """
     curator, budget, share, pool = choices.curator, choices.budget, choices.share, choices.pool
@@ -106,7 +106,7 @@ def suggested(
 ) -> int:
     """Return the default k: as many features as ``share`` of the budget can count usefully, at least one.
 
-    Depends on the budget, the sizes of the domains and ``rows``, which is n or a noisy total.
+    It depends on the budget, the sizes of the domains and ``rows``, which is n or a noisy total.
     """
     cells = sorted(curator.sizes[name] * curator.sizes[target] for name in candidates)
     for k in range(len(cells), 1, -1):

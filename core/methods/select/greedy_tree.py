@@ -31,10 +31,10 @@ def choose_tree(
     """Return the edges of a tree (or a forest) and the unspent share of the budget.
 
     Columns with one category are left out: their independence is public. ``among`` are the pairs that may be edges, by
-    default all. ``linked`` are pairs that are measured anyway: the frame counts them, the tree does not (loops with
-    them are allowed). ``start`` are the tree's initial pairs; they are not returned. Each step pays share/(largest
-    number of steps), draws by the exponential mechanism with ``score`` among the edges that the frame allows, and pays
-    nothing if only one remains. Selection releases only the choices.
+    default all. ``linked`` are pairs that are measured anyway: they belong to the frame's graph but not to the tree
+    (loops with them are allowed). ``start`` are the tree's initial pairs; they are not returned. Each step pays
+    share/(largest number of steps), draws by the exponential mechanism with ``score`` among the edges that the frame
+    allows, and pays nothing if only one remains. Selection releases only the choices.
     """
     sizes, share = choices.curator.sizes, choices.share
     named = set(sizes) if among is None else {name for pair in among for name in pair}
@@ -86,10 +86,10 @@ def strongest_greedy(
 class Growth:
     """A forest over columns that grows edge by edge and never violates a separation.
 
-    For every separation the forest without ``given`` falls into blocks; a block may touch ``left`` or ``right``,
-    not both. An edge is allowed if it joins two parts of the forest and, for no separation, a block of the left
-    with a block of the right; and if a spanning tree inside the frame still exists afterwards, provided that one
-    existed before and a bounded search can decide it.
+    For every separation the forest without ``given`` falls into blocks; a block may contain columns of ``left`` or of
+    ``right``, but not of both. An edge is allowed if it joins two parts of the forest and, for no separation, a block
+    of the left with a block of the right; and if a spanning tree inside the frame still exists afterwards, provided
+    that one existed before and a bounded search can decide it.
     """
 
     def __init__(
@@ -147,7 +147,7 @@ class Growth:
         self._allowed &= np.array([(a, b) in kept or (b, a) in kept for a, b in self._pairs], dtype=bool)
 
     def link(self, edge: Clique) -> None:
-        """Count ``edge`` in the frame but not in the forest; raises :class:`ValueError` if the frame forbids it."""
+        """Link ``edge`` for the frame but not in the forest; raises :class:`ValueError` if the frame forbids it."""
         a, b = self._index[edge[0]], self._index[edge[1]]
         if self._clash(np.array([a]), np.array([b]))[0]:
             raise ValueError(f"the frame forbids {edge}")
@@ -158,7 +158,9 @@ class Growth:
                 self._block[i, merged] = self._block[i, a]
 
     def link_all(self, edges: Sequence[Clique]) -> bool:
-        """`link` all of ``edges``, or none if together they would close a path; return whether they are linked."""
+        """`link` all of ``edges``, or none of them if together they would close a path; return whether they are
+        linked.
+        """
         gate, block, side = self._gate, self._block.copy(), self._side.copy()
         try:
             for edge in edges:
@@ -189,7 +191,7 @@ class Growth:
         self.complete = easy or self._completable(self._state()) is True
 
     def candidates(self, most: int | None = None) -> list[Clique]:
-        """Edges that may be added next, largest marginal first; at most ``most`` of them."""
+        """Return the edges that may be added next, largest marginal first; at most ``most`` of them."""
         if self.complete is None:
             self._settle()
         self._allowed &= self._part[self._u] != self._part[self._v]
@@ -265,7 +267,7 @@ _State = frozenset[_Component]
 
 
 def _canonical(classes: Iterable[_Class]) -> dict[_Class, _Class]:
-    """New names for the classes of one tree: blocks are numbered in a fixed order."""
+    """Rename the classes of one tree: blocks are numbered in a fixed order."""
     numbers: dict[tuple[int, int], int] = {}
     new: dict[_Class, _Class] = {}
     for old in sorted(set(classes), key=_order):
@@ -284,7 +286,9 @@ def _order(c: _Class) -> tuple[tuple[int, int], ...]:
 
 
 def _join(a: _Component, x: _Class, b: _Component, y: _Class) -> _Component | None:
-    """The tree made by an edge from class ``x`` of ``a`` to class ``y`` of ``b``; None if the frame forbids it."""
+    """Return the tree made by an edge from class ``x`` of ``a`` to class ``y`` of ``b``; None if the frame forbids
+    it.
+    """
     merged: dict[int, tuple[tuple[int, int], tuple[int, int], tuple[int, int]]] = {}
     for i, (p, q) in enumerate(zip(x, y, strict=True)):
         if p is not None and q is not None:
@@ -307,7 +311,7 @@ def _join(a: _Component, x: _Class, b: _Component, y: _Class) -> _Component | No
 
 
 def _search(state: _State, decided: dict[_State, bool | None], left: list[int]) -> bool | None:
-    """Depth first over the joins of one component: every spanning tree has an edge at it, and the order is
+    """Search depth first over the joins of one component: every spanning tree has an edge at it, and the order is
     arbitrary.
     """
     if len(state) == 1:

@@ -45,7 +45,7 @@ class Candidate:
 
 
 def noisy_cells(expected: NDArray[np.float64], sigma: float) -> float:
-    """Effective number of cells of a table under noise: Σ min(1, E/(σ√(2/π))).
+    """Return the effective number of cells of a table under noise: Σ min(1, E/(σ√(2/π))).
 
     The fit keeps counts at least 0 and near their expectation if they are mostly noise, so a cell with fewer rows than
     the noise errs by at most about its number of rows.
@@ -54,7 +54,7 @@ def noisy_cells(expected: NDArray[np.float64], sigma: float) -> float:
 
 
 def shrunk(scores: ScoreMeasurement) -> NDArray[np.float64]:
-    """Scores shrunk toward their mean by the share of their spread that noise explains; none below 0.
+    """Return scores shrunk toward their mean by the share of their spread that noise explains; none is below 0.
 
     This is the best linear estimate of the exact scores (empirical Bayes). Without it, the largest of many noisy scores
     are mostly noise, and the counts bought for them are useless.
@@ -76,7 +76,8 @@ class Room:
         max_cells: int,
         quick: bool = False,
     ) -> None:
-        """``max_cells`` bounds the largest clique of the junction tree, `TREES` times that the whole tree.
+        """``max_cells`` bounds the largest clique of the junction tree, and `TREES` times that number bounds the whole
+        tree.
 
         ``quick``, for a rehearsal of a wide table: search for an elimination order only if the last one does not fit.
         """
@@ -124,8 +125,8 @@ class Room:
 def best_subset(candidates: Sequence[Candidate], noise: float, room: Room) -> list[Candidate]:
     """Choose the candidates to count greedily: each step reduces the predicted error Σ w·error the most.
 
-    ``noise`` is σ in rows of a count that gets the whole budget of the step. Where ρ_i ∝ a_i^(2/3), a_i = w_i·cells_i,
-    counting a set brings an error of `FITTED` · √(2/π) · ``noise`` · (Σ a_i^(2/3))^(3/2), the least for that budget
+    ``noise`` is σ in rows of a count that gets the whole budget of the step. If ρ_i ∝ a_i^(2/3) with a_i = w_i·cells_i,
+    counting a set leaves an error of `FITTED` · √(2/π) · ``noise`` · (Σ a_i^(2/3))^(3/2), the least for that budget
     (PRISM, Theorem 6.3); other candidates keep their error. A candidate that would add more error than it removes is
     not taken.
     """

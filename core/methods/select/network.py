@@ -15,22 +15,22 @@ DEGREE = 2
 """Largest number of parents."""
 
 WIDE = 100
-"""Above this number of columns, each column gets one parent: the number of candidates grows cubically, the number of
-tables quadratically (measured: 100 columns of 50,000 rows, a few seconds).
+"""Above this number of columns, each column gets one parent: the number of candidates then grows cubically, and the
+number of tables quadratically (measured: a few seconds for 100 columns of 50,000 rows).
 """
 
 
 def choose_network(choices: Choices, first: str, useful: int, max_cells: int) -> tuple[list[Clique], float]:
     """Return a clique {X} ∪ Pa(X) for every column X except ``first``, and the unspent share of the budget.
 
-    Greedy Bayes: each round draws one (X, Pa) by the exponential mechanism with the R score, X not yet placed and
-    Pa at most `DEGREE` placed columns, for share/(d − 1); a round without alternatives pays nothing. As in the paper,
-    only maximal parent sets are offered (R never falls when a parent is added): several parents if their table with X
-    has at most ``useful`` cells, else one. Unlike in the paper, Pa lies inside one earlier clique. So the moral graph
-    is chordal, and the junction tree has the chosen cliques. The model is never larger than its largest table; free
-    parents could produce one that is too large to fit after the budget is spent. Constraints link columns as well:
-    candidates that would bring the model above ``max_cells`` together with them are not offered, and a column without
-    candidates is counted alone.
+    In this greedy search, each round draws one (X, Pa) by the exponential mechanism with the R score, where X is not
+    placed yet and Pa are at most `DEGREE` placed columns. It costs share/(d − 1); a round without alternatives pays
+    nothing. As in the paper, only maximal parent sets are offered (R never falls when a parent is added): several
+    parents if their table with X has at most ``useful`` cells, else one. Unlike in the paper, Pa lies inside one
+    earlier clique. So the moral graph is chordal, and the junction tree has the chosen cliques. The model is never
+    larger than its largest table; free parents could produce one that is too large to fit after the budget is spent.
+    Constraints link columns as well: candidates that would bring the model above ``max_cells`` together with them are
+    not offered, and a column without candidates is counted alone.
     """
     sizes, share = choices.curator.sizes, choices.share
     place = {name: i for i, name in enumerate(sizes)}

@@ -29,12 +29,13 @@ class Reach:
 
 
 def tells_its_pairs(sizes: Mapping[str, int], clique: Clique) -> bool:
-    """Return whether one table of ``clique`` gives each of its pairs as precisely as separate counts for the same ρ.
+    """Return whether one table of ``clique`` determines each of its pairs as precisely as separate counts with the same
+    total ρ.
 
     A pair is the table summed over the other columns: its noise is σ times the root of their cells. Each of the C(k, 2)
     pairs of k columns, counted alone, would get one of C(k, 2) parts of ρ: σ times the root of C(k, 2). The pair of the
-    two smallest columns decides. (A pair always does; three columns do if none has more than three values, and four if
-    none has more than two.)
+    two smallest columns decides. This is always true of a pair; of three columns if none has more than three values;
+    and of four if none has more than two.
     """
     return math.prod(sorted(sizes[name] for name in clique)[2:]) <= math.comb(len(clique), 2)
 
@@ -139,6 +140,6 @@ def choose_triples(
 def _with(
     target: str, pairs: Sequence[Clique], order: Sequence[str], sizes: Mapping[str, int], max_cells: int
 ) -> dict[Clique, Clique]:
-    """Return each of ``pairs`` as a table with the target, if it has at most ``max_cells`` cells."""
+    """Return each of ``pairs`` as a table with the target, provided that it has at most ``max_cells`` cells."""
     small = [(a, b) for a, b in pairs if sizes[a] * sizes[b] * sizes[target] <= max_cells]
     return {tuple(sorted((a, b, target), key=order.index)): (a, b) for a, b in small}

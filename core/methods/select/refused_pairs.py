@@ -12,7 +12,8 @@ from espalier.core.privacy.draws import ScoreMeasurement
 
 
 def refused_pairs(sizes: Mapping[str, int], separations: Sequence[Separation], edges: Iterable[Clique]) -> list[Clique]:
-    """Pairs of columns that would close a path around a separation if they joined ``edges``, in schema order.
+    """Return the pairs of columns that would close a path around a separation if they joined ``edges``, in schema
+    order.
 
     They include pairs that a separation names, and pairs with a column that ``edges`` have put on one side. Greedy
     selection refuses no others: a clash is permanent.
@@ -41,7 +42,7 @@ class FenceCost:
 
 
 def fence_cost_of(scores: ScoreMeasurement, edges: Sequence[Clique]) -> FenceCost:
-    """q (PrivCI §V-B1) of the tree ``edges`` and of the best tree over its edges and the refused pairs.
+    """Return q (PrivCI §V-B1) of the tree ``edges`` and of the best tree over its edges and the refused pairs.
 
     If the greedy choices were right, no other pair can be in the best tree of all pairs: edges at least as strong
     already link the same columns.
@@ -59,7 +60,7 @@ def fence_cost_of(scores: ScoreMeasurement, edges: Sequence[Clique]) -> FenceCos
 
 
 def strongest_tree(value: Mapping[Clique, float]) -> list[Clique]:
-    """The spanning forest over the pairs in ``value`` with the largest sum of values (Kruskal)."""
+    """Return the spanning forest over the pairs in ``value`` with the largest sum of values (Kruskal)."""
     part: dict[str, str] = {}
 
     def root(name: str) -> str:

@@ -14,7 +14,7 @@ from espalier.core.privacy.draws import ScoreMeasurement
 
 @dataclass(frozen=True)
 class ScoredTree:
-    """The tree with the largest sum of noisy scores inside the frame; ``best``, ``greedy`` and ``bound`` in rows.
+    """The tree with the largest sum of noisy scores inside the frame; ``best``, ``greedy`` and ``bound`` are in rows.
 
     ``greedy`` is the sum for a tree grown edge by edge on the same scores. Both sums are biased upward,
     because each tree was chosen for its noise too; so is their difference. ``sigma`` is the noise of the difference if

@@ -11,12 +11,15 @@ USEFUL = 4
 """θ: a cell's average count is at least this multiple of its expected noise (the paper's value)."""
 
 CELLS = 400
-"""Used instead if n is not public and no noisy total has been bought yet: about the limit for 40,000 rows at ε = 1 and
-a dozen columns."""
+"""Limit that is used if n is not public and no noisy total has been bought yet: about the limit for 40,000 rows at ε =
+1 and a dozen columns.
+"""
 
 
 def expected_noise(curator: Curator, budget: BudgetSplit, share: float) -> float:
-    """Expected absolute error, in rows per cell, of a measurement that gets ``share`` of the budget: σ√(2/π)."""
+    """Return the expected absolute error, in rows per cell, of a measurement that gets ``share`` of the budget:
+    σ√(2/π).
+    """
     first = next(iter(curator.sizes))
     (rho,) = budget.split(share, [(first,)]).values()
     return curator.unit.count_sensitivity / math.sqrt(2 * rho) * math.sqrt(2 / math.pi)
@@ -25,9 +28,9 @@ def expected_noise(curator: Curator, budget: BudgetSplit, share: float) -> float
 def useful_cells(
     curator: Curator, budget: BudgetSplit, share: float, rows: float | None = None, theta: float = USEFUL
 ) -> int:
-    """Cells m that a table counted for ``share`` of the budget may have: n/m ≥ θ · σ√(2/π).
+    """Return the number m of cells that a table counted for ``share`` of the budget may have: n/m ≥ θ · σ√(2/π).
 
-    ``rows`` replaces n if that is private: a noisy total.
+    ``rows`` is a noisy total that replaces n if n is private.
     """
     n = curator.rows if curator.rows is not None else rows
     if n is None:

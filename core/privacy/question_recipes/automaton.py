@@ -1,4 +1,4 @@
-"""A question read column by column: the ordered decision diagram of a disjunction of conjunctions.
+"""A question that is read column by column: the ordered decision diagram of a disjunction of conjunctions.
 
 After some columns, only two things matter: the alternatives that are still possible, and their conditions on the
 remaining columns. Together they are the *residual* (the paper's word, Definition 14; an ordered binary decision diagram
@@ -17,7 +17,7 @@ from espalier.core.errors import SizeError
 from espalier.core.project.question_types import Question, allowed
 
 MAX_STATES = 20_000
-"""Largest number of states after one column: a table of the dynamic program would square it."""
+"""Largest number of states after one column; a table of the dynamic program would have its square."""
 
 IntArray = NDArray[np.intp]
 
@@ -27,9 +27,9 @@ DONE, FAILED = -1, -2
 
 @dataclass(frozen=True)
 class Automaton:
-    """``steps[i][state, code]`` is the state after column ``columns[i]``; before the first there is one state.
+    """``steps[i][state, code]`` is the state after column ``columns[i]``; before the first column there is one state.
 
-    States are numbered as they are met. The last step ends in 0 (does not hold) or 1 (holds).
+    States are numbered in the order in which they are found. The last step ends in 0 (does not hold) or 1 (holds).
     """
 
     columns: tuple[str, ...]

@@ -9,9 +9,9 @@ encodes 3-SAT, because a diagram that is small in one order of its columns need 
 rest of the workload.
 
 The order in which columns are read follows the tree of the measured marginals: from a column to its branches, the
-heaviest branch last. So at any time, at most log₂ d of its ancestors are waiting for their next branch. A random order
-costs hundreds of times as much. Hidden columns must never be released: `espalier.core.models.question_fit.model` hides
-them.
+heaviest branch last. So at any time, at most log₂ d of the current column's ancestors are waiting for their next
+branch. A random order costs hundreds of times as much. Hidden columns must never be released:
+`espalier.core.models.question_fit.model` hides them.
 """
 
 from __future__ import annotations
@@ -41,8 +41,9 @@ GATE_CELLS = 10_000_000
 
 @dataclass(frozen=True)
 class Block:
-    """Several statistics of one clique. Row i of ``matrix`` (k × the shape of the clique) is the statistic i of each
-    cell; None means the indicator of every cell, in the clique's order (a marginal)."""
+    """Several statistics of one clique. Row i of ``matrix`` (k × the shape of the clique) is statistic i of each cell;
+    None means the indicator of every cell, in the clique's order (a marginal).
+    """
 
     clique: Clique
     matrix: NDArray[np.float64] | None
@@ -56,9 +57,10 @@ class Block:
 class Lowered:
     """Questions and counts over ``sizes``: the ``visible`` columns first, then counts, then hidden states.
 
-    ``zeros`` tie the latter to the former. ``blocks`` hold the questions' indicators, one block per clique;
-    ``order[j]`` is the number of the question at position j of the blocks' statistics; ``owner`` names the question or
-    count for which a hidden column was made. ``asked`` and ``counted`` are the lowered questions and counts.
+    ``zeros`` make the hidden ones functions of the visible ones. ``blocks`` hold the questions' indicators, one block
+    per clique; ``order[j]`` is the number of the question at position j of the blocks' statistics; ``owner`` names the
+    question or count for which a hidden column was made. ``asked`` and ``counted`` are the lowered questions and
+    counts.
     """
 
     sizes: Mapping[str, int]
@@ -162,7 +164,7 @@ class _Gates:
         self.rank = {name: rank.get(name, late + i) for i, name in enumerate(self.sizes)}
 
     def count(self, count: Count, branching: bool) -> None:
-        """The hidden columns of a count: one running sum, or one sum per branch of the tree."""
+        """Add the hidden columns of a count: one running sum, or one sum per branch of the tree."""
         self._asking = count.name
         step = {c: allowed(codes, self.sizes[c]).astype(np.intp) for c, codes in count.members.items()}
         if branching:
@@ -195,7 +197,7 @@ class _Gates:
     def ask(
         self, questions: Sequence[Question], scopes: Sequence[Clique], direct: Sequence[bool]
     ) -> tuple[tuple[Block, ...], NDArray[np.intp]]:
-        """One block per clique, and the question of each statistic."""
+        """Return one block per clique, and the question of each statistic."""
         held: dict[Clique, list[tuple[int, NDArray[np.float64]]]] = {}
         for i, (question, scope) in enumerate(zip(questions, scopes, strict=True)):
             if direct[i]:
@@ -208,7 +210,7 @@ class _Gates:
         return blocks, np.array(order, dtype=np.intp)
 
     def _read(self, question: Question, scope: Clique) -> tuple[Clique, NDArray[np.float64]]:
-        """The automaton's states as hidden columns; its last step is the statistic."""
+        """Add the automaton's states as hidden columns; its last step is the statistic."""
         self._asking = question.name
         columns = sorted(scope, key=self.rank.__getitem__)
         machine = automaton(question, columns, [self.sizes[c] for c in columns])
@@ -226,7 +228,7 @@ class _Gates:
         return ((state, columns[-1]), last) if state else ((columns[-1],), last[0])
 
     def _gate(self, inputs: Clique, table: IntArray, size: int, name: str = "") -> str:
-        """A hidden column that is the function ``table`` of its inputs; its name."""
+        """Add a hidden column that is the function ``table`` of its inputs; return its name."""
         name = name or f"{self.prefix}{len(self.zeros)}"
         held = table.size * size
         if held > GATE_CELLS:
@@ -244,7 +246,7 @@ class _Gates:
 
 
 def mask_of(question: Question, scope: Clique, sizes: Mapping[str, int]) -> NDArray[np.float64]:
-    """The indicator of the question, one axis per column of ``scope``."""
+    """Return the indicator of the question, one axis per column of ``scope``."""
     whole = np.zeros([sizes[c] for c in scope], dtype=bool)
     for condition in question.alternatives:
         part = np.ones(whole.shape, dtype=bool)

@@ -20,7 +20,9 @@ STEPS = 20
 """Newton steps assumed for a fit; most need fewer."""
 
 SECONDS_PER_CELL, SECONDS_PER_PAIR, SECONDS_PER_CUBE = 1e-6, 1.5e-6, 1e-10
-"""Seconds of one step per cell of the tree, per pair of statistics, and per pair times statistics (measured)."""
+"""Measured seconds of one step: per cell of the tree, per pair of statistics, and per product of pairs and
+statistics.
+"""
 
 
 @dataclass(frozen=True)

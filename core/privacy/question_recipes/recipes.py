@@ -93,7 +93,7 @@ class QuestionSums:
         return root if root * root == square else root + 1
 
     def total_sensitivity(self, unit: Unit) -> int:
-        """L1 sensitivity in units: k · Δ², with Δ that of one row per person.
+        """L1 sensitivity in units: k · Δ², where Δ is that of one row per person.
 
         Proof: every answer is 0 or 1 for each row, so Σ_j |q_j(x) − q_j(x')| = Σ_j (q_j(x) − q_j(x'))², and Σ_j q_j(x)
         = Σ_j q_j(x)². `squared` is the largest value of the respective sum. For k rows, apply the triangle inequality.
@@ -161,9 +161,9 @@ class CountHistogram:
 class WorstQuestion:
     """A private choice of the question and the side on which the ``expected`` answers (in rows) err most.
 
-    Candidate j of the first half is scored by c_j − e_j, of the second half by e_j − c_j. Sensitivity: k rows under
-    both units. Proof: e is public and rounded once. A row that changes, comes or goes moves c_j by at most 1, for q_j
-    is 0 or 1. By the triangle inequality, k rows move it by at most k.
+    Candidate j of the first half has the score c_j − e_j, and that of the second half e_j − c_j. Sensitivity: k rows
+    under both units. Proof: e is public and rounded once. A row that changes, comes or goes moves c_j by at most 1, for
+    q_j is 0 or 1. By the triangle inequality, k rows move it by at most k.
     """
 
     asked: QuestionSums
@@ -180,7 +180,7 @@ class WorstQuestion:
         return self.units * unit.rows_per_person
 
     def scores(self, exact: NDArray[np.int64]) -> list[int]:
-        """The score of every candidate, in units, from the exact answers in rows. For the curator only."""
+        """Return the score of every candidate, in units, from the exact answers in rows. For the curator only."""
         if self.expected.shape != exact.shape or not np.isfinite(self.expected).all():
             raise ValueError("the expected answers must be one number for each question")
         wanted = np.rint(self.units * np.clip(self.expected, -LARGEST, LARGEST)).astype(np.int64)

@@ -45,7 +45,8 @@ class Sensitivity:
 def sensitivity(
     lowered: Lowered, *, replace: bool, rows_per_person: int = 1, pair_cells: int = PAIR_CELLS
 ) -> Sensitivity:
-    """The L2 sensitivity of the vector of all questions' counts. ``replace``: replace-one, else add-remove.
+    """Return the L2 sensitivity of the vector of all questions' counts, under replace-one if ``replace``, else under
+    add-remove.
 
     Proof: see above. Raises `EspalierError` for statistics that are not 0 or 1.
     """
@@ -69,14 +70,14 @@ def sensitivity(
 
 
 def _pair_cells(lowered: Lowered) -> int:
-    """The cells of all tables over pairs of rows, including those of the questions before merging."""
+    """Return the number of cells of all tables over pairs of rows, including those of the questions before merging."""
     squares = {name: size * size for name, size in lowered.sizes.items()}
     held = cells(junction_tree(squares, dict.fromkeys(lowered.cliques)))
     return held + sum(prod(squares[name] for name in block.clique) for block in lowered.blocks)
 
 
 def _furthest(lowered: Lowered, *, pairs: bool) -> int:
-    """max over rows of the number of questions that hold; over ``pairs`` of rows, of the number that differ."""
+    """Return the largest number of questions that hold for one row, or with ``pairs``, that differ between two rows."""
     sizes = {name: size * size if pairs else size for name, size in lowered.sizes.items()}
     tree = junction_tree(sizes, dict.fromkeys(lowered.cliques))
     tables = tree.tables()
@@ -108,8 +109,8 @@ def _furthest(lowered: Lowered, *, pairs: bool) -> int:
 
 
 def _paired(table: FloatArray, shape: tuple[int, ...]) -> FloatArray:
-    """A table over (cell, cell') with one axis per column; its code is the code of x times the size, plus the code of
-    x'.
+    """Return a table over (cell, cell') with one axis per column, whose code is the code of x times the size, plus the
+    code of x'.
     """
     k = len(shape)
     axes = [axis for i in range(k) for axis in (i, k + i)]
