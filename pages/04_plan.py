@@ -123,7 +123,9 @@ if is_fenced(plan) and project.roles.inadmissible:
 
 if state.relation is not None:
     st.subheader("Where the rows stay", anchor=False)
-    st.markdown(f"{text.name(state.relation.shown)} is read in place. {state.relation.notice}")
+    st.markdown(f"{text.name(state.relation.shown)} is read in place. {state.notice}")
+elif state.notice:
+    st.info(state.notice)
 
 if seen.apart:
     st.subheader("Values that the release will distinguish", anchor=False)

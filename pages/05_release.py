@@ -122,8 +122,8 @@ def spend(state: Session, table: Table | None, seen: Preview) -> None:
                 f"{100 * plan.private_evaluation:g} % of the {'people' if plan.person else 'rows'}, chosen at random, "
                 "are held out for private evaluation. The resulting figures are safe to share and add no privacy cost."
             )
-        if state.relation is not None:
-            notes.append(state.relation.notice)
+        if state.notice:
+            notes.append(state.notice)
         if notes:
             st.caption(" ".join(notes))
         agreed, ticked, note = True, False, f"note-{state.opened}"

@@ -15,7 +15,7 @@ from espalier.core.errors import ProjectError
 from espalier.core.methods import method_of
 from espalier.core.privacy.accounting import round_up, total_up
 from espalier.core.project.file import Project
-from espalier.core.tables.catalogue import TRUSTED
+from espalier.core.tables.catalogue import TRUSTED, joint
 
 if TYPE_CHECKING:
     from espalier.core.planning.budget_lines import Line
@@ -55,17 +55,21 @@ def _explain(project: Project, data: str | None, relation: str | None) -> None:
     print(";\n".join(found.statements(project.schema, project.plan)) + ";")
 
 
-def _origin(data: str | None, relation: str | None) -> str | None:
-    """Return the type of the relation in the catalogue; `None` if no engine is named."""
-    from espalier.core.tables.frames import located
+def _origin(project: Project, data: str | None, relation: str | None) -> str | None:
+    """Return the kind of the relation, or of two linked ones, in the catalogue; `None` if no engine is named."""
+    from espalier.core.tables.frames import is_database, located
 
-    if data is None or relation is None:
+    if data is None:
         return None
-    found = located(data, relation)
-    try:
-        return found.origin
-    finally:
+    names = [relation] if relation is not None else []
+    if project.linked is not None and is_database(data):
+        names = [project.linked.people, project.linked.visits][project.linked.together :]
+    kinds = []
+    for name in names:
+        found = located(data, name)
+        kinds.append(found.origin)
         found.close()
+    return joint(kinds)
 
 
 def run(opt: argparse.Namespace) -> None:
@@ -96,7 +100,7 @@ def run(opt: argparse.Namespace) -> None:
         ) from None
     if account is not None:
         left = account.population.outlook(shown.budget.rho, shown.budget.pure)
-    relation = _origin(opt.data, opt.relation)
+    relation = _origin(project, opt.data, opt.relation)
     if opt.json:
         facts = {**shown.to_json(), "ledger": left, **({} if relation is None else {"relation": relation})}
         print(json.dumps(facts, indent=1, ensure_ascii=False))

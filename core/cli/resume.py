@@ -8,13 +8,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from espalier.core.cli import ledger
-from espalier.core.cli.release import TABLE, Output, add_format, save, say
+from espalier.core.cli.linked import read_linked
+from espalier.core.cli.release import TABLE, Output, add_format, one_table, save, say
 from espalier.core.cli.statement import KEY_HELP, signer
 from espalier.core.cli.terminal import bar
 from espalier.core.errors import ProjectError
 
 if TYPE_CHECKING:
     from espalier.core.ledger.account import Reservation
+    from espalier.core.project.file import Project
 
 
 def add(commands: Any) -> None:
@@ -69,10 +71,12 @@ def run(opt: argparse.Namespace) -> None:
             return
         reservation = opened.account(entry.table, opt.by).resumed(entry.id)
     output = Output(opt.out, opt.quiet, opt.kind)
-    data = None if opt.data is None else [read_data(one, opt.relation) for one in opt.data]
+
+    def tables(project: Project) -> Any:
+        return read_data(one_table(opt), opt.relation) if project.linked is None else read_linked(project, opt.data)
+
     with bar(opt.quiet) as progress:
-        table = data[0] if data is not None and len(data) == 1 else data
-        made = resume(reservation or here, table, progress, key)
+        made = resume(reservation or here, None if opt.data is None else tables, progress, key)
     if made.ledger_trouble:
         print(f"warning: {made.ledger_trouble}", file=sys.stderr)
     save(made, output)

@@ -7,7 +7,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from espalier.core.errors import LedgerError, Unfinished
+from espalier.core.errors import LedgerError, TableError, Unfinished
 from espalier.core.ledger.population import Entry
 from espalier.core.ledger.replay import ROUNDED
 from espalier.core.ledger.secret_file import own_secret
@@ -26,6 +26,7 @@ from espalier.core.tables.deferred import Deferred
 from espalier.core.tables.frames import opened, panel
 from espalier.core.tables.public_chance import seeded
 from espalier.core.tables.source import Source
+from espalier.core.tables.stream import CHANGED
 
 if TYPE_CHECKING:
     from espalier.core.ledger.account import Reservation
@@ -41,8 +42,9 @@ def resume(
 
     ``unfinished`` is the folder to which the release was to be saved, or a reservation of
     :meth:`espalier.core.ledger.account.Account.resumed`. Stored answers are used again in their order. ``data`` is the
-    private table, as for :func:`espalier.core.release.spend.release`; it is read only if an answer is missing, and must
-    be the table with which the release began, according to its keyed fingerprint.
+    private table, as for :func:`espalier.core.release.spend.release`, or a function that returns it for the project; it
+    is read only if an answer is missing, and must be the table with which the release began, according to its keyed
+    fingerprint.
 
     Raises :class:`Unfinished` if rows are needed and ``data`` is `None`, or if nothing is stored.
 
@@ -106,8 +108,8 @@ class _Needed:
     def parts(self) -> tuple[Source, Source | None]:
         """The rows of the release and the held-out rows, the same as before."""
         begun, secret, plan = self._begun, self._secret, self._begun.planned.plan
-        schema, link = begun.planned.schema, begun.planned.linked
-        if self._data is None:
+        schema, link, data = begun.planned.schema, begun.planned.linked, self._data
+        if data is None:
             raise Unfinished(
                 f"{self._stored} answer{'s are' if self._stored != 1 else ' is'} stored, and the next one needs the "
                 "rows. Name the table: --data TABLE",
@@ -120,13 +122,17 @@ class _Needed:
             )
         if secret is None or not begun.marks:
             raise Unfinished("The release began without a key file, so its table cannot be recognised.")
+        if callable(data):
+            data = data(begun.planned)
         if link is None:
             keyed = begun.lot_key or None
-            table = self._files.enter_context(opened(self._data, schema, plan.person, plan.rows_per_person, key=keyed))
+            table = self._files.enter_context(opened(data, schema, plan.person, plan.rows_per_person, key=keyed))
         else:
-            table = panel(link, schema, self._data)
+            table = panel(link, schema, data)
         check_fits(begun.planned, table)
         same_rows(secret, begun.marks, table.digest)
+        if table.origin != begun.relation:
+            raise TableError(CHANGED.format("the table"))
         if method_of(plan).capabilities.numbers:
             for column in schema.columns:
                 if column.kind == "numeric":

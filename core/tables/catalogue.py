@@ -7,7 +7,7 @@ kind of each relation.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Literal
 
 Origin = Literal["table", "view", "external", "policy", "unknown"]
@@ -40,6 +40,12 @@ elsewhere."""
 
 SPARK_STORED = ("avro", "delta", "hudi", "iceberg", "orc", "parquet")
 """Formats of Spark's tables that store each cell as a value."""
+
+
+def joint(origins: Iterable[str | None]) -> str | None:
+    """Return the kind to state for rows from several relations: the first kind that needs trust, if there is one."""
+    found = [one for one in origins if one is not None]
+    return next((one for one in found if one != "table"), found[0] if found else None)
 
 
 def origin(backend: Any, table: Any) -> Origin:

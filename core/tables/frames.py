@@ -22,6 +22,7 @@ from espalier.core.project.file import Project
 from espalier.core.project.linked import Linked
 from espalier.core.project.schema import Schema
 from espalier.core.tables.arrow_text import from_arrow
+from espalier.core.tables.catalogue import joint
 from espalier.core.tables.destination import TAKE_ROWS, Destination
 from espalier.core.tables.linked_text import LinkedText
 from espalier.core.tables.narrow_text import Ranks, narrow_text
@@ -281,8 +282,7 @@ def panel(linked: Linked, schema: Schema, data: Any) -> Panel:
     people = visits if linked.together else _read(both[0], linked.columns_read(schema, linked.people))[0]
     made = panel_of(linked, schema, people, visits, ranks=ranks)
     _give_back(made)
-    origins = [table.origin for table in both if isinstance(table, Relation) and table.origin is not None]
-    return replace(made, origin=next((o for o in origins if o != "table"), origins[0] if origins else None))
+    return replace(made, origin=joint((people.origin, visits.origin)))
 
 
 def _read(table: Any, names: Sequence[str], ordering: Sequence[str] = ()) -> tuple[TextTable, Ranks]:

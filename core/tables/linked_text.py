@@ -15,6 +15,7 @@ from espalier.core.project.file import Project
 from espalier.core.project.linked import Linked, is_table_name
 from espalier.core.project.plan import Plan
 from espalier.core.project.schema import Column, LeftOut, Schema
+from espalier.core.tables.catalogue import joint
 from espalier.core.tables.guessing import guess_schema
 from espalier.core.tables.panel import digest_of_both
 from espalier.core.tables.review import unclear_orders
@@ -51,7 +52,8 @@ class LinkedText(TextTable):
         columns = {f"{name}.{n}": c for name, table, out in both for n, c in table.columns.items() if n not in out}
         columns[linked.number] = _numbers(visits, linked.by, linked.keep)
         source = visits.source if linked.together else f"{people.source} and {visits.source}"
-        return cls(columns, people.rows, source, linked, people, None if linked.together else visits)
+        kind = joint((people.origin, visits.origin))
+        return cls(columns, people.rows, source, kind, linked, people, None if linked.together else visits)
 
     @property
     def tables(self) -> tuple[TextTable, ...]:

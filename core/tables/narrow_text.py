@@ -81,7 +81,7 @@ def narrow_text(
         raise TableError(f"{relation.shown} changed while it was being read; start again after it has been written")
     if not rows:
         raise TableError("the table has a header but no rows")
-    return TextTable(columns, rows, relation.shown), ranks
+    return TextTable(columns, rows, relation.shown, relation.origin), ranks
 
 
 def notices(tables: Iterable[Any]) -> list[str]:

@@ -118,11 +118,15 @@ def spells_another_type(text: str) -> bool:
 
 @dataclass(frozen=True, repr=False)
 class TextTable:
-    """A table as read: text columns by name; ``source`` is its name in messages."""
+    """A table as read: text columns by name; ``source`` is its name in messages.
+
+    ``origin`` is the kind of relation in the engine's catalogue (`espalier.core.tables.catalogue`); `None` for files.
+    """
 
     columns: dict[str, TextColumn]
     rows: int
     source: str = "the table"
+    origin: str | None = None
 
     @cached_property
     def digest(self) -> bytes:

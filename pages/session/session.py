@@ -42,6 +42,7 @@ from espalier.core.release.blurred import Blurred
 from espalier.core.report.release_picture import ReleasePicture, release_picture
 from espalier.core.server import events
 from espalier.core.server.queue import Job
+from espalier.core.tables.catalogue import TRUSTED
 from espalier.core.tables.frames import encoded
 from espalier.core.tables.relation import Relation
 from espalier.core.tables.table import Table
@@ -359,6 +360,13 @@ class Session:
         """Column names of the open table; none if no table is open."""
         table = self.text or self.relation
         return [] if table is None else [name for name in table.columns if name]
+
+    @property
+    def notice(self) -> str:
+        """A notice of what a release stores of the open relation and whom it trusts; empty for files in memory."""
+        if self.relation is not None:
+            return self.relation.notice
+        return TRUSTED.get(self.text.origin or "", "") if self.text is not None else ""
 
     def table(self) -> Table:
         """Return the private table encoded by the schema. Raises :class:`EspalierError` if they do not fit."""

@@ -17,6 +17,7 @@ from streamlit.testing.v1 import AppTest
 from espalier.core.ledger.archive import zipped
 from espalier.core.server.allowed import VARIABLE
 from espalier.core.server.events import LOG
+from espalier.core.tables.catalogue import TRUSTED
 from espalier.pages.data import opening_on_server
 from tests.support.app import ROOT, finish, go, press, review, sentences, state
 
@@ -159,6 +160,7 @@ def database(tmp_path, monkeypatch) -> None:
     with duckdb.connect(str(tmp_path / "clinic.duckdb")) as con:
         for name in ("patients", "visits"):
             con.execute(f"CREATE TABLE {name} AS FROM read_csv('{tmp_path}/{name}.csv')")
+        con.execute("CREATE VIEW visits_seen AS FROM visits")
     monkeypatch.setenv("CLINIC", f"duckdb://{tmp_path}/clinic.duckdb")
     monkeypatch.setenv(VARIABLE, "env:CLINIC")
 
@@ -200,6 +202,23 @@ def test_two_tables_of_a_database_are_drafted_and_opened_again(
     logged = [json.loads(line) for line in (tmp_path / "audit.jsonl").read_text().splitlines()]
     sources = [event["source"] for event in logged if event["event"] == "open"]
     assert sources == ["server"] * 4, "two readings, the draft, and the tables opened again"
+
+
+@pytest.mark.usefixtures("database")
+def test_a_view_among_two_tables_is_stated(app: AppTest) -> None:
+    """Previously, plan, release and ledger did not state it, so no one knew that its author is trusted."""
+    app.switch_page("pages/02_data.py").run()
+    read_both(app)
+    choose(app, "What orders the visits?", "admitted")
+    press(app, "Guess the columns of both tables")
+    assert state(app).table().origin == "table"
+    assert state(app).notice == ""
+    read_both(app, visits="visits_seen")
+    choose(app, "What orders the visits?", "admitted")
+    review(press(app, "Guess the columns of both tables"))
+    assert state(app).table().origin == "view"
+    go(app, "plan")
+    assert TRUSTED["view"] in [shown.value for shown in app.info]
 
 
 @pytest.mark.usefixtures("database")

@@ -14,10 +14,12 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import duckdb
 import numpy as np
 import pandas as pd
 import pytest
 
+from espalier.core.cli.main import main
 from espalier.core.errors import Cancelled, LedgerError, ProjectError, SizeError, TableError, Unfinished
 from espalier.core.ledger.account import Reservation
 from espalier.core.ledger.ledger import Ledger
@@ -361,6 +363,47 @@ def test_an_entry_is_resumed_for_what_was_reserved(tmp_path, recorder):
     recorder.check()
     with pytest.raises(Unfinished, match="No answers are stored"):
         resume(other.account("people").resumed(entry.id), rows)
+
+
+def begun_in_a_database(folder: Path, recorder: Recorder) -> list[str]:
+    """Interrupt a release of two linked tables of a database; return the command that resumes it, without --data."""
+    (folder / "project.json").write_text(test_linked_method.project_of(plan={"rows": 60}).dumps())
+    with duckdb.connect(str(folder / "clinic.duckdb")) as con:
+        con.execute("CREATE TABLE people AS SELECT i AS id, 'p' AS age, 'q' AS region FROM range(60) AS made(i)")
+        con.execute(
+            "CREATE TABLE visits AS SELECT i % 60 AS id, i AS at, 'p' AS x, 'r' AS y FROM range(150) AS made(i)"
+        )
+    recorder.crash = 1, "used"
+    with pytest.raises(Crash):
+        main(
+            [
+                "release",
+                f"{folder}/project.json",
+                "--data",
+                f"duckdb://{folder}/clinic.duckdb",
+                "--out",
+                f"{folder}/out",
+            ]
+        )
+    return ["resume", f"{folder}/out", "--data"]
+
+
+def test_linked_tables_of_a_database_are_resumed_on_the_command_line(tmp_path, recorder):
+    """Previously, the tables' names were not known there, and the paid release could not be finished."""
+    command = begun_in_a_database(tmp_path, recorder)
+    assert main([*command, f"duckdb://{tmp_path}/clinic.duckdb"]) == 0
+    assert (tmp_path / "out" / "release.json").is_file()
+    recorder.check()
+
+
+def test_a_view_that_replaced_a_table_is_not_resumed(tmp_path, recorder, capsys):
+    """Previously, its rows were released, while a table was stated."""
+    command = begun_in_a_database(tmp_path, recorder)
+    with duckdb.connect(str(tmp_path / "clinic.duckdb")) as con:
+        con.execute("ALTER TABLE visits RENAME TO stored")
+        con.execute("CREATE VIEW visits AS FROM stored")
+    assert main([*command, f"duckdb://{tmp_path}/clinic.duckdb"]) == 2
+    assert "replaced by one of another kind" in capsys.readouterr().err
 
 
 def test_a_closed_entry_stays_spent_and_is_not_resumed(tmp_path, recorder):

@@ -11,6 +11,7 @@ import pytest
 from espalier.core.cli.main import main
 from espalier.core.ledger.ledger import Ledger
 from espalier.core.project.file import Project
+from espalier.core.project.linked import Linked
 from espalier.core.project.plan import Plan
 from espalier.core.project.schema import Column, Schema
 from espalier.core.release.spend import release
@@ -144,3 +145,19 @@ def test_a_plan_says_so_where_the_relation_is_named(project, tmp_path, capsys):
     assert json.loads(capsys.readouterr().out)["relation"] == "table"
     assert main(["plan", str(project[1])]) == 0
     assert "relation" not in capsys.readouterr().out
+
+
+def test_a_plan_of_linked_tables_says_so(tmp_path, capsys):
+    """Previously, it did not, because a single name is given for two tables, if any."""
+    linked = Linked("people", "visits", "id", "id", "at", 2)
+    columns = tuple(Column(name, "categorical", ("p", "q")) for name in ("people.a", "visits.b"))
+    plan = Plan("linked", 1.0, 1e-6, neighbors="add-remove", person="id")
+    (tmp_path / "linked.json").write_text(Project("linked", Schema(columns), plan, linked=linked).dumps())
+    with duckdb.connect(str(tmp_path / "t.duckdb")) as con:
+        con.execute("CREATE TABLE people AS SELECT 1 AS id, 'p' AS a")
+        con.execute("CREATE VIEW visits AS SELECT 1 AS id, 1 AS at, 'q' AS b")
+    command = ["plan", f"{tmp_path}/linked.json", "--rows", "100"]
+    assert main([*command, "--data", f"duckdb://{tmp_path}/t.duckdb"]) == 0
+    assert TRUSTED["view"] in " ".join(capsys.readouterr().out.split())
+    assert main(command) == 0
+    assert TRUSTED["view"] not in " ".join(capsys.readouterr().out.split())
