@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
 from xml.etree.ElementTree import Element, ParseError
 
 from espalier.core.errors import SchemaError
 
 MOST_XML = 256 << 20
 """Largest size of an XML file in bytes."""
+MOST_PIECES, MOST_PIECE = 200, 10_000
+"""Largest number of parts of a text that markup separates, and largest length of each in characters."""
 
 
 def read_xml(data: bytes, what: str) -> Element:
@@ -31,3 +34,11 @@ def read_xml(data: bytes, what: str) -> Element:
         if isinstance(element.tag, str):
             element.tag = element.tag.rpartition("}")[2]
     return root
+
+
+def inner_text(element: Element) -> str:
+    """Return the text in an element, with that of the elements inside, up to `MOST_PIECES` parts.
+
+    Elements may be nested, so a text without a limit would be read again for each element around it.
+    """
+    return "".join(piece[:MOST_PIECE] for piece in itertools.islice(element.itertext(), MOST_PIECES))

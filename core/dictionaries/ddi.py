@@ -14,7 +14,6 @@ from espalier.core.dictionaries.base import (
     DeclaredKind,
     Dictionary,
     add_note,
-    digest_of,
     once_each,
     pairs,
     plain,
@@ -23,7 +22,6 @@ from espalier.core.dictionaries.complete_lists import declares_all, is_value
 from espalier.core.dictionaries.formats import decimals, is_date, is_time
 from espalier.core.errors import SchemaError
 from espalier.core.project.schema import NUMBER
-from espalier.core.xml_text import read_xml
 
 _WHOLE = re.compile(r"-?[0-9]{1,9}")
 _FRACTION = re.compile(r"-?[0-9]*\.[0-9]*[1-9]")
@@ -41,23 +39,23 @@ _LANGUAGE = "{http://www.w3.org/XML/1998/namespace}lang"
 _STATISTICS = "the file contains frequencies or summary statistics; they and the ranges next to them were not read"
 
 
-def read_ddi(data: bytes, source: str) -> Dictionary:
+def read_ddi(whole: Element, source: str, digest: str) -> Dictionary:
     """Return the dictionary in the file; raise :class:`SchemaError`.
 
     The codebook may be part of a record that an archive's catalogue sends. A study of several files may describe the
     same column for each; the first description counts.
     """
-    whole = read_xml(data, source)
     books = [whole] if whole.tag in _ROOTS else [*_outermost(whole, "codeBook")] or [*_outermost(whole, "dataDscr")]
     if not books:
         raise SchemaError(
-            f"{source} is XML but not a DDI codebook: its root is {whole.tag!r}. Export the study as DDI Codebook 2"
+            f"{source} is XML but not a dictionary that Espalier can read: its root is {whole.tag!r}. It reads DDI "
+            "codebooks, DDI Lifecycle, CDISC ODM and define.xml, and XForms"
         )
     named = ((at, var) for at, book in enumerate(books) for var in book.iter("var") if var.get("name") or var.get("ID"))
     notes: list[str] = []
     read = once_each((((at, var.get("files", "")), _declared(var, notes)) for at, var in named), notes)
     counted = any(True for _ in whole.iter("sumStat")) or any(True for _ in whole.iter("catStat"))
-    return Dictionary(read, source, "DDI codebook", digest_of(data), (*((_STATISTICS,) if counted else ()), *notes))
+    return Dictionary(read, source, "DDI codebook", digest, (*((_STATISTICS,) if counted else ()), *notes))
 
 
 def _outermost(root: Element, tag: str) -> Iterator[Element]:

@@ -7,12 +7,15 @@ from pathlib import Path
 
 from espalier.core.dictionaries.base import Dictionary, csv_lines, text_of
 from espalier.core.dictionaries.code_lists import MOST_SEEN, is_code_list, read_code_list
-from espalier.core.dictionaries.ddi import read_ddi
 from espalier.core.dictionaries.json_files import read_json_dictionary
 from espalier.core.dictionaries.redcap import is_redcap, read_redcap
+from espalier.core.dictionaries.sas_syntax import is_sas_syntax, read_sas_syntax
 from espalier.core.dictionaries.spss_syntax import is_spss_syntax, read_spss_syntax
 from espalier.core.dictionaries.stat_files import is_stat_file, read_stat_dictionary
 from espalier.core.dictionaries.stata_syntax import is_stata_syntax, read_stata_syntax
+from espalier.core.dictionaries.xlsform import MOST_SEEN as FORM_LINES
+from espalier.core.dictionaries.xlsform import is_xlsform, read_xlsform
+from espalier.core.dictionaries.xml_files import read_xml_dictionary
 from espalier.core.errors import SchemaError
 from espalier.core.limited_file import read_limited
 from espalier.core.tables.stat_rows import READERS
@@ -20,7 +23,7 @@ from espalier.core.tables.stat_rows import READERS
 MOST_BYTES = 256 << 20
 """Largest size of a dictionary in bytes."""
 MOST_START = 1 << 20
-"""Commands of SPSS and Stata are looked for in this many characters of a file that has neither's extension."""
+"""Commands of SPSS, SAS and Stata are looked for in this many characters of a file without their extensions."""
 
 
 def read_dictionary(source: str | Path | bytes, name: str | None = None, column: str | None = None) -> Dictionary:
@@ -42,7 +45,9 @@ def read_dictionary(source: str | Path | bytes, name: str | None = None, column:
     if is_stat_file(shown):
         return read_stat_dictionary(data, shown)
     if text_of(data[:4096]).lstrip("\ufeff \r\n\t").startswith("<"):
-        return read_ddi(data, shown)
+        return read_xml_dictionary(data, shown)
+    if data.startswith(b"PK\x03\x04"):
+        return read_xlsform(data, shown)
     text = text_of(data)
     suffix = Path(shown).suffix.lower()
     if suffix in (".json", ".jsonld") or text.lstrip("\ufeff \r\n\t").startswith(("{", "[")):
@@ -51,16 +56,23 @@ def read_dictionary(source: str | Path | bytes, name: str | None = None, column:
         return read_spss_syntax(data, shown)
     if suffix == ".do":
         return read_stata_syntax(data, shown)
+    if suffix == ".sas":
+        return read_sas_syntax(data, shown)
     if is_redcap([line for _, line in itertools.islice(csv_lines(text, shown), 2)]):
         return read_redcap(data, shown)
+    if is_xlsform([line for _, line in itertools.islice(csv_lines(text, shown), FORM_LINES)]):
+        return read_xlsform(data, shown)
     if is_code_list([line for _, line in itertools.islice(csv_lines(text, shown), MOST_SEEN)]):
         return read_code_list(data, shown, column)
+    if is_sas_syntax(text[:MOST_START]):
+        return read_sas_syntax(data, shown)
     if is_stata_syntax(text[:MOST_START]):
         return read_stata_syntax(data, shown)
     if is_spss_syntax(text[:MOST_START]):
         return read_spss_syntax(data, shown)
     raise SchemaError(
-        f"{shown} is not a dictionary that Espalier can read. It reads REDCap data dictionaries (CSV), DDI codebooks "
-        "(XML), Table Schema, CSV on the Web and JSON Schema (JSON), SPSS syntax and Stata do-files, "
+        f"{shown} is not a dictionary that Espalier can read. It reads REDCap data dictionaries (CSV), DDI, "
+        "CDISC ODM, define.xml and XForms (XML), Table Schema, CSV on the Web and JSON Schema (JSON), XLSForms (.xlsx "
+        "or CSV), SPSS and SAS syntax, Stata do-files, "
         f"{', '.join(READERS)} files, and CSV with the columns code,label or column,code,label"
     )

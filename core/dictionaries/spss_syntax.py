@@ -25,16 +25,25 @@ from espalier.core.dictionaries.stat_files import kinds_not_amounts, missing_cod
 from espalier.core.errors import SchemaError
 from espalier.core.project.schema import NUMBER
 
+MOST_LABELS, MOST_NAMED = 500_000, 500_000
+"""Largest number of labelled codes of all variables, and of variables that all commands name. A range such as ``q1 TO
+q9999`` names many, and they may share a long list."""
 _START = r"(?:VAR\w*[ \t]+(?:LAB|LEV)\w*|(?:ADD[ \t]+)?VAL\w*[ \t]+LAB\w*|MIS\w*[ \t]+VAL\w*)(?=\s)"
 """The commands with the facts of a dictionary. Each word may be cut after three letters."""
-_OTHERS = r"(?:EXE\w*[ \t]*\.?|(?:DATA[ \t]+LIST|GET[ \t]+DATA|FORMATS|SAVE[ \t]+OUTFILE)\b)"
+_OTHERS = (
+    r"(?:EXE\w*[ \t]*\.?|(?:DATA[ \t]+LIST|(?:GET|BEGIN)[ \t]+DATA|FORMATS|SAVE[ \t]+OUTFILE|FILE[ \t]+HANDLE"
+    r"|(?:PRINT|WRITE)[ \t]+FORMATS?|REN\w*[ \t]+VAR\w*|DEL\w*[ \t]+VAR\w*|VAR\w*[ \t]+(?:WID|ALI|ROL|ATT)\w*"
+    r"|SORT[ \t]+CASES|SELECT[ \t]+IF|SPLIT[ \t]+FILE|WEIGHT[ \t]+BY|MISSING[ \t]+VAL\w*|DATASET[ \t]+\w+)\b)"
+)
 _COMMAND = re.compile(rf"^[ \t]*(?:{_START}|{_OTHERS})", re.IGNORECASE | re.MULTILINE)
 _KNOWN = re.compile(rf"^[ \t]*{_START}", re.IGNORECASE | re.MULTILINE)
 _TOKEN = re.compile(
-    r"""(?P<comment>/\*.*?(?:\*/|$))|(?P<text>'(?:[^'\n]|'')*'|"(?:[^"\n]|"")*")|(?P<end>\.[ \t]*(?:/\*.*)?$)"""
+    r"""(?P<comment>/\*.*?(?:\*/|$))|(?P<text>'(?:[^'\n]|''|(?<=[^\W\d])'(?=[^\W\d]))*'|"(?:[^"\n]|"")*")"""
+    r"""|(?P<end>\.[ \t]*(?:/\*.*)?$)"""
     r"""|(?P<word>[^\s'"()/=,+]+?(?=\.?[ \t]*$|\s|['"()/=,+]))|(?P<sign>[()/=,+.])""",
     re.MULTILINE,
 )
+_ROWS_END = re.compile(r"^[ \t]*END[ \t]+DATA\b", re.IGNORECASE | re.MULTILINE)
 _COMMENT_END = re.compile(r"\.[ \t]*$|\n[ \t]*\n", re.MULTILINE)
 _FORMAT = re.compile(r"[A-Za-z]+[0-9]*(?:\.[0-9]*)?")
 _NAME = re.compile(r"[^\W\d]|[@#$]")
@@ -94,6 +103,9 @@ def _commands(text: str) -> Iterator[list[Token]]:
             command.append((kind, found[0][1:-1].replace(found[0][0] * 2, found[0][0])))
         elif kind != "comment":
             command.append((kind, found[0]))
+            if len(command) == 2 and [word.upper() for _, word in command] == ["BEGIN", "DATA"]:
+                end = _ROWS_END.search(text, at)
+                at = end.end() if end else len(text)
     yield command
 
 
@@ -102,6 +114,7 @@ class _Variables:
 
     def __init__(self) -> None:
         self.listed: dict[str, Variable] = {}
+        self._labelled = self._named = 0
 
     def run(self, command: Sequence[Token]) -> None:
         """Take over what one command states."""
@@ -114,17 +127,18 @@ class _Variables:
     def _takers(self) -> dict[tuple[str, ...], Callable[[list[Token]], None]]:
         return {
             ("VAR", "LAB"): self._label,
-            ("VAL", "LAB"): self._label_values,
+            ("VAL", "LAB"): self._set_labels,
             ("ADD", "VAL", "LAB"): self._label_values,
             ("MIS", "VAL"): self._mark,
             ("VAR", "LEV"): self._level,
-            ("FORMATS",): self._format,
+            ("FORMAT",): self._format,
             ("PRI", "FOR"): self._format,
             ("STRING",): self._format,
             ("NUMERIC",): self._format,
             ("DATA", "LIST"): self._list,
             ("GET", "DATA"): self._get,
             ("REN", "VAR"): self._rename,
+            ("DEL", "VAR"): self._delete,
         }
 
     def named(self, words: Sequence[str]) -> list[Variable]:
@@ -138,6 +152,9 @@ class _Variables:
             if at > 1 and words[at - 1].upper() == "TO":
                 names += self._between(words[at - 2], word)
             names.append(word)
+            if self._named + len(names) > MOST_NAMED:
+                raise SchemaError(f"the commands name variables more than {MOST_NAMED:,} times")
+        self._named += len(names)
         return [self.listed.setdefault(name.lower(), Variable(name)) for name in names[: MOST_COLUMNS + 1]]
 
     def _between(self, first: str, last: str) -> list[str]:
@@ -157,7 +174,11 @@ class _Variables:
             if (kind, after) == ("word", "text"):
                 self.named([name])[0].label = plain(label)
 
-    def _label_values(self, tokens: list[Token]) -> None:
+    def _set_labels(self, tokens: list[Token]) -> None:
+        self._label_values(tokens, anew=True)
+
+    def _label_values(self, tokens: list[Token], *, anew: bool = False) -> None:
+        """Add labels of values. ``VALUE LABELS`` replaces those of earlier commands."""
         for part in _parts(tokens):
             first = next((at for at, (kind, _) in enumerate(part) if kind == "text"), len(part))
             if first == len(part):
@@ -167,7 +188,13 @@ class _Variables:
             numbers = next((at for at, word in enumerate(before) if at and NUMBER.fullmatch(word)), None)
             count = len(before) if value_first else numbers if numbers is not None else len(before) - 1
             labels = [token for token in part if token[0] != "sign"][count:]
-            for variable in self.named(before[:count]):
+            named = self.named(before[:count])
+            self._labelled += len(named) * len(labels) // 2
+            if self._labelled > MOST_LABELS:
+                raise SchemaError(f"more than {MOST_LABELS:,} codes of variables have labels")
+            for variable in named:
+                if anew:
+                    variable.labels = {}
                 for (kind, code), (after, label) in zip(labels[::2], labels[1::2], strict=False):
                     if after == "text":
                         variable.labels[_code(kind, code)] = label
@@ -222,9 +249,15 @@ class _Variables:
         """Take the pairs of a name and a format after ``/VARIABLES=``."""
         at = next((i for i, (_, word) in enumerate(tokens) if word.upper() == "VARIABLES"), len(tokens))
         end = next((i for i in range(at + 1, len(tokens)) if tokens[i] == ("sign", "/")), len(tokens))
+        if end == at + 2 and tokens[end] == ("sign", "/"):  # a record of fixed columns: /1 name 0-3 F4
+            end = len(tokens)
         words = [word for kind, word in tokens[at + 1 : end] if kind == "word" and _NAME.match(word)]
         for name, form in zip(words[::2], words[1::2], strict=False):
             self.named([name])[0].form = form.upper() if _FORMAT.fullmatch(form) else ""
+
+    def _delete(self, tokens: list[Token]) -> None:
+        for variable in self.named([word for kind, word in tokens if kind == "word"]):
+            self.listed.pop(variable.name.lower(), None)
 
     def _rename(self, tokens: list[Token]) -> None:
         words = [word for kind, word in tokens if kind == "word" or word in "=)"]

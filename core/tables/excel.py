@@ -55,7 +55,7 @@ def read_excel(data: bytes, shown: str) -> TextTable:
             if data.count(b"PK\x01\x02") > EXCEL_PARTS:
                 raise TableError(f"{shown} has more than {EXCEL_PARTS:,} parts; save it again, or use CSV")
             with zipfile.ZipFile(io.BytesIO(data)) as parts:
-                _check_workbook(parts, len(data), shown)
+                check_workbook(parts, len(data), shown)
             book = load_workbook(io.BytesIO(data), read_only=True)
             sheet = book.worksheets[0]
             if sheet.sheet_state != "visible":
@@ -107,7 +107,7 @@ def _header(cells: Sequence[Any], shown: str) -> list[str]:
     return header
 
 
-def _check_workbook(parts: zipfile.ZipFile, packed: int, shown: str) -> None:
+def check_workbook(parts: zipfile.ZipFile, packed: int, shown: str) -> None:
     """Refuse a workbook that unpacks to too much, by the sizes in its directory; no part is read beyond them."""
     size = sum(part.file_size for part in parts.infolist())
     check_unpacked(size, packed, shown)

@@ -18,6 +18,8 @@ from espalier.pages.session.session import Session
 
 LARGEST = 50
 """Largest size of a dictionary's file, in megabytes."""
+STAT = ["sav", "zsav", "dta", "sas7bdat", "xpt"]
+"""Extensions of SPSS, Stata and SAS files."""
 SHOWN = 30
 """Largest number of undeclared values, and of notes, that are listed."""
 
@@ -33,12 +35,13 @@ def show(state: Session) -> None:
     with st.expander("Use a data dictionary", expanded=bool(state.project.schema.guessed) and not done):
         file = st.file_uploader(
             "A data dictionary",
-            type=["csv", "tsv", "txt", "xml", "json", "jsonld", "sps", "do", "sav", "zsav", "dta", "sas7bdat", "xpt"],
+            type=["csv", "tsv", "txt", "xml", "json", "jsonld", "xlsx", "sps", "sas", "do", *STAT],
             key=f"dictionary-file-{state.opened}-{done}",
             max_upload_size=LARGEST,
-            help="REDCap dictionary (CSV), DDI codebook (XML), Table Schema, CSV on the Web or JSON Schema (JSON), "
-            "SPSS syntax, Stata do-file, SPSS, Stata or SAS file, or CSV with the columns code,label or "
-            "column,code,label. Only descriptions are read; rows and statistics in it are ignored.",
+            help="REDCap dictionary (CSV), DDI, CDISC ODM, define.xml or XForm (XML), Table Schema, CSV on the Web or "
+            "JSON Schema (JSON), XLSForm (Excel), SPSS or SAS syntax, Stata do-file, SPSS, Stata or SAS file, or CSV "
+            "with the columns code,label or column,code,label. Only descriptions are read; rows and statistics in it "
+            "are ignored.",
         )
         if file is None:
             return

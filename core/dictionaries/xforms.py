@@ -1,0 +1,154 @@
+"""XForms of ODK and CommCare (XML): the questions of a form with their choices and limits."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Iterator, Mapping
+from xml.etree.ElementTree import Element
+
+from espalier.core.dictionaries.base import MOST_COLUMNS, Dictionary, plain
+from espalier.core.dictionaries.questions import NO_CHOICES, Choices, Question, choices_of, columns_of
+from espalier.core.errors import SchemaError
+from espalier.core.xml_text import inner_text
+
+_CONTROLS = ("input", "select", "select1", "range", "rank", "upload", "trigger", "secret")
+MOST_STEPS = 50
+"""Largest number of groups around a question."""
+_ITEXT = re.compile(r"jr:itext\('([^']*)'\)")
+_INSTANCE = re.compile(r"instance\('([^']*)'\)")
+_PRELOADS = ("start", "end", "today", "deviceid", "subscriberid", "simserial", "phonenumber", "username", "email")
+_TYPES = {
+    **{"int": "integer", "integer": "integer", "long": "integer", "decimal": "decimal", "double": "decimal"},
+    **{"float": "decimal", "date": "date", "datetime": "datetime", "time": "time", "boolean": "boolean"},
+    **{"geopoint": "geopoint", "geotrace": "geotrace", "geoshape": "geoshape", "binary": "file", "barcode": "barcode"},
+}
+
+
+def is_xform(whole: Element) -> bool:
+    """Return whether the file is a form: a model with binds."""
+    return whole.find(".//model/bind") is not None and whole.find(".//model/instance") is not None
+
+
+def read_xform(whole: Element, source: str, digest: str) -> Dictionary:
+    """Return the dictionary of a form; raise :class:`SchemaError`."""
+    form = _Form(whole)
+    notes: list[str] = []
+    columns = tuple(itertools.islice(columns_of(form.questions(), notes), MOST_COLUMNS + 1))
+    if not columns:
+        raise SchemaError(f"{source} is a form without questions")
+    return Dictionary(columns, source, "XForm", digest, tuple(notes))
+
+
+class _Form:
+    """The texts, lists and controls of a form. Each is read once."""
+
+    def __init__(self, whole: Element) -> None:
+        self.binds = list(whole.iter("bind"))
+        self.texts = _texts(whole)
+        self.controls = {
+            ref: control
+            for tag in _CONTROLS
+            for control in whole.iter(tag)
+            if (ref := control.get("ref") or control.get("bind"))
+        }
+        self.lists: dict[str, Choices] = {}
+        for instance in whole.iter("instance"):
+            if instance.get("id"):
+                self.lists[str(instance.get("id"))] = self._secondary(instance)
+
+    def questions(self) -> Iterator[Question]:
+        """Yield a question for each bind that is one."""
+        skipped = {bind.get("nodeset", "") for bind in self.binds if bind.get("relevant")}
+        for bind in self.binds:
+            path = (bind.get("nodeset") or bind.get("ref") or "").strip()
+            control = self.controls.get(path)
+            if control is None and bind.get("id"):
+                control = self.controls.get(str(bind.get("id")))
+            steps = [step for step in path.split("/") if step][-MOST_STEPS:]
+            kind = self._kind(bind, control)
+            if not steps or not kind or steps[-1] in ("instanceID", "instanceName"):
+                continue
+            around = {"/" + "/".join(steps[:at]) for at in range(1, len(steps) + 1)}
+            always = not (around & skipped)
+            hint = None if control is None else control.find("hint")
+            yield Question(
+                steps[-1],
+                kind,
+                tuple(steps[1:-1]),
+                "" if control is None else self.text(control.find("label")),
+                "" if hint is None else self.text(hint),
+                self._choices(control),
+                bind.get("constraint", ""),
+                always and bind.get("required", "").strip() in ("true()", "true"),
+                "" if control is None else " ".join(f"{key}={control.get(key)}" for key in ("start", "end", "step")),
+            )
+
+    def _kind(self, bind: Element, control: Element | None) -> str:
+        """Return the type of a question, as XLSForm names it, or an empty text for what is none."""
+        stated = bind.get("type", "string").rpartition(":")[2].casefold()
+        preload = next((value for key, value in bind.attrib.items() if key.rpartition("}")[2] == "preloadParams"), "")
+        if preload:
+            return preload if preload in _PRELOADS else "hidden"
+        if control is None:
+            return "calculate" if bind.get("calculate") else ""
+        if control.tag in ("select1", "select"):
+            kind = "one" if control.tag == "select1" else "multiple"
+            return f"select {kind}"
+        if control.tag in ("range", "rank"):
+            return control.tag
+        if control.tag == "trigger":
+            return "acknowledge" if bind.get("required") else "note"
+        if control.tag == "input" and bind.get("readonly", "").strip() == "true()":
+            return "calculate" if bind.get("calculate") else "note"
+        return _TYPES.get(stated, "text" if stated == "string" else stated)
+
+    def _choices(self, control: Element | None) -> Choices:
+        """Return the choices of a question, or those of the list that it refers to."""
+        if control is None or control.tag not in ("select", "select1"):
+            return NO_CHOICES
+        itemset = control.find("itemset")
+        if itemset is not None:
+            found = _INSTANCE.search(itemset.get("nodeset", ""))
+            return self.lists.get(found[1], NO_CHOICES) if found else NO_CHOICES
+        listed = (
+            (plain(item.findtext("value") or ""), self.text(item.find("label"))) for item in control.iterfind("item")
+        )
+        return choices_of(listed)
+
+    def _secondary(self, instance: Element) -> Choices:
+        """Return the choices in a list that is an instance of its own."""
+        root = next(iter(instance), None)
+        out: dict[str, str] = {}
+        for item in root if root is not None else ():
+            code = plain(item.findtext("name") or item.findtext("value") or "")
+            text = item.findtext("label") or self.texts.get(item.findtext("itextId") or "", "")
+            if code:
+                out.setdefault(code, plain(text))
+        return choices_of(out.items())
+
+    def text(self, element: Element | None) -> str:
+        """Return a label, or the text that it refers to."""
+        if element is None:
+            return ""
+        found = _ITEXT.fullmatch((element.get("ref") or "").strip())
+        return self.texts.get(found[1], "") if found else plain(inner_text(element))
+
+
+def _texts(whole: Element) -> Mapping[str, str]:
+    """Return the texts of the form by their identifiers: English, else the form's own language, else the first one."""
+    languages = list(whole.iter("translation"))
+
+    def rank(translation: Element) -> int:
+        language = (translation.get("lang") or "").casefold()
+        return (
+            0 if language.startswith("en") or "(en" in language else 1 if translation.get("default") is not None else 2
+        )
+
+    out: dict[str, str] = {}
+    for translation in sorted(languages, key=rank):
+        for text in translation.iterfind("text"):
+            plain_values = [value for value in text.iterfind("value") if not value.get("form")]
+            if plain_values and text.get("id"):
+                out.setdefault(str(text.get("id")), plain(inner_text(plain_values[0])))
+    return out

@@ -1,0 +1,153 @@
+"""XLSForm (ODK, KoboToolbox, SurveyCTO): the sheets ``survey`` and ``choices`` of a workbook, or the same as CSV."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
+
+from espalier.core.dictionaries.base import (
+    MOST_COLUMNS,
+    SHORT,
+    YES,
+    Dictionary,
+    csv_lines,
+    digest_of,
+    plain,
+    text_of,
+)
+from espalier.core.dictionaries.questions import (
+    NO_CHOICES,
+    NO_COLUMNS,
+    Question,
+    choices_of,
+    columns_of,
+    kind_and_list,
+    other_answer,
+)
+from espalier.core.dictionaries.workbook import Sheets, read_sheets
+from espalier.core.errors import SchemaError
+
+_SHEETS = ("survey", "choices", "settings", "entities", "external_choices")
+_STEM = re.compile(r"(label|hint|name|value|list_name|type|constraint|required|relevant|parameters)(?:::?(.+))?")
+_OTHER_HEADINGS = {
+    **{"list name": "list_name", "listname": "list_name", "relevance": "relevant", "caption": "label"},
+    **{"bind:required": "required", "bind:relevant": "relevant", "bind:constraint": "constraint"},
+    **{"bind::required": "required", "bind::relevant": "relevant", "bind::constraint": "constraint"},
+}
+_TYPICAL = re.compile(
+    r"(select[ _](one|multiple)\b|(begin|end)[ _](group|repeat)\b|(geopoint|acknowledge|note)$)", re.IGNORECASE
+)
+"""Types that no other kind of table has."""
+_BLOCK = re.compile(r"(begin|end)[ _](group|repeat|loop)\b", re.IGNORECASE)
+MOST_SEEN = 200
+"""A list of questions is known by its types in this many lines."""
+
+
+def is_xlsform(lines: Sequence[Sequence[str]]) -> bool:
+    """Return whether these are the first lines of a form in CSV: of its sheets, or of the sheet ``survey`` alone."""
+    if not lines:
+        return False
+    if _sheet_name(lines[0]):
+        return True
+    header = [_heading(cell)[0] for cell in lines[0]]
+    if "type" not in header or "name" not in header:
+        return False
+    at = header.index("type")
+    return any(len(line) > at and _TYPICAL.match(line[at]) for line in lines[1:])
+
+
+def read_xlsform(data: bytes, source: str) -> Dictionary:
+    """Return the dictionary of a form; raise :class:`SchemaError`."""
+    sheets = read_sheets(data, source) if data.startswith(b"PK") else _sheets(data, source)
+    survey = sheets.get("survey")
+    if survey is None:
+        raise SchemaError(f"{source} is no XLSForm: it has no sheet 'survey'")
+    lists = _lists(sheets.get("choices", []))
+    notes: list[str] = []
+    columns = tuple(islice(columns_of(_questions(survey, lists), notes), MOST_COLUMNS + 1))
+    return Dictionary(columns, source, "XLSForm", digest_of(data), tuple(notes))
+
+
+def _sheets(data: bytes, source: str) -> Sheets:
+    """Return the sheets of a form in CSV: the name of a sheet is in the first column, its rows are in the others."""
+    out: Sheets = {}
+    current: list[list[str]] = []
+    for number, (_, line) in enumerate(csv_lines(text_of(data), source)):
+        if name := _sheet_name(line):
+            current = out.setdefault(name, [])
+        elif number == 0:
+            current = out.setdefault("survey", [])
+            current.append(line)
+        else:
+            current.append(line)
+    return out
+
+
+def _sheet_name(line: Sequence[str]) -> str:
+    """Return the name of the sheet that a line starts, or an empty text."""
+    name = line[0].casefold() if line else ""
+    return name if name in _SHEETS and not any(line[1:]) else ""
+
+
+def _heading(cell: str) -> tuple[str, str]:
+    """Return what a heading stands for and its language: ``label::English (en)`` is a label in English."""
+    text = " ".join(cell[:SHORT].casefold().split()).strip()
+    text = _OTHER_HEADINGS.get(text, text)
+    found = _STEM.fullmatch(text)
+    return (found[1], found[2] or "") if found else (text, "")
+
+
+def _records(rows: Sequence[Sequence[str]]) -> Iterator[dict[str, str]]:
+    """Yield the cells of each row by their headings. Of several languages, English or the first counts."""
+    if not rows:
+        return
+    places: dict[str, list[tuple[int, int]]] = {}
+    for at, cell in enumerate(rows[0]):
+        stem, language = _heading(cell)
+        rank = 0 if not language else 1 if language.startswith("en") or "(en" in language else 2
+        places.setdefault(stem, []).append((rank, at))
+    order = {stem: [at for _, at in sorted(found)] for stem, found in places.items() if stem}
+    for row in rows[1:]:
+        yield {stem: next((row[at] for at in found if at < len(row) and row[at]), "") for stem, found in order.items()}
+
+
+def _lists(rows: Sequence[Sequence[str]]) -> dict[str, dict[str, str]]:
+    """Return the choices of each list, with their labels."""
+    out: dict[str, dict[str, str]] = {}
+    for record in _records(rows):
+        name, code = record.get("list_name", ""), record.get("name") or record.get("value", "")
+        if name and code:
+            out.setdefault(name, {}).setdefault(code, plain(record.get("label", "")))
+    return out
+
+
+def _questions(rows: Sequence[Sequence[str]], lists: Mapping[str, Mapping[str, str]]) -> Iterator[Question]:
+    """Yield the questions. One that a condition may skip, or a group around it, may be empty."""
+    shared = {name: choices_of(listed.items()) for name, listed in lists.items()}
+    groups: list[tuple[str, bool]] = []
+    for record in _records(rows):
+        stated = record.get("type", "")
+        if block := _BLOCK.match(stated):
+            if block[1].casefold() == "begin":
+                groups.append((record.get("name", ""), bool(record.get("relevant"))))
+            elif groups:
+                groups.pop()
+            continue
+        kind, listed, other = kind_and_list(stated)
+        name = record.get("name", "")
+        if not name or kind in NO_COLUMNS:
+            continue
+        always = not record.get("relevant") and not any(skipped for _, skipped in groups)
+        question = Question(
+            name,
+            kind,
+            tuple(group for group, _ in groups),
+            plain(record.get("label", "")),
+            plain(record.get("hint", "")),
+            shared.get(listed, NO_CHOICES),
+            record.get("constraint", ""),
+            always and record.get("required", "").casefold().removesuffix("()") in YES,
+            record.get("parameters", ""),
+        )
+        yield from other_answer(question) if other else (question,)
