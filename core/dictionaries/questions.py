@@ -51,10 +51,12 @@ class Choices:
 
     @cached_property
     def codes(self) -> tuple[str, ...]:
+        """The codes, in order."""
         return tuple(code for code, _ in self.labels)
 
     @cached_property
     def with_other(self) -> Choices:
+        """These choices and, at the end, the one that stands for any other answer."""
         return Choices((*(choice for choice in self.labels if choice[0] != _OTHER[0]), _OTHER))
 
 
