@@ -33,14 +33,10 @@ dag, found = implications.now(state)
 board.show(state, found)
 arrow_fields.view(state)
 
-if project.linked is not None:
-    two_slices.show(state)
-
 left, right = shell.beside((3, 2), "structure")
 with left:
-    picked, causes, roles, two = st.tabs(
-        ["Selected", "Causes", "Roles", "Two columns"], key=f"structure-{state.opened}"
-    )
+    titles = ["Selected", "Causes", "Roles", "Two columns", *(["Next visit"] if project.linked else [])]
+    picked, causes, roles, two, *following = st.tabs(titles, key=f"structure-{state.opened}")
 with picked:
     arrow_fields.annotation(state)
 with causes:
@@ -49,11 +45,15 @@ with roles:
     arrow_fields.roles(state)
 with two:
     arrow_fields.pair(state)
+for tab in following:
+    with tab:
+        two_slices.show(state)
 with right:
     st.subheader("What this implies", anchor=False)
     implications.show(state, dag, found)
 
-many = f"{len(project.dag.edges)} arrow{'s' * (len(project.dag.edges) != 1)}"
+drawn = len(project.dag.edges) + len(project.linked.arrows if project.linked else ())
+many = f"{drawn} arrow{'s' * (drawn != 1)}"
 with st.expander(f"All arrows as a table to edit ({many})"):
     arrow_table.show(state)
 with st.expander(f"All arrows as text ({many})"):
@@ -61,7 +61,9 @@ with st.expander(f"All arrows as text ({many})"):
     lines = [f"{name(n, project.schema)} ← {names(p, 40, schema=project.schema)}" for n, p in causes_of.items()]
     lines += [f"{name(key)}: {plain(note)}" for key, note in project.dag.notes.items() if isinstance(note, str)]
     st.markdown("\n".join(f"- {line}" for line in lines))
-    if not project.dag.edges:
+    if between := two_slices.sentences(state):
+        st.markdown("\n".join(between))
+    if not project.dag.edges and not between:
         st.markdown("None yet.")
 with st.expander("Compare with another person's drawing, and merge"):
     merging.show(state)

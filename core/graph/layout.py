@@ -3,13 +3,16 @@
 The layout is layered (Sugiyama, Tagawa & Toda 1981). First, columns are assigned to layers, every effect to the right
 of its causes. Second, sweeps of the barycentre rule and swaps of neighbours reduce crossings. Third, isotonic
 regression chooses heights at which arrows are short. The same drawing always gets the same layout.
+
+The drawing of linked tables has slices side by side, such as person, this visit and next visit. Each slice has its own
+layers, to the right of the layers of the slice before it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from math import ceil, sqrt
 from typing import Any
 
@@ -18,6 +21,8 @@ WIDE, HIGH = 160.0, 40.0
 GAP, BEND, BETWEEN, CLOSEST = 16.0, 14.0, 90.0, 30.0
 """In pixels: the space between two boxes of a layer, the space for an arrow that passes a layer, and the usual and the
 smallest space between two layers."""
+ASIDE = 40.0
+"""Extra space between two slices, for their borders, in pixels."""
 SWEEPS, SWAPS = 16, 600
 """Sweeps of the barycentre rule, and the largest number of slots at which neighbours are swapped too."""
 FEWEST = 6
@@ -54,12 +59,14 @@ def layout(
     wide: Mapping[str, float] | None = None,
     high: float | Mapping[str, float] = HIGH,
     between: float = BETWEEN,
+    slices: Sequence[Iterable[str]] = (),
 ) -> Layout:
     """Return the layout of ``arrows`` between ``names``; arrows of other names are ignored.
 
     ``outcome`` columns without effects are in the last layer. ``closed`` are groups of columns that are shown as one
     box each: the group's name replaces its columns. ``wide`` gives the width of each box in pixels, ``high`` the height
-    of all of them or of each, ``between`` the space between two layers.
+    of all of them or of each, ``between`` the space between two layers. ``slices`` are groups of names that are side by
+    side, from left to right; they contain all names, and all boxes then have a position.
     """
     box = {name: group for group, inside in (closed or {}).items() for name in inside}
     known = set(names)
@@ -67,14 +74,21 @@ def layout(
     edges = list(dict.fromkeys((a, b) for a, b in drawn if a != b))
     linked = {n for edge in edges for n in edge}
     boxes = list(dict.fromkeys(box.get(n, n) for n in names))
-    alone = tuple(n for n in boxes if n not in linked)
-    boxes = [n for n in boxes if n in linked]
+    inside = {box.get(n, n): k for k, some in enumerate(slices) for n in some}
+    alone = tuple(n for n in boxes if n not in linked and n not in inside)
+    boxes = [n for n in boxes if n in linked or n in inside]
     if not boxes:
         return Layout(apart=alone)
-    forward = _without_cycles(boxes, edges)
-    order, paths = _ordered(_layers(boxes, forward, {box.get(n, n) for n in outcome}), forward)
+    ahead = [(b, a) if inside.get(a, 0) > inside.get(b, 0) else (a, b) for a, b in edges]
+    forward = _without_cycles(boxes, list(dict.fromkeys(ahead)))
+    last = {box.get(n, n) for n in outcome}
+    parts = [[n for n in boxes if inside.get(n, 0) == k] for k in range(max(len(slices), 1))]
+    most = max(FEWEST, ceil(sqrt(2 * len(boxes))))
+    layers = [_slice(part, forward, last, most) if inside else _layers(part, forward, last, most) for part in parts]
+    order, paths = _ordered([layer for some in layers for layer in some], forward)
     tall = high if isinstance(high, Mapping) else dict.fromkeys(boxes, high)
-    return _placed(order, paths, _heights(order, paths, tall), Drawn(edges, alone, wide or {}, tall, between))
+    ends = frozenset(accumulate(len(some) for some in layers[:-1]))
+    return _placed(order, paths, _heights(order, paths, tall), Drawn(edges, alone, wide or {}, tall, between, ends))
 
 
 def fitted(page: float, *drawing: Any, **sizes: Any) -> Layout:
@@ -95,6 +109,8 @@ class Drawn:
     wide: Mapping[str, float]
     tall: Mapping[str, float]
     between: float
+    ends: frozenset[int] = frozenset()
+    """Number of layers in the first slice, in the first two, and so on."""
 
 
 def _without_cycles(boxes: Sequence[str], edges: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
@@ -123,10 +139,25 @@ def _without_cycles(boxes: Sequence[str], edges: Sequence[tuple[str, str]]) -> l
     return list(dict.fromkeys((b, a) if (a, b) in back else (a, b) for a, b in edges))
 
 
-def _layers(boxes: Sequence[str], edges: Sequence[tuple[str, str]], outcome: set[str]) -> list[list[str]]:
+def _slice(boxes: Sequence[str], edges: Sequence[tuple[str, str]], outcome: set[str], most: int) -> list[list[str]]:
+    """Return the layers of one slice. Boxes without an arrow inside the slice fill its shortest layers."""
+    known = set(boxes)
+    own = [(a, b) for a, b in edges if a in known and b in known]
+    linked = {n for edge in own for n in edge}
+    drawn = [n for n in boxes if n in linked]
+    layers = _layers(drawn, own, outcome, most) if drawn else []
+    alone = [n for n in boxes if n not in linked]
+    while len(layers) * most < len(boxes):
+        layers.append([])
+    for n in alone:
+        min(layers, key=len).append(n)
+    return layers
+
+
+def _layers(boxes: Sequence[str], edges: Sequence[tuple[str, str]], outcome: set[str], most: int) -> list[list[str]]:
     """Return the boxes of each layer.
 
-    A box's layer is the length of its longest path from the left. Crowded layers are then divided.
+    A box's layer is the length of its longest path from the left. Layers of more than ``most`` boxes are then divided.
     """
     causes: dict[str, list[str]] = {n: [] for n in boxes}
     effects: dict[str, list[str]] = {n: [] for n in boxes}
@@ -152,7 +183,6 @@ def _layers(boxes: Sequence[str], edges: Sequence[tuple[str, str]], outcome: set
         for n in boxes:  # the outcome has the last layer to itself
             if n in outcome and not effects[n]:
                 depth[n] = last + 1
-    most = max(FEWEST, ceil(sqrt(2 * len(boxes))))
     out: list[list[str]] = []
     for level in range(max(depth.values()) + 1):
         layer = [n for n in boxes if depth[n] == level]
@@ -273,7 +303,8 @@ def _heights(
     for sweep in range(SWEEPS):
         levels = range(len(order)) if sweep % 2 == 0 else range(len(order) - 1, -1, -1)
         for k in levels:
-            wanted = [sum(at[m] for m in near[s]) / len(near[s]) - o for s, o in zip(order[k], offsets[k], strict=True)]
+            aims = [near.get(s) or [s] for s in order[k]]
+            wanted = [sum(at[m] for m in aim) / len(aim) - o for aim, o in zip(aims, offsets[k], strict=True)]
             weight = [8.0 if isinstance(s, tuple) else 1.0 for s in order[k]]  # long arrows run straight
             for s, y, o in zip(order[k], _rising(wanted, weight), offsets[k], strict=True):
                 at[s] = y + o
@@ -304,7 +335,8 @@ def _placed(
     places: dict[str, Point] = {}
     bends: dict[Slot, tuple[Point, Point]] = {}
     x = bottom = 0.0
-    for layer in order:
+    for k, layer in enumerate(order):
+        x += ASIDE * (k in drawn.ends)
         room = max(drawn.wide.get(s, WIDE) for s in layer if isinstance(s, str))
         for s in layer:
             y = heights[s] - top

@@ -175,3 +175,19 @@ def _reach(names: set[str], near: dict[str, list[str]], avoid: str | None = None
                 seen.add(other)
                 queue.append(other)
     return seen
+
+
+def neighbourhood(edges: Iterable[tuple[str, str]], column: str, steps: int) -> list[str]:
+    """Return ``column`` and the columns at most ``steps`` arrows away, the nearest first."""
+    near: dict[str, list[str]] = {}
+    for a, b in edges:
+        near.setdefault(a, []).append(b)
+        near.setdefault(b, []).append(a)
+    away = {column: 0}
+    queue = [column]
+    for n in queue:
+        for m in near.get(n, ()):
+            if m not in away and away[n] < steps:
+                away[m] = away[n] + 1
+                queue.append(m)
+    return queue

@@ -15,14 +15,14 @@ from espalier.core.project.asked import AskedQuestion
 from espalier.core.project.constraints import Constraints
 from espalier.core.project.declared_by import DeclaredBy
 from espalier.core.project.file import Project
-from espalier.core.project.linked import Linked
+from espalier.core.project.linked import Linked, Pair
 from espalier.core.project.plan import Plan
 from espalier.core.project.question_list import QuestionList
 from espalier.core.project.regressions import fitting
 from espalier.core.project.schema import Column, Schema
 
-Drawing = tuple[Dag, Roles, str | None]
-"""Graph, roles and target: what undo restores."""
+Drawing = tuple[Dag, Roles, str | None, tuple[Pair, ...]]
+"""Graph, roles, target, and arrows from one visit to the next: what undo restores."""
 UNDO_STEPS = 200
 
 
@@ -39,13 +39,16 @@ class References:
     constraints: Constraints = field(default_factory=Constraints)
     target: str | None = None
     targets: Mapping[str, float] = field(default_factory=dict)
+    between: tuple[Pair, ...] = ()
+    """Arrows from one visit to the next."""
 
     @classmethod
     def of(cls, project: Project) -> References:
         """Return the references of a project."""
         dag, plan = project.dag, project.plan
         drawn = dag.edges, dag.hidden, dag.interactions, dag.groups
-        return cls(*drawn, project.roles, project.separations, project.constraints, plan.target, plan.targets)
+        found = cls(*drawn, project.roles, project.separations, project.constraints, plan.target, plan.targets)
+        return found if project.linked is None else replace(found, between=project.linked.arrows)
 
     def put_into(self, project: Project, schema: Schema) -> Project:
         """Return the project with this schema and these references. Questions and regressions that no longer fit are
@@ -61,6 +64,7 @@ class References:
                 interactions=self.interactions,
                 groups=self.groups,
             ),
+            linked=project.linked and replace(project.linked, arrows=self.between),
             roles=self.roles,
             separations=self.separations,
             constraints=self.constraints,
@@ -90,6 +94,7 @@ class References:
             constraints=self.constraints + other.constraints,
             target=target,
             targets={**other.targets, **self.targets} if other.target in (None, target) else self.targets,
+            between=_once(self.between, other.between),
         )
 
     def split(self, names: Iterable[str]) -> tuple[References, References]:
@@ -107,6 +112,7 @@ class References:
             constraints=self.constraints.without(unknown),
             target=self.target if stays else None,
             targets={c: weight for c, weight in self.targets.items() if stays and c in known},
+            between=tuple(arrow for arrow in self.between if known.issuperset(arrow)),
         )
         far = References(
             edges=tuple(e for e in self.edges if e not in near.edges),
@@ -118,6 +124,7 @@ class References:
             constraints=self.constraints.without(near.constraints),
             target=None if stays else self.target,
             targets={c: weight for c, weight in self.targets.items() if c not in near.targets},
+            between=tuple(arrow for arrow in self.between if arrow not in near.between),
         )
         return near, far
 
@@ -188,7 +195,9 @@ class ProjectEditor:
 
     def _under(self, schema: Schema) -> tuple[Project, References]:
         """Return the project with another schema, and the parts that are then set aside."""
-        inside, aside = (References.of(self.project) + self.aside).split(schema.names)
+        linked = self.project.linked
+        steps = linked.step_columns(schema) if linked else ()
+        inside, aside = (References.of(self.project) + self.aside).split((*schema.names, *steps))
         return inside.put_into(self.project, schema), aside
 
     def _take(self, project: Project, aside: References) -> None:
@@ -198,13 +207,20 @@ class ProjectEditor:
 
     @property
     def drawing(self) -> Drawing:
-        """Graph, roles and target."""
-        return self.project.dag, self.project.roles, self.project.plan.target
+        """Graph, roles, target, and arrows from one visit to the next."""
+        project = self.project
+        return project.dag, project.roles, project.plan.target, project.linked.arrows if project.linked else ()
 
-    def redraw(self, dag: Dag | None = None, roles: Roles | None = None, **target: str | None) -> None:
-        """Change the drawing; undo restores the previous drawing."""
+    def redraw(
+        self,
+        dag: Dag | None = None,
+        roles: Roles | None = None,
+        between: tuple[Pair, ...] | None = None,
+        **target: str | None,
+    ) -> None:
+        """Change the drawing; undo restores the previous drawing. ``between`` are arrows from one visit to the next."""
         was = self.drawing
-        new = (dag or was[0], roles or was[1], target.get("target", was[2]))
+        new = (dag or was[0], roles or was[1], target.get("target", was[2]), was[3] if between is None else between)
         if new != was:
             self._restore(new)
             self.past = [*self.past[1 - UNDO_STEPS :], was]
@@ -227,8 +243,10 @@ class ProjectEditor:
         return True
 
     def _restore(self, drawing: Drawing) -> None:
-        dag, roles, target = drawing
-        self.project = replace(self.project, dag=dag, roles=roles, plan=replace(self.project.plan, target=target))
+        dag, roles, target, between = drawing
+        linked = self.project.linked and replace(self.project.linked, arrows=between)
+        plan = replace(self.project.plan, target=target)
+        self.project = replace(self.project, dag=dag, roles=roles, linked=linked, plan=plan)
 
     def change_causes(self, effect: str, causes: list[str]) -> None:
         """Draw the arrows into ``effect``."""
@@ -274,7 +292,7 @@ class ProjectEditor:
         self.project = self.project.with_plan(**changes)
 
     def change_link(self, linked: Linked) -> None:
-        """Change how linked tables belong together, such as the arrows from one visit to the next."""
+        """Change how linked tables belong together, such as the number of visits kept."""
         self.project = replace(self.project, linked=linked)
 
     def take_plan(self, plan: Plan) -> None:

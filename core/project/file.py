@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from itertools import compress
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +19,7 @@ from espalier.core.project.constraints import KEYS, Constraints
 from espalier.core.project.declared_by import KEY as DICTIONARIES
 from espalier.core.project.declared_by import DeclaredBy, read_declared_by
 from espalier.core.project.json_text import MOST_JSON, read_json
-from espalier.core.project.linked import BEFORE, Linked
+from espalier.core.project.linked import BEFORE, NEXT, Linked, by_visit
 from espalier.core.project.linked import FORMAT as LINKED_FORMAT
 from espalier.core.project.people import KEY as ONE_ROW
 from espalier.core.project.people import OPEN, UNASKED, Answer, answer_after, check_answer, is_open, read_answer, stated
@@ -104,6 +103,8 @@ class Project:
         """Complete the schema with the number of visits, and check that the tables fit the schema and the plan."""
         object.__setattr__(self, "schema", linked.completed(self.schema))
         linked.check(self.schema)
+        if taken := [group for group in self.dag.groups if group.startswith(NEXT)]:
+            raise ProjectError(f"the group {taken[0]!r} has the name of a box at the next visit; rename it", key="dag")
         if self.plan.person != linked.key or self.plan.rows_per_person != 1:
             raise ProjectError(
                 f"plan: the person column of linked tables is {linked.key!r}, and each person has one row among the "
@@ -282,13 +283,8 @@ def _linked(tables: Any, dag: Any) -> tuple[Linked, Any]:
     linked, edges = Linked.from_json(tables), dag.get("edges") if isinstance(dag, Mapping) else None
     if not isinstance(edges, list):
         return linked, dag
-    from_before = [isinstance(e, list) and len(e) == 2 and str(e[0]).endswith(BEFORE) for e in edges]
-    between = list(compress(edges, from_before))
-    arrows = tuple((str(cause).removesuffix(BEFORE), str(effect)) for cause, effect in between)
-    return replace(linked, arrows=arrows), {
-        **dag,
-        "edges": [e for e, one in zip(edges, from_before, strict=True) if not one],
-    }
+    within, between = by_visit(edges)
+    return replace(linked, arrows=tuple(between)), {**dag, "edges": within}
 
 
 def _dag_to_json(dag: Dag, linked: Linked | None) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -34,6 +34,8 @@ from espalier.core.project.schema import Schema
 FORMAT = "espalier-project/2"
 """The format of a project file with linked tables."""
 BEFORE, EARLIER, POSITION = "@before", "@earlier", "position"
+NEXT = "next visit: "
+"""The drawing shows each column of a visit twice: at this visit, and under this prefix at the next visit."""
 GAP = "days since the visit before"
 """Name of the column of a step that holds the days between two visits, without the name of its table."""
 VISIT = "visit"
@@ -53,6 +55,18 @@ Pair = tuple[str, str]
 def is_table_name(name: str) -> bool:
     """Return whether a linked table, and its file in a release, may have this name."""
     return _NAME.fullmatch(name) is not None and name not in RESERVED
+
+
+def by_visit(edges: Iterable[Any]) -> tuple[list[Any], list[Pair]]:
+    """Return the arrows within a visit, and those from one visit to the next: their causes end in `BEFORE`."""
+    within, between = [], []
+    for edge in edges:
+        cause, *rest = edge if isinstance(edge, list | tuple) else (None,)
+        if isinstance(cause, str) and cause.endswith(BEFORE) and len(rest) == 1:
+            between.append((cause.removesuffix(BEFORE), str(rest[0])))
+        else:
+            within.append(edge)
+    return within, between
 
 
 @dataclass(frozen=True)
@@ -138,6 +152,23 @@ class Linked:
             size = self.gap_column(schema).size if is_gap else sizes[name]
             out |= {name: size, name + BEFORE: size + is_gap, name + EARLIER: size + 1}
         return out
+
+    def next_boxes(self, schema: Schema) -> dict[str, str]:
+        """Return the box of each column at the next visit of the drawing, and the column."""
+        return {NEXT + self.plain(name): name for name in self.step_columns(schema)}
+
+    def boxes(self, arrow: Pair) -> Pair:
+        """Return the boxes of an arrow from one visit to the next."""
+        return arrow[0], NEXT + self.plain(arrow[1])
+
+    def drawn(self, cause: str, effect: str) -> Linked:
+        """Return the link with one more arrow from one visit to the next."""
+        return self if (cause, effect) in self.arrows else replace(self, arrows=(*self.arrows, (cause, effect)))
+
+    def without(self, arrows: Iterable[Pair]) -> Linked:
+        """Return the link without these arrows from one visit to the next."""
+        gone = set(arrows)
+        return replace(self, arrows=tuple(arrow for arrow in self.arrows if arrow not in gone))
 
     # Schema -----------------------------------------------------------------------------------------------------------
 

@@ -105,7 +105,7 @@ function make(parent) {
 
   const box = (n) => boxOf(n, data.selected.columns.includes(n.id), ink);
   const at = (n) => net.getPosition(n.id);
-  const lines = () => laid(data, Object.fromEntries(nodes.getIds().map((n) => [n, net.getBoundingBox(n)])),
+  const lines = () => laid(data, boundaries(),
     new Set(data.nodes.filter((n) => nodes.get(n.id) && Math.hypot(at(n).x - n.x, at(n).y - n.y) > 1).map((n) => n.id)));
   const isChosen = (l) => same(l.kind === "arrow" ? data.selected.arrow : link, l.kind === "arrow" ? l.ends : lineId(l));
   const lineUnder = (spot) => { const p = net.DOMtoCanvas(spot); return lineAt(lines(), [p.x, p.y], net.getScale()); };
@@ -128,7 +128,7 @@ function make(parent) {
   // The whole drawing, or (unless `whole`) as much of it as stays readable, around the drawing's main column.
   function fit(whole) {
     const turns = lines().flatMap((l) => l.path.map(([x, y]) => ({ left: x, right: x, top: y, bottom: y })));
-    const all = extent([...nodes.getIds().map((n) => net.getBoundingBox(n)), ...turns]);
+    const all = extent([...sides(data, boundaries()), ...nodes.getIds().map((n) => net.getBoundingBox(n)), ...turns]);
     if (!all || !host.clientWidth) return;
     const heart = nodes.get(data.centre) ? net.getPosition(data.centre) : { x: all.left, y: all.top };
     const { tall, scale, position } = frame(all, host.clientWidth, highest(), heart, whole, full());
@@ -201,7 +201,8 @@ function make(parent) {
     e.stopPropagation();
     if (press.move) {
       const c = net.DOMtoCanvas(at);
-      net.moveNode(press.column, Math.round(c.x + press.off.x), Math.round(c.y + press.off.y));
+      const x = between(data, press.column, c.x + press.off.x, boundaries());
+      net.moveNode(press.column, Math.round(x), Math.round(c.y + press.off.y));
       return;
     }
     const target = net.getNodeAt(at);
@@ -209,7 +210,7 @@ function make(parent) {
       press.target = target;
       const bad = target !== undefined && target !== press.column && refusal(press.column, target);
       press.bad = Boolean(bad);
-      tell(bad || (target !== undefined && target !== press.column ? "Let go to draw " + name([press.column, target])
+      tell(bad || (target !== undefined && target !== press.column ? "Let go to draw " + name(meant(data, [press.column, target]))
         : "From " + press.column + " to …"), bad);
     }
     requestAnimationFrame(() => net && net.redraw());
@@ -291,7 +292,9 @@ function make(parent) {
   }
 
   // The path that the arrow would close to a cycle, as Python will find it too.
-  function refusal(cause, effect) {
+  function refusal(...ends) {
+    const past = outOfTime(data, ends), [cause, effect] = meant(data, ends);
+    if (past) return past;
     const group = [cause, effect].find((n) => n in data.groups);
     if (group !== undefined) return "Open " + group + " first: arrows link columns, not groups.";
     if (data.arrows.some((a) => a[0] === cause && a[1] === effect)) return name([cause, effect]) + " is drawn already.";
@@ -301,14 +304,14 @@ function make(parent) {
     return "Refused: " + name([cause, effect]) + " would close the cycle " + [cause, ...walk].join(" → ") + ".";
   }
 
-  function draw(cause, effect) {
+  function draw(...ends) {
     flash = [];
-    const bad = refusal(cause, effect);
+    const bad = refusal(...ends), [cause, effect] = meant(data, ends);
     if (bad) { tell(bad + " Nothing was drawn.", true); return; }
     data.arrows.push([cause, effect]);
     data.edges.push({ from: cause, to: effect });
     net.redraw();
-    act({ do: "draw", arrow: [cause, effect] });
+    act({ do: "draw", arrow: ends });
     tell(name([cause, effect]) + " is drawn.");
   }
 
@@ -359,7 +362,8 @@ function make(parent) {
     } else {
       const cause = from;
       from = null;
-      if (data.arrows.some((a) => same(a, [cause, last]))) select({ columns: [], arrow: [cause, last] });
+      const arrow = meant(data, [cause, last]);
+      if (data.arrows.some((a) => same(a, arrow))) select({ columns: [], arrow });
       else draw(cause, last);
     }
   }
@@ -387,8 +391,12 @@ function make(parent) {
     $(`[data-do=${what}]`).click();
   }
 
+  const boundaries = () => Object.fromEntries(nodes.getIds().map((n) => [n, net.getBoundingBox(n)]));
+
   function underlay(ctx) {
     ctx.save();
+    drawSides(ctx, sides(data, boundaries()), [net.DOMtoCanvas({ x: 0, y: 0 }), net.DOMtoCanvas({ x: host.clientWidth, y: 0 })],
+      net.getScale(), ink);
     for (const l of lines()) drawLine(ctx, l, isChosen(l), ink);
     ctx.restore();
   }

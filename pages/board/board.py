@@ -13,14 +13,14 @@ from espalier.core.graph.implied import Implied
 from espalier.core.graph.paths import arrows_of
 from espalier.core.graph.roles import Roles
 from espalier.core.graph.routes import rectangle
-from espalier.pages.board import drawing, groups, lines
-from espalier.pages.board.boxes import COLORS, apart, high, label, load_vis, width
+from espalier.pages.board import drawing, groups, lines, slices
+from espalier.pages.board.boxes import COLORS, LEGEND, apart, high, label, load_vis, width
 from espalier.pages.common.text import called
 from espalier.pages.session.session import Session
 from espalier.pages.structure import effects, implications
 
 FOLDER = Path(__file__).resolve().parent
-SCRIPTS = ("geometry.js", "looks.js", "lines.js", "overview.js", "panel.js", "board.js")
+SCRIPTS = ("geometry.js", "looks.js", "lines.js", "sides.js", "overview.js", "panel.js", "board.js")
 """Concatenated, because a component is one script."""
 
 
@@ -30,7 +30,7 @@ def _html() -> str:
         f"{role.capitalize()}</button>"
         for role, _ in Roles().items()
     )
-    legend = "".join(f"<li><b>{escape(icon)}</b> {escape(meaning)}</li>" for icon, meaning in drawing.LEGEND.items())
+    legend = "".join(f"<li><b>{escape(icon)}</b> {escape(meaning)}</li>" for icon, meaning in LEGEND.items())
     return f"""<div class="board" role="group" aria-label="Drawing board">
 <div class="bar"><span class="group" role="group" aria-label="What dragging does">
 <button data-mode="draw" aria-pressed="true">Draw arrows</button><button data-mode="move">Move boxes</button></span>
@@ -91,14 +91,16 @@ def data(state: Session, now: Implied) -> dict[str, Any]:
     box, names = groups.closed(state), drawing.boxes(state)
     effect = effects.asked(state)
     said, open_arrows = effects.marks(*effect) if effect else ({}, set())
+    faces = {n: (n, n) for n in names} | slices.faces(project, names)
     tagged = {n: [*implications.tags(n, project, now, marks), *said.get(n, ())] for n in columns}
+    tagged |= {n: [] for n in slices.copies(project, names)}
     for group in (n for n in names if n in dag.groups):  # a closed box shows the marks of its columns
         tagged[group] = list(dict.fromkeys(tag for n in dag.groups[group] for tag in tagged.get(n, ())))
     texts = {n: [*drawing.box_lines(state, n), *tagged[n]] for n in names}
-    wide = {n: width(n, roles, target, texts[n]) for n in names}
+    wide = {n: width(faces[n][0], roles, target, texts[n], faces[n][1]) for n in names}
     at = apart(drawing.places(state, names), wide)
     into = drawing.arrows_into(state, at)
-    tall = {n: high(n, roles, target, texts[n], into[n]) for n in names}
+    tall = {n: high(faces[n][0], roles, target, texts[n], into[n], faces[n][1]) for n in names}
     rectangles = {n: rectangle((round(at[n][0]), at[n][1]), wide[n], tall[n]) for n in names}
     avoiding = implications.avoiding(now, roles) if "paths" in marks else []
     lit = open_arrows | {a for p in avoiding for a in arrows_of(p, dag.links)}
@@ -109,8 +111,8 @@ def data(state: Session, now: Implied) -> dict[str, Any]:
             "y": at[n][1],
             "wide": wide[n],
             "high": tall[n],
-            "color": COLORS[roles.of(n)],
-            "label": label(n, roles, target, texts[n]),
+            "color": COLORS[roles.of(faces[n][0])],
+            "label": label(faces[n][0], roles, target, texts[n], faces[n][1]),
             "heavy": box.get(target or "", target) == n or any(implications.PARENT in tag for tag in tagged[n]),
             "dashed": any(implications.BLANKET in tag for tag in tagged[n]),
             "inside": list(dag.groups.get(n, ())),
@@ -118,19 +120,17 @@ def data(state: Session, now: Implied) -> dict[str, Any]:
         }
         for n in names
     ]
-    chosen, arrow = drawing.selected(state)
-    board = state.drafts.board
+    board, arrows = state.drafts.board, slices.arrows(project)
+    sides = " Person, this visit and next visit are side by side." if project.linked else ""
     hidden, visible = len(project.schema.columns) - len(columns), set(columns)
     return {
         "nodes": nodes,
         **lines.data(state, now, at, rectangles, lit),
         "told": implications.told(project, now),
-        "arrows": [list(e) for e in dag.edges],
+        "arrows": [list(e) for e in arrows],
+        **slices.data(state, names),
         "roles": {n: role for n in columns if (role := roles.of(n))},
-        "selected": {
-            "columns": [*chosen, *([board.group] if board.group in names else [])],
-            "arrow": list(arrow) if arrow else None,
-        },
+        "selected": drawing.selected_boxes(state, names),
         "tray": [n for n in project.schema.names if n not in visible],
         "labels": {c.name: called(project.schema, c.name) for c in project.schema.columns if c.label},
         "groups": {group: list(inside) for group, inside in dag.groups.items()},
@@ -144,6 +144,6 @@ def data(state: Session, now: Implied) -> dict[str, Any]:
         "wide": board.wide,
         "fits": board.fits,
         "hint": drawing.hint(state),
-        "alt": f"Causal graph: {len(columns)} columns{f' shown, {hidden} not' if hidden else ''}, {len(dag.edges)} "
-        "arrows. The arrows are listed below as text, and the fields below the drawing offer the same actions.",
+        "alt": f"Causal graph: {len(columns)} columns{f' shown, {hidden} not' if hidden else ''}, {len(arrows)} "
+        f"arrows.{sides} The arrows are listed below as text, and the fields below the drawing offer the same actions.",
     }

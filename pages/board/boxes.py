@@ -28,6 +28,16 @@ COLORS = {
     "inadmissible": "#c3a9e0",
     None: "#ccd6dd",
 }
+LEGEND = {
+    "◆": "direct cause of the target",
+    "◇": "in its neighbourhood (Markov blanket)",
+    "▮": "behind the fence",
+    "∩": "gate of the fence (admissible)",
+    "↔": "dashed: a shared unmeasured cause",
+    "⊗": "causes that act together",
+    "▣": "closed group of columns",
+    "‖": "dotted: kept apart in the released table",
+}
 HIGH = 78
 GAP = 34.0
 """Space between two boxes of the drawing board, in the board's pixels."""
@@ -35,6 +45,8 @@ LEAST = 12.0
 """Smallest share of this space that remains when boxes grow."""
 WIDEST = 1300.0
 """Width in pixels from which layers move closer together: a drawing of this width is readable at first glance."""
+SLICED = 1040.0
+"""The same for linked tables, whose three slices then fit a screen of 800 pixels."""
 LONGEST_LABEL = 28
 """Number of characters of a column's description that its box shows."""
 MOST_WIDE = 190.0
@@ -44,6 +56,8 @@ PER_LINE = 18
 PER_ARROW, TALLEST = 12.0, 220.0
 """Extra height of a box for each arrow that ends at it, up to a limit, so that arrow heads do not overlap."""
 Places = dict[str, tuple[float, float]]
+Faces = Mapping[str, tuple[str, str]]
+"""The column and the name that a box shows. Other boxes show their own name."""
 Bends = Mapping[tuple[str, str], Sequence[tuple[float, float]]]
 """Points on the path of an arrow between its ends."""
 
@@ -80,10 +94,11 @@ def load_vis() -> bool:
     return True
 
 
-def label(column: str, roles: Roles, target: str | None, tags: Iterable[str] = ()) -> str:
-    """A column's name, with its role below."""
+def label(column: str, roles: Roles, target: str | None, tags: Iterable[str] = (), shown: str = "") -> str:
+    """A column's name, or the name ``shown``, with its role below."""
     parts = [w for w in (roles.of(column), "target" if column == target else None) if w]
-    name = column if len(column) <= 40 else column[:39] + "…"
+    name = shown or column
+    name = name if len(name) <= 40 else name[:39] + "…"
     return "\n".join([*_in_lines(name), *(["(" + ", ".join(parts) + ")"] if parts else []), *tags])
 
 
@@ -97,15 +112,27 @@ def _in_lines(name: str) -> list[str]:
     return lines
 
 
-def width(column: str, roles: Roles, target: str | None, tags: Iterable[str] = ()) -> float:
+def free_place(at: tuple[float, float], taken: Places) -> tuple[float, float]:
+    """Return the free place nearest to a point. Horizontal distance counts double, so that columns stay in line."""
+    x, y = at
+    steps = [(i * MOST_WIDE, j * HIGH / 2) for i in range(-3, 4) for j in range(-20, 21)]
+    for dx, dy in sorted(steps, key=lambda step: 2 * abs(step[0]) + abs(step[1])):
+        if not any(abs(x + dx - u) < MOST_WIDE and abs(y + dy - v) < HIGH for u, v in taken.values()):
+            return round(x + dx), round(y + dy)
+    return round(x), round(max(v for _, v in taken.values()) + HIGH)
+
+
+def width(column: str, roles: Roles, target: str | None, tags: Iterable[str] = (), shown: str = "") -> float:
     """Width of a box, in the picture's pixels."""
-    longest = max(len(part) for part in label(column, roles, target, tags).split("\n"))
+    longest = max(len(part) for part in label(column, roles, target, tags, shown).split("\n"))
     return min(34 + 8.4 * longest, MOST_WIDE)
 
 
-def high(column: str, roles: Roles, target: str | None, tags: Iterable[str] = (), arrows: int = 0) -> float:
+def high(
+    column: str, roles: Roles, target: str | None, tags: Iterable[str] = (), arrows: int = 0, shown: str = ""
+) -> float:
     """Height of a box at which ``arrows`` end, in the picture's pixels; names longer than a line are wrapped."""
-    lines = label(column, roles, target, tags).split("\n")
+    lines = label(column, roles, target, tags, shown).split("\n")
     text = 18.0 + 20 * sum(math.ceil(len(part) / PER_LINE) for part in lines)
     return max(text, min(18 + PER_ARROW * arrows, TALLEST))
 
@@ -151,21 +178,27 @@ def arranged(
     target: str | None,
     most: float = 1000.0,
     lines: Mapping[str, Sequence[str]] | None = None,
+    faces: Faces | None = None,
+    slices: Sequence[Sequence[str]] = (),
 ) -> Arranged:
-    """Return the layout: linked columns as in all pictures, the others in rows below.
+    """Return the layout: linked columns as in all pictures, the others in rows below. ``slices`` are side by side.
 
     No row of columns without arrows is wider than ``most`` or the layout, so that names stay readable. ``lines`` are
     the texts of each box below its role. A column with a role, or adjacent to the target, gets space for a mark.
     """
     outcome = [*roles.outcome, *([] if target is None else [target])]
     texts = {n: (lines or {}).get(n, ()) for n in columns}
-    wide = {n: width(n, roles, target, texts[n]) for n in columns}
+    of = {n: (faces or {}).get(n, (n, n)) for n in columns}
+    wide = {n: width(of[n][0], roles, target, texts[n], of[n][1]) for n in columns}
     known = set(columns)
     linked = {n for edge in edges if known.issuperset(edge) for n in edge}
     marked = {n for edge in edges if target in edge for n in edge} | {n for n in columns if roles.of(n)}
     into = Counter(b for a, b in edges if a in known and b in known)
-    tall = {n: high(n, roles, target, [*texts[n], *(["◆"] if n in marked else [])], into[n]) for n in linked}
-    found = fitted(WIDEST, columns, edges, outcome, wide=wide, high=tall)
+    tall = {
+        n: high(of[n][0], roles, target, [*texts[n], *(["◆"] if n in marked else [])], into[n], of[n][1])
+        for n in (linked if not slices else columns)
+    }
+    found = fitted(SLICED if slices else WIDEST, columns, edges, outcome, wide=wide, high=tall, slices=slices)
     out: Places = {n: (x - found.width / 2, y) for n, (x, y) in found.places.items()}
     if out:
         most = max(most, found.width)

@@ -12,12 +12,12 @@ from dataclasses import replace
 from typing import Any
 
 from espalier.core.errors import EspalierError, GraphError
-from espalier.core.graph.dag import Dag
+from espalier.core.graph.paths import neighbourhood
 from espalier.core.graph.roles import Roles
 from espalier.core.project.file import Project
-from espalier.pages.board import groups, links
-from espalier.pages.board.boxes import HIGH, MOST_WIDE, Bends, Places, arranged, described
-from espalier.pages.board.sent import MOST_SELECTED, arrow_of, column_of, points_of, text_of
+from espalier.pages.board import groups, links, slices
+from espalier.pages.board.boxes import Bends, Places, arranged, described, free_place
+from espalier.pages.board.sent import MOST_SELECTED, box_of, column_of, line_of, points_of, text_of
 from espalier.pages.session.session import Session
 
 MOST_BOXES, FEW_COLUMNS, FEW_NEAR = 60, 24, 16
@@ -30,16 +30,10 @@ HINT = (
     "Drag from a cause to its effect. Click a box or a line to select it, Shift and click for several. Keyboard: "
     "arrow keys, Enter, Delete."
 )
-LEGEND = {
-    "◆": "direct cause of the target",
-    "◇": "in its neighbourhood (Markov blanket)",
-    "▮": "behind the fence",
-    "∩": "gate of the fence (admissible)",
-    "↔": "dashed: a shared unmeasured cause",
-    "⊗": "causes that act together",
-    "▣": "closed group of columns",
-    "‖": "dotted: kept apart in the released table",
-}
+SLICED = (
+    "Drag from a cause to its effect, at this visit or at the next. Click a box or a line to select it. Keyboard: "
+    "arrow keys, Enter, Delete."
+)
 EMPTY = "The drawing is empty. Press a column in the tray below, or type part of its name and press Enter."
 AROUND = (
     "The drawing shows the neighbourhood of the selection. Choose a column below, or bring one from the tray to draw "
@@ -85,10 +79,18 @@ def selected(state: Session) -> tuple[tuple[str, ...], tuple[str, str] | None]:
     )
 
 
+def selected_boxes(state: Session, names: Iterable[str]) -> dict[str, Any]:
+    """Return the selected boxes among ``names`` and the selected arrow; both may also be at the next visit."""
+    board, known = state.drafts.board, set(names)
+    more = [n for n in (board.group, *board.copies) if n in known]
+    arrow = board.arrow if board.arrow in slices.arrows(state.project) else None
+    return {"columns": [*selected(state)[0], *more], "arrow": list(arrow) if arrow else None}
+
+
 def select(state: Session, columns: tuple[str, ...] = (), arrow: tuple[str, str] | None = None) -> None:
     """Select columns or an arrow, on the drawing and in the fields."""
     board = state.drafts.board
-    board.columns, board.arrow = columns, arrow
+    board.columns, board.arrow, board.copies = columns, arrow, ()
     if columns:
         board.effect = columns[-1]
     elif arrow:
@@ -96,16 +98,23 @@ def select(state: Session, columns: tuple[str, ...] = (), arrow: tuple[str, str]
 
 
 def _draw(state: Session, action: Mapping[str, Any]) -> str:
-    cause, effect = arrow_of(state, action.get("arrow"))
+    sent, link = line_of(state, action.get("arrow")), state.project.linked
+    (cause, effect), between = slices.meant(state.project, sent)
+    if link is not None and between is not None:
+        state.editor.redraw(between=link.drawn(*between).arrows)
+        state.drafts.board.later = between[1]
+        return f"{cause} → {effect} is drawn. {slices.BETWEEN}"
     state.editor.redraw(state.project.dag.drawn(cause, effect))
     state.drafts.board.effect = effect
-    return f"{cause} → {effect} is drawn."
+    return f"{cause} → {effect} is drawn." + (f" {slices.EVERY}" if (cause, effect) != sent else "")
 
 
 def _erase(state: Session, action: Mapping[str, Any]) -> str:
     arrows = action.get("arrows")
-    gone = [arrow_of(state, a) for a in arrows] if isinstance(arrows, list) else []
-    state.editor.redraw(state.project.dag.without(gone))
+    gone = [line_of(state, a) for a in arrows] if isinstance(arrows, list) else []
+    project = state.project
+    between = project.linked and [arrow for arrow in project.linked.arrows if project.linked.boxes(arrow) not in gone]
+    state.editor.redraw(project.dag.without(gone), between=tuple(between or ()))
     return (
         f"Erased: {', '.join(f'{a} → {b}' for a, b in gone[:6])}{' …' if len(gone) > 6 else ''}. Undo brings it back."
     )
@@ -147,6 +156,8 @@ def _bring(state: Session, action: Mapping[str, Any]) -> str:
     if column not in columns and view(state) == "around" and len(columns) >= MOST_BOXES:
         raise GraphError(f"the drawing has {MOST_BOXES} boxes already: show a smaller neighbourhood first")
     at = points_of({column: action.get("at")}, state)
+    if state.project.linked is not None:
+        at = {column: slices.inside(state.project, column, at[column], places(state, boxes(state)))}
     if view(state) == "around":
         at = {**places(state, boxes(state)), **at}
     board.brought = tuple(dict.fromkeys((*board.brought, column)))
@@ -176,7 +187,8 @@ def _arranged(state: Session, project: Project, names: list[str]) -> Places:
     board, box = state.drafts.board, groups.closed(state)
     lines = {n: box_lines(state, n) for n in names}
     target, edges = project.plan.target, arrows(state, names)
-    found = arranged(names, edges, project.roles, box.get(target or "", target), board.wide, lines)
+    faces, sides = slices.faces(project, names), slices.parts(project, names)
+    found = arranged(names, edges, project.roles, box.get(target or "", target), board.wide, lines, faces, sides)
     places: Places = {n: (round(x), round(y)) for n, (x, y) in found.places.items()}
     board.laid[view_of(state)] = (places, found.bends, Counter(effect for _, effect in edges))
     return places
@@ -185,7 +197,7 @@ def _arranged(state: Session, project: Project, names: list[str]) -> Places:
 def arrows(state: Session, names: Iterable[str]) -> list[tuple[str, str]]:
     """Return the arrows between boxes. The arrows of a closed group are joined into one."""
     box, known = groups.closed(state), set(names)
-    ends = dict.fromkeys((box.get(a, a), box.get(b, b)) for a, b in state.project.dag.edges)
+    ends = dict.fromkeys((box.get(a, a), box.get(b, b)) for a, b in slices.arrows(state.project))
     return [(a, b) for a, b in ends if a != b and a in known and b in known]
 
 
@@ -193,6 +205,8 @@ def box_lines(state: Session, box: str) -> list[str]:
     """Return the lines of a box below its name, without marks."""
     if inside := state.project.dag.groups.get(box):
         return [f"▣ {len(inside)} columns"]
+    if slices.is_copy(state.project, box):
+        return []
     return described(state.project.schema[box].label)
 
 
@@ -224,12 +238,19 @@ def _redo(state: Session, _: Mapping[str, Any]) -> str:
 
 
 def _select(state: Session, action: Mapping[str, Any]) -> None:
-    columns, arrow = action.get("columns"), action.get("arrow")
+    columns, arrow, board = action.get("columns"), action.get("arrow"), state.drafts.board
     columns = columns[:MOST_SELECTED] if isinstance(columns, list) else []
     group = next((c for c in columns if isinstance(c, str) and c in state.project.dag.groups), None)
-    chosen = tuple(column_of(state, c) for c in columns if c != group)
-    select(state, chosen, None if arrow is None else arrow_of(state, arrow))
-    state.drafts.board.group = group
+    chosen = [box_of(state, c) for c in columns if c != group]
+    line, ahead = None if arrow is None else line_of(state, arrow), slices.later(state.project)
+    copies = tuple(c for c in chosen if slices.is_copy(state.project, c))
+    effect = board.effect
+    select(state, tuple(c for c in chosen if c not in copies), line)
+    board.copies, board.group = copies, group
+    if ends := [n for n in (*copies, *(line or ())) if n in ahead]:
+        board.later = ahead[ends[-1]]
+    if board.effect not in state.project.schema:
+        board.effect = effect
 
 
 _ACTIONS: dict[str, Callable[[Session, Mapping[str, Any]], str | None]] = {
@@ -269,7 +290,7 @@ def view(state: Session) -> str:
         return chosen
     if len(state.project.schema.columns) <= FEW_COLUMNS:
         return "all"
-    linked = groups.boxed(state, (n for edge in state.project.dag.edges for n in edge))
+    linked = groups.boxed(state, (n for edge in _edges(state) for n in edge))
     return "linked" if len(linked) <= MOST_BOXES else "around"
 
 
@@ -277,6 +298,8 @@ def hint(state: Session) -> str:
     """Return the actions available on the drawing as shown."""
     if not shown(state):
         return EMPTY
+    if state.project.linked is not None:
+        return SLICED
     return AROUND if view(state) == "around" else HINT
 
 
@@ -295,8 +318,8 @@ def steps(state: Session) -> int:
     if board.steps is not None:
         return board.steps
     if column not in board.reach:
-        dag = state.project.dag
-        board.reach[column] = max((k for k in (2, 3) if len(neighbourhood(dag, column, k)) <= FEW_NEAR), default=1)
+        edges = _edges(state)
+        board.reach[column] = max((k for k in (2, 3) if len(neighbourhood(edges, column, k)) <= FEW_NEAR), default=1)
     return board.reach[column]
 
 
@@ -320,43 +343,24 @@ def shown(state: Session) -> list[str]:
     if kind == "all":
         return list(project.schema.names)
     if kind == "around":
-        near = neighbourhood(project.dag, centre(state), steps(state))
+        near = neighbourhood(_edges(state), centre(state), steps(state))
         near = list(dict.fromkeys([*selected(state)[0], *state.drafts.board.brought, *near]))[:MOST_BOXES]
         return [n for n in project.schema.names if n in near]
-    linked = {n for e in project.dag.edges for n in e} | {n for inside in project.dag.groups.values() for n in inside}
+    linked = {n for e in _edges(state) for n in e} | {n for inside in project.dag.groups.values() for n in inside}
     extra = {*selected(state)[0], *state.drafts.board.brought, state.drafts.board.effect, project.plan.target}
     return [n for n in project.schema.names if n in linked or n in extra or project.roles.of(n)]
 
 
 def boxes(state: Session) -> list[str]:
-    """Return the boxes on the drawing: the columns shown, or their closed groups."""
-    return groups.boxed(state, shown(state))
+    """Return the boxes on the drawing: the columns shown, or their closed groups; and those of the next visit."""
+    columns = groups.boxed(state, shown(state))
+    return [*columns, *slices.copies(state.project, columns)]
 
 
-def neighbourhood(dag: Dag, column: str, steps: int) -> list[str]:
-    """Return ``column`` and the columns at most ``steps`` arrows away, the nearest first."""
-    near: dict[str, list[str]] = {}
-    for a, b in dag.edges:
-        near.setdefault(a, []).append(b)
-        near.setdefault(b, []).append(a)
-    away = {column: 0}
-    queue = [column]
-    for n in queue:
-        for m in near.get(n, ()):
-            if m not in away and away[n] < steps:
-                away[m] = away[n] + 1
-                queue.append(m)
-    return queue
-
-
-def _free(at: tuple[float, float], taken: Places) -> tuple[float, float]:
-    """Return the free place nearest to a point. Horizontal distance counts double, so that columns stay in line."""
-    x, y = at
-    steps = [(i * MOST_WIDE, j * HIGH / 2) for i in range(-3, 4) for j in range(-20, 21)]
-    for dx, dy in sorted(steps, key=lambda step: 2 * abs(step[0]) + abs(step[1])):
-        if not any(abs(x + dx - u) < MOST_WIDE and abs(y + dy - v) < HIGH for u, v in taken.values()):
-            return round(x + dx), round(y + dy)
-    return round(x), round(max(v for _, v in taken.values()) + HIGH)
+def _edges(state: Session) -> list[tuple[str, str]]:
+    """Return all arrows by their columns."""
+    project = state.project
+    return [*project.dag.edges, *(project.linked.arrows if project.linked else ())]
 
 
 def places(state: Session, columns: list[str]) -> Places:
@@ -374,11 +378,14 @@ def places(state: Session, columns: list[str]) -> Places:
         if not out:
             out = _arranged(state, project, missing)
             missing = []
+        elif project.linked is not None:
+            out |= slices.place(project, missing, out)
+            missing = []
         linked = {n for edge in project.dag.edges for n in edge}
         for n in missing:
             near = groups.near(state, n, known)
             if near is not None and (n in project.dag.groups or n in linked):
-                out[n] = near if n in project.dag.groups else _free(near, out)
+                out[n] = near if n in project.dag.groups else free_place(near, out)
         if missing := [n for n in missing if n not in out]:
             below = max(y for _, y in out.values()) + 110
             middle = sum(x for x, _ in out.values()) / len(out)

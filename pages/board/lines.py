@@ -8,7 +8,7 @@ from typing import Any
 
 from espalier.core.graph.implied import Implied, without
 from espalier.core.graph.routes import Line, Point, Rectangle, behind, routed
-from espalier.pages.board import drawing, groups, links
+from espalier.pages.board import drawing, groups, links, slices
 from espalier.pages.board.boxes import Places
 from espalier.pages.session.session import Session
 from espalier.pages.structure import implications
@@ -42,9 +42,10 @@ def data(
         found = tuple(dict.fromkeys(box.get(n, n) for n in names))
         return found if boxes.keys() >= {*found} else ()
 
-    arrows = [e for e in dag.edges if ends(*e) == e]
+    drawn_arrows = slices.arrows(project)
+    arrows = [e for e in drawn_arrows if ends(*e) == e]
     bundles: dict[Line, list[tuple[str, str]]] = {}
-    for e in dag.edges:
+    for e in drawn_arrows:
         if len(ends(*e)) == 2 and ends(*e) != e:
             bundles.setdefault(ends(*e), []).append(e)
     shared = {cause: pair for cause, pair in dag.unmeasured.items() if len(ends(*pair)) == 2}
@@ -105,7 +106,9 @@ def _arrow(state: Session, now: Implied, arrow: tuple[str, str]) -> dict[str, An
     """Return an arrow as plain values: its ends, its marks and its texts."""
     project, remark = state.project, state.project.dag.annotation(*arrow)
     said = ""
-    if len(project.dag.edges) <= MOST_WHAT_IF:
+    if slices.is_copy(project, arrow[1]):
+        said = slices.BETWEEN
+    elif len(project.dag.edges) <= MOST_WHAT_IF:
         said = implications.erasing(without(project.dag, [arrow], project.plan.target, project.roles, now))
     remarks = ["contested"] * (remark.belief == "contested") + ["may break"] * remark.may_break
     return {

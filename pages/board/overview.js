@@ -13,7 +13,9 @@ function showMap(canvas, net, data, ink) {
   const scale = Math.min(MAP_WIDE / (Math.max(all.right, to.x) - left), MAP_HIGH / (Math.max(all.bottom, to.y) - top));
   const ctx = canvas.getContext("2d"), sharp = window.devicePixelRatio || 1;
   canvas.width = MAP_WIDE * sharp;
-  canvas.height = MAP_HIGH * sharp;
+  const tall = Math.min(MAP_HIGH, Math.ceil((Math.max(all.bottom, to.y) - top) * scale));
+  canvas.height = tall * sharp;
+  canvas.style.height = tall + "px";
   ctx.scale(sharp * scale, sharp * scale);
   ctx.translate(-left, -top);
   for (const b of boxes) {

@@ -14,7 +14,8 @@ function groupOf(data) {
 function showButtons(parent, data, mode, link) {
   const $ = (query) => parent.querySelector(query);
   const { columns, arrow } = data.selected;
-  const group = groupOf(data), closed = columns.some((n) => n in data.groups);
+  const group = groupOf(data), ahead = columns.some((n) => n in data.ahead || data.never.includes(n));
+  const closed = ahead || columns.some((n) => n in data.groups);
   const one = columns.length === 1 && !closed ? columns[0] : null;
   const role = one !== null ? data.roles[one] || "" : null;
   parent.querySelectorAll("[data-role]").forEach((b) => {
@@ -22,11 +23,11 @@ function showButtons(parent, data, mode, link) {
     b.setAttribute("aria-pressed", String(one !== null && role === b.dataset.role));
   });
   $(".who").textContent = one !== null ? "Role of " + one + ":" : "Role (select a column first):";
-  $("[data-do=erase]").disabled = (!arrow && !columns.length && !link) || closed;
+  $("[data-do=erase]").disabled = (!arrow && !columns.length && !link) || (closed && !ahead);
   $("[data-do=erase]").textContent = link ? "Delete link" : columns.length ? "Erase its arrows" : "Delete arrow";
   $("[data-do=share]").disabled = columns.length !== 2 || closed;
   for (const what of ["apart", "together"]) $(`[data-do=${what}]`).disabled = columns.length < 2 || closed;
-  $("[data-do=group]").textContent = !group ? "Group" : closed ? "Open group" : "Close group";
+  $("[data-do=group]").textContent = !group ? "Group" : columns[0] in data.groups ? "Open group" : "Close group";
   $("[data-do=group]").disabled = !group && (columns.length < 2 || closed);
   $("[data-do=ungroup]").disabled = !group;
   $(".naming").hidden = columns.length < 2 || closed;

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from espalier.core.errors import GraphError
+from espalier.pages.board import slices
 from espalier.pages.board.boxes import Places
 from espalier.pages.session.session import Session
 
@@ -36,6 +37,18 @@ def text_of(action: Mapping[str, Any], key: str) -> str:
     return value
 
 
+def box_of(state: Session, name: Any) -> str:
+    """Return the name of a column of the project, or of another box of linked tables."""
+    return str(name) if isinstance(name, str) and slices.is_copy(state.project, name) else column_of(state, name)
+
+
+def line_of(state: Session, arrow: Any) -> tuple[str, str]:
+    """Return two boxes of the drawing that an arrow may link."""
+    if not isinstance(arrow, list) or len(arrow) != 2:
+        raise GraphError("an arrow is [cause, effect]")
+    return box_of(state, arrow[0]), box_of(state, arrow[1])
+
+
 def points_of(at: Mapping[Any, Any], state: Session) -> Places:
     """Return checked positions."""
     places: Places = {}
@@ -43,8 +56,6 @@ def points_of(at: Mapping[Any, Any], state: Session) -> Places:
         ok = isinstance(xy, list) and len(xy) == 2
         if not ok or not all(isinstance(v, int | float) and not isinstance(v, bool) and abs(v) < FAR for v in xy):
             raise GraphError(f"the position of {column!r} must be two numbers")
-        places[column if column in state.project.dag.groups else column_of(state, column)] = (
-            round(xy[0]),
-            round(xy[1]),
-        )
+        is_box = column in state.project.dag.groups or slices.is_copy(state.project, column)
+        places[column if is_box else column_of(state, column)] = (round(xy[0]), round(xy[1]))
     return places

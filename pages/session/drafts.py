@@ -48,7 +48,9 @@ class BoardDraft:
     of a line of boxes in pixels, and ``fits`` counts the requests to fit the picture to its frame. ``effect`` is the
     column chosen last, and ``pair`` holds the two columns that are compared. ``refused`` holds, for each effect, the
     causes that could not be drawn and the reason. ``brought`` lists the columns that the user put on the drawing,
-    ``opened`` lists the groups whose columns are shown, and ``group`` is the selected group.
+    ``opened`` lists the groups whose columns are shown, and ``group`` is the selected group. For linked tables,
+    ``copies`` are the selected boxes that are not columns of the schema, and ``later`` is the column of the next visit
+    chosen last.
     """
 
     board: str | None = None
@@ -71,6 +73,8 @@ class BoardDraft:
     brought: tuple[str, ...] = ()
     opened: tuple[str, ...] = ()
     group: str | None = None
+    copies: tuple[str, ...] = ()
+    later: str | None = None
 
 
 @dataclass

@@ -13,7 +13,9 @@ from espalier.core.graph.formats import FORMATS, graph_of, not_held, read_graph,
 from espalier.core.graph.formats.mixed import MixedGraph
 from espalier.core.graph.formats.resolve import MARGINALISE, Question, Resolved, resolve, taken_over
 from espalier.core.graph.roles import Roles
-from espalier.pages.board import drawing
+from espalier.core.project.file import Project
+from espalier.core.project.linked import BEFORE, Pair, by_visit
+from espalier.pages.board import drawing, slices
 from espalier.pages.board.boxes import GAP, HIGH
 from espalier.pages.common.shell import filename
 from espalier.pages.common.text import plain
@@ -104,7 +106,7 @@ def _away(state: Session) -> None:
 
 
 def _resolve(state: Session, title: str, graph: MixedGraph) -> None:
-    kind, columns = FORMATS[graph.format].title, state.project.schema.names
+    kind, columns = FORMATS[graph.format].title, _names(state.project)
     st.markdown(
         f"**{plain(title)}** · {kind} · {len(graph.nodes):,} names, {len(graph.edges):,} links · "
         f"{len({n.name for n in graph.nodes} & set(columns)):,} of the names are columns of the table"
@@ -123,9 +125,9 @@ def _resolve(state: Session, title: str, graph: MixedGraph) -> None:
     empty = resolved.dag is None or not (resolved.dag.edges or resolved.roles)
     if resolved.dag is not None:
         _list(resolved.remarks)
-        arrows = len(resolved.dag.edges)
+        arrows, drawn = len(resolved.dag.edges), len(slices.arrows(state.project))
         st.markdown(
-            f"It adds **{arrows} arrow{'s' * (arrows != 1)}**. Drawn now: {len(state.project.dag.edges)}. Existing "
+            f"It adds **{arrows} arrow{'s' * (arrows != 1)}**. Drawn now: {drawn}. Existing "
             "notes, beliefs and sources stay."
             + " Nothing in it refers to this table's columns yet: assign its names to columns above."
             * empty
@@ -143,6 +145,12 @@ def _resolve(state: Session, title: str, graph: MixedGraph) -> None:
         st.button("Close the file", on_click=_close, args=(state,))
     if "graph_taking" in state.trouble:
         st.error(plain(state.trouble["graph_taking"]))
+
+
+def _names(project: Project) -> tuple[str, ...]:
+    """Return the names that a graph file may use: columns, and those of the previous visit of linked tables."""
+    steps = project.linked.step_columns(project.schema) if project.linked else ()
+    return tuple(dict.fromkeys((*project.schema.names, *steps, *(name + BEFORE for name in steps))))
 
 
 def _questions(state: Session, title: str, resolved: Resolved) -> None:
@@ -221,13 +229,19 @@ def _take_over(state: Session, title: str, resolved: Resolved, keep: bool) -> No
     assert resolved.dag is not None
     state.trouble.pop("graph_taking", None)
     try:
-        dag = taken_over(project.dag, resolved.dag, keep)
+        new = resolved.dag
+        between: tuple[Pair, ...] = ()
+        if project.linked is not None:
+            within, ahead = by_visit(resolved.dag.edges)
+            new = replace(resolved.dag, edges=tuple(within), positions={})
+            between = tuple(dict.fromkeys((*(project.linked.arrows if keep else ()), *ahead)))
+        dag = taken_over(project.dag, new, keep)
         if not keep:
-            dag = replace(dag, positions=_on_the_board(dict(resolved.dag.positions)))
+            dag = replace(dag, positions=_on_the_board(dict(new.positions)))
         roles, target = _roles(project.roles, resolved.roles), project.plan.target
         if len(roles.outcome) == 1 and (target is None or target in project.roles.outcome):
             target = roles.outcome[0]
-        state.editor.redraw(dag, roles, target=target)
+        state.editor.redraw(dag, roles, between, target=target)
     except EspalierError as error:
         state.trouble["graph_taking"] = f"{error} The drawing is unchanged."
         return
@@ -285,7 +299,9 @@ def _take(state: Session) -> None:
     kind = left.selectbox(
         "Format", list(FORMATS), key=f"graph-format-{state.opened}", format_func=lambda f: FORMATS[f].title
     )
-    graph = graph_of(project.dag, project.roles, project.schema.names)
+    before = [(a + BEFORE, b) for a, b in (project.linked.arrows if project.linked else ())]
+    columns = dict.fromkeys([*project.schema.names, *(name for arrow in before for name in arrow)])
+    graph = graph_of(replace(project.dag, edges=(*project.dag.edges, *before)), project.roles, tuple(columns))
     try:
         text = write_graph(graph, kind)
     except EspalierError as error:

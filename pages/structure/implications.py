@@ -51,6 +51,8 @@ def told(project: Project, now: Implied) -> list[dict[str, Any]]:
         tell("Give one column the role of outcome to mark its direct causes.")
     else:
         tell(f"{len(now.parents)} direct cause{'s' * (len(now.parents) != 1)} of {target} (◆).")
+        if project.linked and (before := [a for a, b in project.linked.arrows if b == target]):
+            tell(f"Causes of {target} at the previous visit: {', '.join(before)}.")
         for cause, effect in dag.confounded:
             if effect == target:
                 tell(

@@ -35,8 +35,8 @@ def test_two_files_are_opened_drawn_released_judged_and_analysed(person: Person,
     person.sees("Reviewed:")
 
     person.visit("Structure")
-    page.get_by_role("img", name="Two slices").wait_for()
     person.rests()
+    page.get_by_role("tab", name="Next visit").click()
     person.pick("Its causes at the previous visit", "visits.diag")
     person.sees("at a visit →")
 

@@ -72,3 +72,24 @@ def test_a_closed_group_is_one_box_even_if_groups_cause_each_other():
 def test_no_arrows_no_places():
     assert layout(["a", "b"], []).apart == ("a", "b")
     assert layout([], []).places == {}
+
+
+@pytest.mark.parametrize(("columns", "arrows"), [(9, 6), (30, 24), (60, 90)])
+def test_slices_are_side_by_side_and_hold_every_box(columns, arrows):
+    names, edges = drawing(columns, arrows)
+    slices = [names[::3], names[1::3], names[2::3]]  # so that some arrows lead back to an earlier slice
+    high = {n: HIGH + 10 * (k % 3) for k, n in enumerate(names)}
+    found = layout(names, edges, [edges[-1][1]], high=high, slices=slices)
+    assert set(found.places) == set(names)
+    for left, right in itertools.pairwise(slices):
+        assert max(found.places[n][0] for n in left) + WIDE < min(found.places[n][0] for n in right)
+    for (a, (x, y)), (b, (u, v)) in itertools.combinations(found.places.items(), 2):
+        assert abs(x - u) >= WIDE - 0.2 or abs(y - v) >= (high[a] + high[b]) / 2 - 0.2
+    assert set(found.routes) == set(edges)
+    assert found == layout(names, edges, [edges[-1][1]], high=high, slices=slices)
+
+
+def test_a_slice_without_arrows_or_boxes_has_no_gap():
+    found = layout(["a", "b", "c"], [], slices=[["a", "b"], [], ["c"]])
+    assert found.layers == (("a", "b"), ("c",))
+    assert found.apart == ()

@@ -54,7 +54,7 @@ def test_a_graph_is_settled_taken_over_and_undone(app: AppTest) -> None:
     press(app, "Give one link the direction")
     press(app, "Not in my table: 1 name ")
     press(app, "Replace the drawing with it")
-    dag, roles, target = state(app).editor.drawing
+    dag, roles, target, _ = state(app).editor.drawing
     assert dag.edges == (("gender", "club"), ("qualification", "hired"), ("club", "hired"))
     assert dag.hidden == (("hired", "qualification"),)
     assert roles.outcome == ("hired",)
