@@ -55,6 +55,17 @@ def served() -> bool:
     return runtime.exists() and not config.get_option("global.appTest")
 
 
+def end(manager: Any, name: str) -> None:
+    """End the session of a closed tab, and drop all that it keeps.
+
+    Streamlit's loop refers to the last session that it served, with its tables, until it serves another one.
+    """
+    ended = manager._session_storage.get(name)
+    manager.close_session(name)
+    if ended is not None:
+        ended.session.session_state.clear()
+
+
 def start() -> None:
     """Start the checks of this process, once, when its first session begins."""
     if not served() or not _started.acquire(blocking=False):
@@ -65,7 +76,7 @@ def start() -> None:
     downloads.watch(server)
 
     def close(name: str) -> None:
-        server._get_async_objs().eventloop.call_soon_threadsafe(manager.close_session, name)
+        server._get_async_objs().eventloop.call_soon_threadsafe(end, manager, name)
 
     rounds = Rounds(lambda: [info.session.id for info in manager._session_storage.list()], close)
 

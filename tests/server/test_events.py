@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
+import gc
 import json
 import logging
+import weakref
 
 import pytest
 
@@ -11,7 +14,7 @@ from espalier.core.server import events
 from espalier.core.server.events import JsonLines, emit
 from espalier.core.server.monitor import Monitor, serve
 from espalier.core.server.queue import Queue
-from espalier.pages.common.housekeeping import LASTS, Rounds
+from espalier.pages.common.housekeeping import LASTS, Rounds, end
 from tests.support.app import finish, free_port, go, press, review, start, upload
 
 MARK = "zanzibar"
@@ -87,6 +90,32 @@ def test_sessions_of_closed_tabs_end_on_an_idle_server():
     assert rounds.go() == 0
     now[0] = 2 * LASTS
     assert (rounds.go(), closed) == (1, ["a", "b"])
+
+
+def test_an_ended_session_keeps_nothing_even_if_streamlit_refers_to_it():
+    """Streamlit's loop refers to the last session that it served until another visitor comes."""
+    from streamlit.runtime.memory_session_storage import MemorySessionStorage
+    from streamlit.runtime.memory_uploaded_file_manager import MemoryUploadedFileManager
+    from streamlit.runtime.script_data import ScriptData
+    from streamlit.runtime.scriptrunner.script_cache import ScriptCache
+    from streamlit.runtime.websocket_session_manager import WebsocketSessionManager
+
+    class Rows:
+        pass
+
+    async def served():
+        manager = WebsocketSessionManager(MemorySessionStorage(), MemoryUploadedFileManager("/x"), ScriptCache(), None)
+        name = manager.connect_session(object(), ScriptData("app.py", False), {})
+        of_the_loop = manager.get_active_session_info(name)
+        of_the_loop.session.session_state["rows"] = Rows()
+        rows = weakref.ref(of_the_loop.session.session_state["rows"])
+        manager.disconnect_session(name)
+        assert rows() is not None, "its tab may come back"
+        end(manager, name)
+        gc.collect()
+        return rows() is None and of_the_loop.session is not None
+
+    assert asyncio.run(served())
 
 
 def test_streamlit_has_what_the_rounds_use():
