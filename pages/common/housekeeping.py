@@ -8,9 +8,11 @@ freed by Python also stays with the process until it is returned to the system.
 from __future__ import annotations
 
 import logging
+import sys
 import threading
 import time
 from collections.abc import Callable
+from types import ModuleType
 from typing import Any
 
 from streamlit import config, runtime
@@ -64,6 +66,12 @@ def end(manager: Any, name: str) -> None:
     manager.close_session(name)
     if ended is not None:
         ended.session.session_state.clear()
+        ended.session._fragment_storage.clear()  # functions of its last page, whose names include the session's
+
+
+def forget_last_page() -> None:
+    """Drop the names of the page that ran last, such as the session's; Streamlit keeps them as ``__main__``."""
+    sys.modules["__main__"] = ModuleType("__main__")
 
 
 def start() -> None:
@@ -91,6 +99,8 @@ def start() -> None:
                     time.sleep(1.0)  # until then, the loop closes them
                 if ended or now < before:
                     downloads.forget([info.session.id for info in manager.list_sessions()])
+                    if not now:
+                        forget_last_page()
                     give_back()
                 before = now
             except Exception as error:  # on any error, Streamlit's own cleanup remains
