@@ -16,6 +16,8 @@ from types import ModuleType
 from typing import Any
 
 from streamlit import config, runtime
+from streamlit.runtime.fragment import MemoryFragmentStorage
+from streamlit.runtime.state import SessionState
 
 from espalier.core.process_memory import give_back
 from espalier.core.server import monitor
@@ -65,8 +67,8 @@ def end(manager: Any, name: str) -> None:
     ended = manager._session_storage.get(name)
     manager.close_session(name)
     if ended is not None:
-        ended.session.session_state.clear()
-        ended.session._fragment_storage.clear()  # functions of its last page, whose names include the session's
+        ended.session._session_state = SessionState()
+        ended.session._fragment_storage = MemoryFragmentStorage()  # the old one has functions of the last page
 
 
 def forget_last_page() -> None:

@@ -124,6 +124,7 @@ def test_an_ended_session_keeps_nothing_even_if_streamlit_refers_to_it():
         of_the_loop = manager.get_active_session_info(name)
         rows = Rows()
         of_the_loop.session.session_state["rows"] = rows
+        of_the_loop.session.session_state._new_widget_state.widget_metadata["button"] = lambda: rows
         of_the_loop.session._fragment_storage.register("part", lambda: rows)
         rows = weakref.ref(rows)
         manager.disconnect_session(name)
@@ -138,12 +139,14 @@ def test_an_ended_session_keeps_nothing_even_if_streamlit_refers_to_it():
 def test_streamlit_has_what_the_rounds_use():
     """Its session manager is not a public interface: a new version may rename the function that ends a session."""
     from streamlit.runtime import Runtime
+    from streamlit.runtime.app_session import AppSession
     from streamlit.runtime.memory_session_storage import MemorySessionStorage
     from streamlit.runtime.websocket_session_manager import WebsocketSessionManager
 
     assert {"close_session", "num_active_sessions"} <= set(dir(WebsocketSessionManager))
     assert "_get_async_objs" in dir(Runtime)
     assert vars(MemorySessionStorage())["_cache"].ttl > LASTS + 2 * 5
+    assert {"_session_state", "_fragment_storage"} <= set(AppSession.__init__.__code__.co_names)
 
 
 def test_a_stopping_queue_takes_no_work():
