@@ -8,12 +8,16 @@ freed by Python also stays with the process until it is returned to the system.
 from __future__ import annotations
 
 import logging
+import sys
 import threading
 import time
 from collections.abc import Callable
+from types import ModuleType
 from typing import Any
 
 from streamlit import config, runtime
+from streamlit.runtime.fragment import MemoryFragmentStorage
+from streamlit.runtime.state import SessionState
 
 from espalier.core.process_memory import give_back
 from espalier.core.server import monitor
@@ -55,6 +59,23 @@ def served() -> bool:
     return runtime.exists() and not config.get_option("global.appTest")
 
 
+def end(manager: Any, name: str) -> None:
+    """End the session of a closed tab, and drop all that it keeps.
+
+    Streamlit's loop refers to the last session that it served, with its tables, until it serves another one.
+    """
+    ended = manager._session_storage.get(name)
+    manager.close_session(name)
+    if ended is not None:
+        ended.session._session_state = SessionState()
+        ended.session._fragment_storage = MemoryFragmentStorage()  # the old one has functions of the last page
+
+
+def forget_last_page() -> None:
+    """Drop the names of the page that ran last, such as the session's; Streamlit keeps them as ``__main__``."""
+    sys.modules["__main__"] = ModuleType("__main__")
+
+
 def start() -> None:
     """Start the checks of this process, once, when its first session begins."""
     if not served() or not _started.acquire(blocking=False):
@@ -65,7 +86,7 @@ def start() -> None:
     downloads.watch(server)
 
     def close(name: str) -> None:
-        server._get_async_objs().eventloop.call_soon_threadsafe(manager.close_session, name)
+        server._get_async_objs().eventloop.call_soon_threadsafe(end, manager, name)
 
     rounds = Rounds(lambda: [info.session.id for info in manager._session_storage.list()], close)
 
@@ -80,6 +101,8 @@ def start() -> None:
                     time.sleep(1.0)  # until then, the loop closes them
                 if ended or now < before:
                     downloads.forget([info.session.id for info in manager.list_sessions()])
+                    if not now:
+                        forget_last_page()
                     give_back()
                 before = now
             except Exception as error:  # on any error, Streamlit's own cleanup remains

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
+import gc
 import json
 import logging
+import sys
+import weakref
+from types import ModuleType
 
 import pytest
 
@@ -11,7 +16,7 @@ from espalier.core.server import events
 from espalier.core.server.events import JsonLines, emit
 from espalier.core.server.monitor import Monitor, serve
 from espalier.core.server.queue import Queue
-from espalier.pages.common.housekeeping import LASTS, Rounds
+from espalier.pages.common.housekeeping import LASTS, Rounds, end, forget_last_page
 from tests.support.app import finish, free_port, go, press, review, start, upload
 
 MARK = "zanzibar"
@@ -89,15 +94,59 @@ def test_sessions_of_closed_tabs_end_on_an_idle_server():
     assert (rounds.go(), closed) == (1, ["a", "b"])
 
 
+class Rows:
+    """Stands for a table, because a weak reference cannot refer to a list."""
+
+
+def test_an_idle_server_forgets_the_names_of_its_last_page(monkeypatch):
+    monkeypatch.setitem(sys.modules, "__main__", ModuleType("__main__"))
+    rows = Rows()
+    vars(sys.modules["__main__"])["state"] = rows
+    kept = weakref.ref(rows)
+    del rows
+    assert kept() is not None
+    forget_last_page()
+    gc.collect()
+    assert kept() is None
+
+
+def test_an_ended_session_keeps_nothing_even_if_streamlit_refers_to_it():
+    """Streamlit's loop refers to the last session that it served until another visitor comes."""
+    from streamlit.runtime.memory_session_storage import MemorySessionStorage
+    from streamlit.runtime.memory_uploaded_file_manager import MemoryUploadedFileManager
+    from streamlit.runtime.script_data import ScriptData
+    from streamlit.runtime.scriptrunner.script_cache import ScriptCache
+    from streamlit.runtime.websocket_session_manager import WebsocketSessionManager
+
+    async def served():
+        manager = WebsocketSessionManager(MemorySessionStorage(), MemoryUploadedFileManager("/x"), ScriptCache(), None)
+        name = manager.connect_session(object(), ScriptData("app.py", False), {})
+        of_the_loop = manager.get_active_session_info(name)
+        rows = Rows()
+        of_the_loop.session.session_state["rows"] = rows
+        of_the_loop.session.session_state._new_widget_state.widget_metadata["button"] = lambda: rows
+        of_the_loop.session._fragment_storage.register("part", lambda: rows)
+        rows = weakref.ref(rows)
+        manager.disconnect_session(name)
+        assert rows() is not None, "its tab may come back"
+        end(manager, name)
+        gc.collect()
+        return rows() is None and of_the_loop.session is not None
+
+    assert asyncio.run(served())
+
+
 def test_streamlit_has_what_the_rounds_use():
     """Its session manager is not a public interface: a new version may rename the function that ends a session."""
     from streamlit.runtime import Runtime
+    from streamlit.runtime.app_session import AppSession
     from streamlit.runtime.memory_session_storage import MemorySessionStorage
     from streamlit.runtime.websocket_session_manager import WebsocketSessionManager
 
     assert {"close_session", "num_active_sessions"} <= set(dir(WebsocketSessionManager))
     assert "_get_async_objs" in dir(Runtime)
     assert vars(MemorySessionStorage())["_cache"].ttl > LASTS + 2 * 5
+    assert {"_session_state", "_fragment_storage"} <= set(AppSession.__init__.__code__.co_names)
 
 
 def test_a_stopping_queue_takes_no_work():
