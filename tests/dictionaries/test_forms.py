@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import time
+from collections.abc import Sequence
 
 import pytest
 
@@ -55,7 +56,7 @@ CHOICES = [
 ]
 
 
-def workbook(**sheets: list[list[object]]) -> bytes:
+def workbook(**sheets: Sequence[Sequence[object]]) -> bytes:
     openpyxl = pytest.importorskip("openpyxl")
     book = openpyxl.Workbook()
     book.remove(book.active)

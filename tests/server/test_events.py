@@ -8,7 +8,9 @@ import json
 import logging
 import sys
 import weakref
+from functools import partial
 from types import ModuleType
+from typing import Any
 
 import pytest
 
@@ -123,15 +125,17 @@ def test_an_ended_session_keeps_nothing_even_if_streamlit_refers_to_it():
         name = manager.connect_session(object(), ScriptData("app.py", False), {})
         of_the_loop = manager.get_active_session_info(name)
         rows = Rows()
-        of_the_loop.session.session_state["rows"] = rows
-        of_the_loop.session.session_state._new_widget_state.widget_metadata["button"] = lambda: rows
-        of_the_loop.session._fragment_storage.register("part", lambda: rows)
-        rows = weakref.ref(rows)
+        kept = weakref.ref(rows)
+        state: Any = of_the_loop.session.session_state
+        state["rows"] = rows
+        state._new_widget_state.widget_metadata["button"] = partial(id, rows)
+        of_the_loop.session._fragment_storage.register("part", partial(id, rows))
+        del rows, state
         manager.disconnect_session(name)
-        assert rows() is not None, "its tab may come back"
+        assert kept() is not None, "its tab may come back"
         end(manager, name)
         gc.collect()
-        return rows() is None and of_the_loop.session is not None
+        return kept() is None and of_the_loop.session is not None
 
     assert asyncio.run(served())
 
