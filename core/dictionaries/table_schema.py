@@ -11,8 +11,8 @@ from typing import Any
 
 from espalier.core.dictionaries.base import Declared, DeclaredKind, add_note, code_text, pairs, plain
 
-_WHOLE = {"integer", "int", "year", "gyear"}
-_NUMBER = {*_WHOLE, "number", "numeric", "float", "double", "decimal"}
+_WHOLE = {"integer", "int", "int64", "int32", "bigint", "smallint", "long", "year", "gyear"}
+_NUMBER = {*_WHOLE, "number", "numeric", "float", "float64", "float32", "real", "double", "decimal"}
 _DATE = {"date", "datetime", "timestamp", "date-time"}
 _NO_VALUES = {"object", "array", "list", "geojson", "geopoint"}
 """Types whose cells are structures. They are free text for a table of columns."""

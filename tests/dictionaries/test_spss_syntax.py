@@ -171,3 +171,50 @@ def test_crafted_syntax_takes_no_minutes(text):
     with contextlib.suppress(SchemaError):
         columns(text)
     assert time.process_time() - start < 5
+
+
+def test_value_labels_replace_earlier_ones_and_may_be_added_to():
+    found = columns("VALUE LABELS x 1 'a' 2 'b'.\nVALUE LABELS x 1 'c'.\nADD VALUE LABELS x 2 'd'.")
+    assert found["x"].labels == (("1", "c"), ("2", "d"))
+
+
+@pytest.mark.parametrize("end", ["BEGIN DATA.", "BEGIN DATA", "begin data ."])
+def test_rows_in_the_file_are_not_read(end):
+    """Previously, a row could look like a command."""
+    text = f"DATA LIST FREE / x.\n{end}\n1\nVALUE LABELS x 1 'Ann' 2 'Bob'.\nEND DATA.\nVARIABLE LABELS x 'X'.\n"
+    [found] = columns(text).values()
+    assert (found.labels, found.label) == ((), "X")
+
+
+def test_an_apostrophe_in_a_word_ends_no_text():
+    found = columns("VALUE LABELS x 1 'Don't know' 2 'l'an dernier'\n.")
+    assert found["x"].labels == (("1", "Don't know"), ("2", "l'an dernier"))
+
+
+def test_fixed_columns_formats_and_deleted_variables():
+    found = columns(
+        """GET DATA /TYPE=TXT /FILE='s.dat' /ARRANGEMENT=FIXED /VARIABLES=
+ /1 sex 0-0 F1.0 name 1-9 A9 gone 10-11 F2.
+FORMAT sex (F3.0).
+DELETE VARIABLES gone.
+VARIABLE LABELS sex 'Sex'
+SORT CASES BY sex.
+"""
+    )
+    assert [(c.name, c.kind, c.integer) for c in found.values()] == [("sex", "numeric", True), ("name", "open", False)]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "FORMATS q1 TO q19999 (F2).\n" * 2_000,
+        "VALUE LABELS q1 TO q9999 " + " ".join(f"{i} 'x'" for i in range(9_999)) + ".",
+        "VALUE LABELS x 1 " + "'a" * 150_000,
+    ],
+    ids=["ranges", "shared list", "apostrophes"],
+)
+def test_many_variables_that_share_what_is_stated_take_no_minutes(text):
+    start = time.process_time()
+    with contextlib.suppress(SchemaError):
+        columns(text)
+    assert time.process_time() - start < 5
