@@ -111,7 +111,7 @@ def refuse_filled(project: Project) -> None:
     if project.schema.undeclared and project.plan.person is not None and project.plan.neighbors == "replace-one":
         raise ProjectError(
             "a schema cannot be bought from a table that is filled to a declared total: choose add-remove",
-            key="schema_share",
+            key="neighbors",
         )
 
 

@@ -105,6 +105,7 @@ def _advanced(state: Session, spots: Spots, public: bool) -> None:
         )
         filled = plan.person and plan.neighbors == "replace-one"
         st.caption(text.DECLARED if filled else text.NEIGHBORS[plan.neighbors])
+        spots["neighbors"] = st.container()
         if public and state.public_rows is not None:
             _n(state)
             spots["rows"] = st.container()

@@ -7,7 +7,7 @@ from streamlit.testing.v1 import AppTest
 from espalier.core.project.schema import to_buy
 from espalier.pages.data.typed_columns import column_of, row_of
 from espalier.pages.release.spending import start
-from tests.support.app import act, answer, finish, go, press, sentences, state, upload
+from tests.support.app import act, answer, field, finish, go, press, sentences, state, upload
 
 TEXT = "age,job,ill\n" + "".join(f"{20 + i % 60},{'clerk' if i % 3 else 'nurse'},{'ny'[i % 2]}\n" for i in range(600))
 
@@ -61,3 +61,22 @@ def test_a_release_with_a_bought_schema_is_judged_on_its_own_rows(app: AppTest):
     finish(app)
     assert "diagnostics" not in state(app).trouble
     assert set(state(app).findings) == {"The held-out rows"}
+
+
+def test_repeated_people_and_a_bought_schema_conflict_at_the_kind_of_neighbouring_tables(app: AppTest):
+    go(app, "data")
+    upload(app, TEXT)
+    press(app, "Buy the schema without reading rows")
+    act(app, "person", "job")
+    state(app).editor.change_plan(rows_per_person=2)
+    go(app, "plan")
+    (advanced,) = (e for e in app.expander if e.label.startswith("Advanced"))
+    assert [e.value.replace("\\", "") for e in advanced.error] == [
+        "A schema cannot be bought from a table that is filled to a declared total: choose add-remove."
+    ]
+    field(app, "radio", "Neighbouring tables").set_value("add-remove").run()
+    (advanced,) = (e for e in app.expander if e.label.startswith("Advanced"))
+    assert ["Enter δ here" in e.value for e in advanced.error] == [True]
+    field(app, "text_input", "δ (needed here, such as 1e-9)").set_value("1e-9").run()
+    assert not app.exception
+    assert not [e.value for e in app.error]
