@@ -23,6 +23,7 @@ from espalier.core.errors import SchemaError, TableError
 from espalier.core.tables.stat_rows import READERS, read_stat
 
 _SAS = ("sas7bdat", "xport")
+_WHOLE = re.compile("[0-9]{1,18}")
 _AMOUNT = re.compile(r"\d|\b(none|zero|one|two|three|once|twice)\b", re.IGNORECASE)
 
 
@@ -73,7 +74,7 @@ def kinds_not_amounts(codes: Sequence[str], labels: Mapping[str, str]) -> bool:
     Many programs write the measure "scale" for any number. Labels at the two ends of a true scale leave room between,
     and labels of amounts are numbers or number words.
     """
-    whole = sorted(int(code) for code in codes if code.isascii() and code.isdigit())
+    whole = sorted(int(code) for code in codes if _WHOLE.fullmatch(code))
     if len(codes) == len(whole) == 2 and whole[1] == whole[0] + 1:
         return True
     return len(codes) > 2 and not any(_AMOUNT.search(bare(code, labels)) for code in codes)

@@ -209,3 +209,11 @@ def test_the_number_of_a_character_may_have_many_digits():
 def test_too_many_cells_in_a_line_are_refused():
     with pytest.raises(SchemaError, match="line 1: more than 16,384 cells"):
         read_dictionary(f"code,label{',a' * MANY}\n1,l\n".encode(), "c.csv", "a")
+
+
+def test_spss_labels_on_a_code_of_thousands_of_digits_are_read():
+    """Previously, comparing two such codes of a scale ended in a traceback."""
+    code = "9" * 5000
+    text = f"VARIABLE LEVEL v (SCALE).\nVALUE LABELS v '{code}' 'often' '1' 'rarely'.\n"
+    (column,) = read_dictionary(text.encode(), "labels.sps").columns
+    assert dict(column.labels)[code] == "often"
