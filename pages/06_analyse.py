@@ -1,7 +1,11 @@
 """Analyse: figures from a release, with intervals where they are valid. Nothing here reads a private row."""
 
+from collections.abc import Mapping
+from typing import Any
+
 import streamlit as st
 
+from espalier.core.analysis.loading import Files
 from espalier.core.analysis.study import SUGGESTED, Study
 from espalier.core.errors import EspalierError
 from espalier.core.statement.check import checked_files
@@ -35,17 +39,36 @@ def said(key: str) -> str:
     return f"Release {key[:6]} of {plain(state.taken[key].project.name)}, opened"
 
 
+def linked(key: str) -> Mapping[str, Any] | None:
+    """Return the facts of a release of linked tables; `None` for a single table."""
+    if key in made:
+        return made[key].to_json() if made[key].project.linked is not None else None
+    opened = state.taken[key]
+    return opened.facts if isinstance(opened, Files) else None
+
+
+def check(key: str) -> None:
+    """Show the result of the independent checker."""
+    if key not in state.checked:
+        state.checked[key] = checked_files(made[key].files)
+    holds, result = state.checked[key]
+    (st.caption if holds else st.warning)(plain(result))
+
+
 every = [*made, *state.taken]
 which = every[0]
 if len(every) > 1:
     which = st.selectbox("Release", every, format_func=said, key=open_release.chooser(state))
-if which in made and made[which].project.linked is not None:
-    visits.show(made[which].project, made[which].to_json(), which)
+if (facts := linked(which)) is not None:
+    check(which)
+    visits.show(made[which].project if which in made else state.taken[which].project, facts, which)
+    open_release.show(state, open_=False)
     shell.sidebar(state)
     st.stop()
 if state.studied is None or state.studied[0] != which:
     try:
-        state.studied = which, Study.of(made[which]) if which in made else state.taken[which]
+        opened = state.taken.get(which)
+        state.studied = which, opened if isinstance(opened, Study) else Study.of(made[which])
     except EspalierError as error:
         bought.show_planned(made[which].analyses if which in made else ())
         bought.show(made[which].regressions if which in made else ())
@@ -54,10 +77,7 @@ if state.studied is None or state.studied[0] != which:
         shell.sidebar(state)
         st.stop()
 study = state.studied[1]
-if which not in state.checked:
-    state.checked[which] = checked_files(made[which].files)
-holds, result = state.checked[which]
-(st.caption if holds else st.warning)(plain(result))
+check(which)
 
 bought.show_planned(made[which].analyses if which in made else study.analyses)
 bought.show(made[which].regressions if which in made else study.regressions)

@@ -29,8 +29,10 @@ TAGS = re.compile(
 )
 """Elements of reports and labels. An element that is not listed might hide its text."""
 ODD = re.compile(
-    r'\s(?:hidden|on\w+|http-equiv|charset="(?!utf-8"))\b|\sstyle="(?!(?:(?:stroke-)?width:[\d.]+%?|fill:[^;]*)")', re.I
+    r'(?:hidden|on\w+|http-equiv)\b|charset="(?!utf-8")|style="(?!(?:(?:stroke-)?width:[\d.]+%?|fill:[^;]*)")', re.I
 )
+ATTRIBUTE = re.compile(r'[a-zA-Z-]+(?:="[^"<>]*")?')
+"""An attribute of an element that `TAG` matches; ``ODD`` is the start of one that might hide text."""
 UNSEEN = {"head", "svg", "style", "title"}
 """Elements whose text does not count as a sentence that people read."""
 HIDING = re.compile(
@@ -90,7 +92,7 @@ def words(folder: Folder, name: str) -> tuple[str, str]:
     for tag in [*TAG.finditer(page), None]:
         text = page[at : tag.start() if tag else None]
         text = re.sub(r"url\(data:font/woff2;base64,[\w+/=]*\)", "", text) if "style" in inside else text
-        odd = "<" in text or (tag and (not TAGS.fullmatch(tag[2]) or ODD.search(tag[0])))
+        odd = "<" in text or (tag and (not TAGS.fullmatch(tag[2]) or any(map(ODD.match, ATTRIBUTE.findall(tag[3])))))
         if odd or HIDING.search(text if "style" in inside else ""):
             raise ValueError(f"{name} may hide text near {page[at : at + 60]!r}")
         whole.append(text)

@@ -132,7 +132,7 @@ def step_tables(facts: Mapping[str, Any], schema: Schema) -> dict[str, StepTable
             if counts.shape != (size, size) or not np.isfinite(counts).all() or not 0 <= sigma < math.inf:
                 raise ValueError(name)
             out[name] = StepTable(name, counts, sigma)
-    except (KeyError, TypeError, ValueError, AttributeError):
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
         raise ProjectError("the counts of transitions in release.json are damaged") from None
     return out
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import os
+import re
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -26,7 +27,7 @@ from espalier.core.tables.catalogue import joint
 from espalier.core.tables.destination import TAKE_ROWS, Destination
 from espalier.core.tables.linked_text import LinkedText
 from espalier.core.tables.narrow_text import Ranks, narrow_text
-from espalier.core.tables.panel import Panel, panel_of
+from espalier.core.tables.panel import Panel, digest_of_both, panel_of
 from espalier.core.tables.postgres_snapshot import PostgresSnapshot
 from espalier.core.tables.reading import read_table
 from espalier.core.tables.relation import Relation, is_url, open_relation
@@ -37,6 +38,8 @@ from espalier.core.tables.text_table import WHOLE_FLOATS, Cells, TextColumn, Tex
 
 LARGE_BYTES, LARGE_CELLS = 100_000_000, 50_000_000
 """A file with more bytes, or Parquet with more cells, is read in place, not as text in memory."""
+_WHOLE = re.compile(r"-?[0-9]+|")
+"""A whole number as text, or an empty cell."""
 
 
 def text_of(frame: Any) -> TextTable:
@@ -278,9 +281,12 @@ def panel(linked: Linked, schema: Schema, data: Any) -> Panel:
     if len(both) != 2:
         raise TableError(f"pass the table {linked.people!r} and then the table {linked.visits!r}")
     ordering = tuple(name for name in (linked.order, linked.visit_key) if name)
-    visits, ranks = _read(both[1], linked.columns_read(schema, linked.visits), ordering)
-    people = visits if linked.together else _read(both[0], linked.columns_read(schema, linked.people))[0]
-    made = panel_of(linked, schema, people, visits, ranks=ranks)
+    named = [linked.columns_read(schema, table) for table in (linked.people, linked.visits)]
+    visits, ranks = _read(both[1], named[1], ordering)
+    people = visits if linked.together else _read(both[0], named[0])[0]
+    parts = [_identified(visits, named[1], ordering)]
+    digest = digest_of_both(parts if linked.together else [_identified(people, named[0]), *parts])
+    made = panel_of(linked, schema, people, visits, ranks=ranks, digest=digest)
     _give_back(made)
     return replace(made, origin=joint((people.origin, visits.origin)))
 
@@ -290,6 +296,19 @@ def _read(table: Any, names: Sequence[str], ordering: Sequence[str] = ()) -> tup
     if isinstance(table, Relation):
         return narrow_text(table, names, ordering)
     return table if isinstance(table, TextTable) else text_of(table), {}
+
+
+def _identified(table: TextTable, names: Sequence[str], ordering: Sequence[str] = ()) -> TextTable:
+    """Return the part of a linked table whose digest a ledger compares.
+
+    For a table of a database these are the columns that the project names, because the app reads all columns and the
+    command line only these. A column of whole numbers that only orders visits may be read as ranks, so it is left out.
+    """
+    if table.origin is None:
+        return table
+    found = {name: table.columns[name] for name in (*names, *ordering) if name in table.columns}
+    ranked = {name for name in found if name not in names and all(map(_WHOLE.fullmatch, found[name].values))}
+    return TextTable({name: c for name, c in found.items() if name not in ranked}, table.rows, table.source)
 
 
 def _give_back(source: Source) -> None:

@@ -157,11 +157,12 @@ def panel_of(
     visits: TextTable,
     order: Sequence[str] = (),
     ranks: Mapping[str, NDArray[np.int64]] | None = None,
+    digest: bytes = b"",
 ) -> Panel:
     """Return the panel of two tables as read; ``people`` is ignored if both are one file.
 
     ``order`` lists the columns that order visits, by default the order column and the visit's identifier. ``ranks``
-    order the visits by a column that was not read as text.
+    order the visits by a column that was not read as text. ``digest`` identifies the tables, by default all they hold.
 
     Raises :class:`TableError` for a column that a table does not have, an undeclared value, and a row without a person.
     """
@@ -195,7 +196,7 @@ def panel_of(
         dense[linked.gap_name] = _gaps(linked, schema, visits, kept, at, number)
     codes |= {linked.number: number, **{name: of_visit[:, 0] for name, of_visit in dense.items() if name in schema}}
     steps = {name: dense[name] for name in linked.step_columns(schema)}
-    source = digest_of_both([visits] if linked.together else [both, visits])
+    source = digest or digest_of_both([visits] if linked.together else [both, visits])
     return Panel(
         schema, codes, len(found), source, np.arange(len(found)), linked.key, linked=linked, visits=steps, row_limit=1
     )

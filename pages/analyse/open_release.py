@@ -7,9 +7,12 @@ from pathlib import Path
 
 import streamlit as st
 
+from espalier.core.analysis.loading import Files, read_files
 from espalier.core.analysis.study import Study
 from espalier.core.errors import EspalierError, ProjectError
 from espalier.core.ledger.archive import check_names, files_of, has_model, unpacked
+from espalier.core.project.json_text import read_json
+from espalier.core.project.linked import FORMAT
 from espalier.core.release.shelf import identity
 from espalier.core.statement.check import checked_files, checked_folder
 from espalier.pages.common import shell, sign_in
@@ -51,12 +54,20 @@ def take(state: Session, files: Callable[[], Mapping[str, bytes]], folder: str =
             raise ProjectError("release.json is missing")
         check_names(found, has_model(found["release.json"]))
         key = identity(found)
-        state.taken = {key: Study.of_files(found)} | state.taken
+        state.taken = {key: opened(found)} | state.taken
         state.checked[key] = checked_folder(Path(folder).expanduser()) if folder else checked_files(found)
     except EspalierError as error:
         state.trouble["analyse"] = str(error)
         return
     st.session_state[chooser(state)] = key
+
+
+def opened(files: Mapping[str, bytes]) -> Study | Files:
+    """Return the study of a release's files; their contents if they are of linked tables. Raises `ProjectError`."""
+    project = read_json(files["release.json"], "release.json").get("project")
+    if isinstance(project, Mapping) and project.get("format") == FORMAT:
+        return read_files(files)
+    return Study.of_files(files)
 
 
 def chooser(state: Session) -> str:

@@ -33,6 +33,9 @@ def show(project: Project, facts: Mapping[str, Any], key: str) -> None:
 def _transitions(project: Project, facts: Mapping[str, Any], key: str) -> None:
     """Choose a column and a value; show the shares at the next visit."""
     tables = step_tables(facts, project.schema)
+    if not tables:
+        st.info("This release states no counts of steps from one visit to the next.")
+        return
     left, right = st.columns(2)
     column = left.selectbox("Column of the visits", list(tables), key=f"{key}-column")
     labels = tuple(value_names(project.schema[column]))

@@ -188,7 +188,12 @@ def known_table(state: Session) -> tuple[bool, bool]:
     if ledger is None or state.text is None:
         st.error(f"{plain(trouble or 'The ledger no longer exists.')}")
         return False, False
-    warnings = ledger.account(state.paid_from).warnings(state.text.digest)
+    try:
+        digest = state.table().digest
+    except EspalierError as error:
+        st.error(plain(error))
+        return False, False
+    warnings = ledger.account(state.paid_from).warnings(digest)
     for warning in warnings:
         st.warning(f"Confidential: {plain(warning)}.", icon=":material/fingerprint:")
     ticked = bool(warnings) and st.checkbox(

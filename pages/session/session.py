@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from streamlit import runtime
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
+from espalier.core.analysis.loading import Files
 from espalier.core.analysis.study import Study
 from espalier.core.compare.plans import Outcome
 from espalier.core.errors import EspalierError
@@ -228,7 +229,7 @@ class Session:
     """The figures that last got a joint interval, and the result."""
     asked_alone: tuple[AskedQuestion, ...] = ()
     """Questions that are kept while no project is open."""
-    taken: dict[str, Study] = field(default_factory=dict)
+    taken: dict[str, Study | Files] = field(default_factory=dict)
     """Releases of other sessions, opened to be analysed, by their hashes."""
     checked: dict[str, tuple[bool, str]] = field(default_factory=dict)
     """Results of the independent checker, keyed by release as on the Analyse page."""

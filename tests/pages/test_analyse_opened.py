@@ -131,3 +131,81 @@ def test_what_is_no_release_is_refused_in_words(made, monkeypatch):
     open_release.take(session, lambda: unpacked(zipped(made.files)))
     assert "unpacks to more than 1 GiB" in session.trouble.pop("analyse")
     assert session.taken == {}
+
+
+@pytest.fixture(scope="module")
+def linked():
+    samples = Path(__file__).resolve().parents[2] / "sample_data"
+    project = Project.load(samples / "clinic.json").with_plan(epsilon=4.0, count_at_visits=("visits.back",))
+    both = tuple(read_table(samples / f"clinic_{name}.csv") for name in ("patients", "visits"))
+    return release(project, both)
+
+
+def _answers(app):
+    said = sentences(app)
+    choose = {s.label: s for s in app.selectbox}
+    assert choose["Column at each visit"].value == "visits.back"
+    assert {"From one visit to the next", "At each visit"} <= {s.value for s in app.subheader}
+    assert "at visit 1" in said
+    assert "at visit 4" in said
+    assert "mild at the next visit after mild" in said
+    assert any("all checks of the release that apply hold" in c.value for c in app.caption), app.caption
+
+
+def test_a_zip_of_linked_tables_is_opened_and_answers(linked):
+    app = go(at_home(), "analyse")
+    app.file_uploader[0].upload("clinic.zip", zipped(linked.files), "application/zip").run()
+    press(app, "Open these files")
+    assert not app.error
+    _answers(app)
+    next(s for s in app.selectbox if s.label == "Column of the visits").select("visits.back").run()
+    assert not app.exception
+    assert "no at the next visit after no" in sentences(app)
+    assert app.file_uploader, "further releases can be opened"
+
+
+def test_a_folder_of_linked_tables_is_opened_and_answers(linked, made, tmp_path):
+    linked.save(tmp_path / "out", "parquet")
+    app = go(at_home(), "analyse")
+    app.file_uploader[0].upload("hiring.zip", zipped(made.files), "application/zip").run()
+    press(app, "Open these files")
+    app.text_input(key="analyse-folder").input(str(tmp_path / "out")).run()
+    press(app, "Open the folder")
+    assert not app.error
+    _answers(app)
+    which = next(s for s in app.selectbox if s.label == "Release")
+    (other,) = [key for key in state(app).taken if key != which.value]
+    which.set_value(other).run()
+    assert not app.exception
+    assert "opened combine 20" in sentences(app), "the single table is still there"
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        (lambda facts: facts["tables"].update(transitions=[{"column": "visits.back"}]), "transitions"),
+        (
+            lambda facts: facts["tables"].update(at_visits=[{"column": "visits.back", "visit": 1, "counts": [1]}]),
+            "at v",
+        ),
+        (lambda facts: facts["tables"]["transitions"][0].update(counts=[[10**400]]), "transitions"),
+        (lambda facts: facts.update(tables=[]), "no counts of"),
+    ],
+)
+def test_damaged_counts_of_linked_tables_are_named(linked, change, why):
+    facts = json.loads(linked.files["release.json"])
+    change(facts)
+    files = {**linked.files, "release.json": json.dumps(facts).encode()}
+    app = go(at_home(), "analyse")
+    app.file_uploader[0].upload("clinic.zip", zipped(files), "application/zip").run()
+    press(app, "Open these files")
+    assert why in " ".join(i.value for i in app.info)
+    assert any("check" in w.value and "fail" in w.value for w in app.warning), "the checker finds the change"
+
+
+def test_linked_tables_without_a_table_are_not_opened(linked):
+    app = go(at_home(), "analyse")
+    files = {name: data for name, data in linked.files.items() if name != "visits.csv"}
+    app.file_uploader[0].upload("clinic.zip", zipped(files), "application/zip").run()
+    press(app, "Open these files")
+    assert "does not hold the files of a release" in app.error[0].value

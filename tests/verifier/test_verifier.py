@@ -362,3 +362,20 @@ def test_a_statement_holds_no_digest_of_the_table_and_no_private_number_of_rows(
     assert "1234" not in text
     assert "1,234" not in text
     assert json.loads(text)["unit"]["rows"] is None
+
+
+@pytest.mark.parametrize(
+    ("tag", "odd"),
+    [
+        ('<p class="the previous one. hidden onto http-equiv">', False),
+        ('<p class="x" hidden>', True),
+        ('<p class="x" onclick="x">', True),
+        ('<p title="one" style="display: none">', True),
+    ],
+)
+def test_a_word_of_a_text_is_no_attribute_that_hides(folder, tmp_path, tag, odd):
+    """Previously, the report of the sample of linked tables failed, because a text of its picture ended in "one"."""
+    files = {p.name: p.read_bytes() for p in folder.iterdir()}
+    page = files["report.html"].replace(b"</body>", f"{tag}x</p></body>".encode())
+    found = failed(forgeries.written({**files, "report.html": page}, tmp_path / "o"))
+    assert any("report.html may hide text" in said for said in found) == odd
