@@ -16,6 +16,9 @@ SHARES: dict[str, tuple[Any, ...]] = dict.fromkeys(("mst", "privci", "prefair"),
 SHARES["prism"] = ("one-way", 0.05, 0.1)
 SHARES["privbayes"] = ("network choice", 0.3)
 """The pool of each method that gets a published share of ρ, and the possible shares."""
+METHODS = {*SHARES, "workload", "decoder", "copula", "fpt-lp", "fpt-mw", "independent", "linked"}
+CHOSEN = {**dict.fromkeys(("mst", "privci", "prefair"), 1 / 3), "privbayes": 0.3, "workload": 0.04}
+"""The least share of ρ for choices, if no edges were drawn beforehand."""
 OTHER_SHARES = ["schema_share", "question_share", "regression_share", "analysis_share", "embedding_share"]
 OTHER_SHARES += ["test_drawing", "explain", "width", "targets"]
 Draw = dict[str, Any]
@@ -70,23 +73,30 @@ def clipped(b: Bought) -> float:
     return b.m * math.floor(clip * 2**20) / 2**20
 
 
-def scores(b: Bought) -> int:
-    """Number of scores of a draw: the stated one, and at least the number that ``release.json`` publishes with its
-    noise.
-    """
-    facts, explained = b.folder.facts, b.folder.facts.get("explained") or {}
+def published(facts: dict[str, Any]) -> list[float]:
+    """The noise of each score that ``release.json`` publishes."""
+    explained = facts.get("explained") or {}
     listed = [e["sigma"] for key in ("associations", "errors") for e in facts.get(key, [])]
     listed += [explained["sigma"] for key in ("refused", "tree") for _ in explained.get(key, [])]
     tree = facts.get("best_tree") or {}
-    listed += [tree["score_sigma"] for _ in tree.get("scores", [])]
+    return listed + [tree["score_sigma"] for _ in tree.get("scores", [])]
+
+
+def scores(b: Bought) -> int:
+    """Number of scores of a draw: the stated one, and at least the number that is published with its noise."""
     alike = [d for d in b.folder.statement["draws"] if (d["kind"], d["scale"]) == ("scores", b.draw["scale"])]
-    return max(int(b.draw["cells"]), math.ceil(listed.count(b.draw["scale"]) / len(alike)), 1)
+    return max(int(b.draw["cells"]), math.ceil(published(b.folder.facts).count(b.draw["scale"]) / len(alike)), 1)
 
 
 def halvings(b: Bought) -> int:
     """Levels at which quantiles halve a column: they cut it into four times its bins, and into at most 64 parts."""
     column = next(c for c in b.folder.columns if c["name"] == b.draw["columns"][0])
     return (max(int(b.draw["given"]["cuts"]), min(4 * len(edges_of(column)[1:]), 64)) - 1).bit_length()
+
+
+def visit_columns(folder: Folder) -> int:
+    """Number of columns of the visits' table; each has an entry among the echoes."""
+    return sum(c["name"].startswith(f"{folder.linked['visits']}.") for c in folder.columns)
 
 
 def later_visits(b: Bought) -> int:
@@ -111,7 +121,7 @@ RECIPES = {
     "clipped-gradient": Recipe("sums", clipped),
     "logistic-gradient": Recipe("gradient", logistic),
     "step-counts": Recipe("sums", cell),
-    "echoes": Recipe("sums", lambda b: b.k * math.sqrt(b.draw["given"]["columns"])),
+    "echoes": Recipe("sums", lambda b: b.k * math.sqrt(visit_columns(b.folder))),
     "visit-counts": Recipe("sums", lambda b: cell(b) * math.sqrt(later_visits(b))),
     "step-score": Recipe("choice", lambda b: b.m),
     "edge-score": Recipe("choice scores", lambda b: b.m),
@@ -174,6 +184,8 @@ def check_budget(folder: Folder) -> None:
         return
     unit, promise, spent, draws = (made[key] for key in ("unit", "guarantee", "spent", "draws"))
     plan, wrong = facts["project"]["plan"], agrees(folder)
+    if facts["method"] not in METHODS:
+        wrong.append(f"{facts['method']} is not a method")
     k, n, replace = unit["rows_per_person"], unit["rows"], unit["neighbors"] == "replace-one"
     if type(k) is not int or k < 1 or not (replace or unit["neighbors"] == "add-remove") or (n is None) is replace:
         raise ValueError("the unit is not a whole number of rows per person, with n under replace-one only")
@@ -184,6 +196,8 @@ def check_budget(folder: Folder) -> None:
     parallel = plan.get("private_evaluation") and all(d["kind"] == "count" for d in held)
     if len(own) + len(held) < len(draws) or (held and not parallel):
         wrong.append("draws are wrongly called parallel: only counts of people held out by the plan are parallel")
+    if set(published(facts)) - {d["scale"] for d in draws if d["kind"] == "scores"}:
+        wrong.append("scores are published, but no draw has their noise")
     if facts.get("looking") and not held:
         wrong.append("figures of a private evaluation are stated, but no draw from held-out people")
     total, slips = math.fsum(d["rho"] for d in own), math.fsum(d["delta"] for d in own)
@@ -195,6 +209,8 @@ def check_budget(folder: Folder) -> None:
     ):
         wrong.append(f"ρ adds up to {total:.12g}, not to {spent['rho']:.12g}")
     pure, epsilon = plan["accounting"] == "pure", promise["epsilon"]
+    if spent["rho"] > promise["rho"]:
+        wrong.append(f"ρ = {promise['rho']:g} is promised, but {spent['rho']:g} was spent")
     if pure and held:  # ρ alone would not bound their ε
         wrong.append("a pure release has no draws from held-out people")
     if pure and (slips or promise["delta"] or not math.isclose(promise["rho"], epsilon**2 / 2, rel_tol=CLOSE)):
@@ -255,23 +271,28 @@ def check_draw(b: Bought) -> list[str]:
 
 
 def shares(folder: Folder, own: list[Draw], total: float) -> list[str]:
-    """Find pools without the share of ρ that their method publishes: a sign of omitted draws."""
-    project, pairs = folder.facts["project"], len(folder.columns) - 1
-    pool, *published = SHARES.get(folder.facts["method"], ("",))
-    if folder.facts["method"] == "prism" and (given := project["plan"].get("pools")):
+    """Find pools and choices without the share of ρ that their method publishes: a sign of omitted draws."""
+    project, pairs, method = folder.facts["project"], len(folder.columns) - 1, folder.facts["method"]
+    if any(project["plan"].get(key) for key in OTHER_SHARES) or project.get("constraints"):
+        return []
+    if method == "independent" and any(len(d["columns"]) != 1 for d in own):
+        return ["the method independent counts single columns alone"]
+    choices = [d["rho"] / total for d in own if d["kind"] in ("choice", "scores")]
+    chosen = (
+        max(choices, default=0) * pairs if folder.facts["separations"] else math.fsum(choices)
+    )  # some need no choice
+    if not project["dag"]["edges"] and chosen < CHOSEN.get(method, 0) * (1 - 1e-6):
+        return [f"choices have {chosen:.4g} of ρ, but the method gives them at least {CHOSEN[method]:.4g}"]
+    pool, *published = SHARES.get(method, ("",))
+    if method == "prism" and (given := project["plan"].get("pools")):
         published = [given.get(pool, 0) / math.fsum(given.values())]
     network = pool == "network choice"
-    if any(project["plan"].get(key) for key in OTHER_SHARES) or project.get("constraints") or not published:
-        return []
     each = [d["rho"] / total for d in own if d["pool"] == pool]
     found = max(each, default=0.0) * pairs if network else math.fsum(each)
     drawn = network and (pairs < 2 or project["dag"]["edges"])  # such a network needs no choice
-    good = drawn or any(math.isclose(found, share, rel_tol=1e-6) for share in published)
-    return (
-        []
-        if good
-        else [f"the draws of the pool {pool} have {found:.4g} of ρ, but the method gives them a different share"]
-    )
+    if drawn or not published or any(math.isclose(found, share, rel_tol=1e-6) for share in published):
+        return []
+    return [f"the draws of the pool {pool} have {found:.4g} of ρ, but the method gives them a different share"]
 
 
 SAME = """
@@ -296,11 +317,26 @@ ledger                ledger
 """
 """Entries of the statement, each with the entries of ``release.json`` that repeat it."""
 HELD = ("left", "right", "given", "holds")
+KEYS = {
+    "": "format private release unit guarantee spent accounting draws composition separations post_processing "
+    "not_protected assumed versions ledger approved signer files",
+    "release": "name method method_title date rows columns",
+    "unit": "neighbors rows_per_person person rows sentence adjacent stated",
+    "guarantee": "epsilon delta rho sentence guess_right",
+    "spent": "rho delta epsilon at_delta",
+    "accounting": "rule currency conversion",
+    "composition": "own held_out",
+    "composition.own": "rho rule",
+    "composition.held out": "rho rule",
+    "signer": "algorithm fingerprint",
+    "draws": "kind what columns pool part recipe given proof cells candidates sensitivity scale rho delta noise",
+}
+"""Keys of the statement, by their place. Each is compared with something."""
 
 
 def entry(whole: Any, path: str) -> Any:
     """The value at a path of keys, or None."""
-    for key in path.split("."):
+    for key in path.split(".") if path else ():
         whole = (whole or {}).get(key)
     return whole
 
@@ -329,4 +365,8 @@ def agrees(folder: Folder) -> list[str]:
         ("separations", [{k: s[k] for k in HELD} for s in facts["separations"]], made["separations"]),
     ]
     wrong = [what for what, ours, theirs in pairs if sorted(map(str, ours)) != sorted(map(str, theirs))]
-    return [f"statement and release.json differ ({what})" for what in (*differing(SAME, made, facts), *wrong)]
+    known = {path: {key.replace("_out", " out") for key in keys.split()} for path, keys in KEYS.items()}
+    parts = [(path, part) for path in KEYS for part in (made["draws"] if path == "draws" else [entry(made, path)])]
+    odd = [key for path, part in parts for key in {*(part or {})} - known[path]]
+    extra = [f"the statement has the unknown key {key!r}" for key in odd]
+    return extra + [f"statement and release.json differ ({what})" for what in (*differing(SAME, made, facts), *wrong)]

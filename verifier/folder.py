@@ -5,6 +5,7 @@ import gzip
 import hashlib
 import io
 import json
+import math
 import re
 import zipfile
 from datetime import date, timedelta
@@ -23,7 +24,8 @@ WITHOUT = {"answers.npz": ("decoder", "copula", "fpt-mw", "linked"), "model.npz"
 """Files, and the methods whose releases may lack them."""
 STATEMENT, SIGNATURE = "statement.json", "statement.sig"
 UNREAD = re.compile(r"synthetic-whole\.csv|synthetic\.(parquet|sav|dta|xpt)|dictionary\..*|questions\.csv|copies/.*npz")
-LIMIT, MOST_JSON = 1 << 30, 64 << 20
+LIMIT, MOST_JSON, OVERHEAD = 1 << 30, 64 << 20, 256
+"""Largest file, largest JSON file, and the bytes that an archive may add to each of its arrays."""
 Array = Any  # an array of numpy
 Clique = tuple[str, ...]
 
@@ -48,7 +50,7 @@ class Folder:
         odd = [p for p in path.rglob("*") if p.exists() and not (p.is_dir() or p.is_file())]
         if odd:
             raise Unreadable(f"{odd[0]} is a pipe or a device")
-        self.names = {p.relative_to(path).as_posix() for p in path.rglob("*") if p.is_symlink() or not p.is_dir()}
+        self.names = {n for p in path.rglob("*") if (n := p.relative_to(path).as_posix()) != "copies" or p.is_symlink()}
         if "release.json" not in self.names:
             raise Unreadable(f"{path} contains no release.json")
         self.facts: dict[str, Any] = self.json("release.json")
@@ -59,7 +61,11 @@ class Folder:
         for stated, known in formats:
             if stated != known:
                 raise Unreadable(f"this checker does not know the format {stated}")
-        self.columns = [c for c in self.facts["project"]["schema"] if c["kind"] != "identifier"]
+        schema = self.facts["project"]["schema"]
+        self.columns = [c for c in schema if c["kind"] != "identifier"]
+        for listed in ([c["name"] for c in schema], *(c.get("categories", ()) for c in schema)):
+            if len(set(listed)) < len(listed):
+                raise ValueError("the schema names a column or a category twice")
         self.sizes = {c["name"]: len(values_of(c)) + bool(c.get("missing")) for c in self.columns}
         linked = self.facts["project"].get("tables") or {}
         self.linked = {("visits" if "of" in table else "people"): name for name, table in linked.items()}
@@ -95,35 +101,48 @@ class Folder:
         return data
 
     def arrays(self, name: str) -> tuple[Any, dict[str, Array]]:
-        """The head and the arrays of an ``.npz`` file; nothing is unpickled. At most 1 GiB is unpacked, and at most 150
-        times its size or 50 MB.
-        """
-        data = io.BytesIO(self.read(name))
-        infos = (packed := zipfile.ZipFile(data)).infolist()
-        most = min(LIMIT, max(50_000_000, 150 * data.getbuffer().nbytes))
-        if sum(i.file_size for i in infos) > most or len({i.filename for i in infos}) < len(infos):
-            raise Unreadable(f"{name} unpacks to more than 150 times its size or 1 GiB, or holds an array twice")
-        if packed.comment or infos[0].header_offset or any(i.comment for i in infos):
-            raise Unreadable(f"{name} contains more than its arrays")
-        with np.load(data, allow_pickle=False) as file:
-            found = {key: file[key] for key in file.files}
-        if any(array.dtype.kind not in "biuf" for array in found.values()):
-            raise Unreadable(f"{name} contains arrays that are not numeric")
-        return parsed(found.pop("head").tobytes(), name), found
+        """The head and the arrays of an ``.npz`` file."""
+        return unzipped(self.read(name), name)
+
+
+def unzipped(packed: bytes, name: str) -> tuple[Any, dict[str, Array]]:
+    """The head and the arrays of an ``.npz`` file; nothing is unpickled. At most 1 GiB is unpacked, and at most 150
+    times its size or 50 MB. It contains only finite numbers and −∞, and nothing between its arrays or behind them.
+    """
+    file = zipfile.ZipFile(data := io.BytesIO(packed))
+    infos, size = file.infolist(), len(packed)
+    most, packing = min(LIMIT, max(50_000_000, 150 * size)), sum(i.compress_size + OVERHEAD for i in infos)
+    if sum(i.file_size for i in infos) > most or len({i.filename for i in infos}) < len(infos):
+        raise Unreadable(f"{name} unpacks to more than 150 times its size or 1 GiB, or holds an array twice")
+    if file.comment or infos[0].header_offset or any(i.comment for i in infos) or size > packing + OVERHEAD:
+        raise Unreadable(f"{name} contains more than its arrays")
+    with np.load(data, allow_pickle=False) as arrays:
+        found = {key: arrays[key] for key in arrays.files}
+    if any(i.file_size > found[i.filename.removesuffix(".npy")].nbytes + OVERHEAD for i in infos):
+        raise Unreadable(f"{name} contains more than its arrays")
+    for array in found.values():
+        if array.dtype.kind not in "biuf" or np.isnan(array).any() or np.isposinf(array).any():
+            raise Unreadable(f"{name} contains arrays that are not numbers")
+    return parsed(found.pop("head").tobytes(), name), found
 
 
 def parsed(data: bytes, name: str) -> Any:
-    """JSON without repeated keys or NaN, which readers could interpret differently."""
+    """JSON in UTF-8, without repeated keys, NaN or infinity, which readers could interpret differently."""
 
     def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         if len(dict(pairs)) < len(pairs):
             raise ValueError("a key is repeated")
         return dict(pairs)
 
+    def finite(number: str) -> float:
+        if math.isinf(float(number)):
+            raise ValueError("a number is too large")
+        return float(number)
+
     if len(data) > MOST_JSON:
         raise Unreadable(f"{name} is larger than {MOST_JSON >> 20} MiB")
     try:
-        return json.loads(data, object_pairs_hook=unique, parse_constant=int)  # int("NaN") is an error
+        return json.loads(data.decode(), object_pairs_hook=unique, parse_constant=int, parse_float=finite)
     except (ValueError, RecursionError) as error:
         raise Unreadable(f"{name} is not unambiguous JSON: {error}") from None
 

@@ -29,8 +29,8 @@ class Model:
     potentials are ln p(column | parents), with the column as the last axis.
     """
 
-    def __init__(self, folder: Folder) -> None:
-        self.head, found = folder.arrays("model.npz")
+    def __init__(self, folder: Folder, head: Any, found: dict[str, Array]) -> None:
+        self.head = head
         self.network = self.head.get("format") != "espalier-model/1"
         self.sizes = {str(n): int(s) for n, s in self.head["sizes"]}
         names = {"visible": list(self.sizes), "counts": []}
@@ -82,10 +82,14 @@ class Model:
 
     @property
     def nodes(self) -> Nodes:
-        """The conditional tables of all columns."""
+        """The conditional tables of all columns; ``ValueError`` if one is not a probability."""
         if self.network:
-            return [(q[-1], q[:-1], np.exp(table)) for q, table in self.potentials.items()]
-        return calibrate(self.sizes, self.potentials, self.order)
+            nodes = [(q[-1], q[:-1], np.exp(table)) for q, table in self.potentials.items()]
+        else:
+            nodes = calibrate(self.sizes, self.potentials, self.order)
+        if not all(np.allclose(table.sum(axis=-1), 1.0) for _, _, table in nodes):
+            raise ValueError("the model's numbers give no probabilities")
+        return nodes
 
 
 def heads(head: Any, sizes: Mapping[str, int], flat: Array) -> dict[Clique, Array]:
@@ -101,6 +105,8 @@ def heads(head: Any, sizes: Mapping[str, int], flat: Array) -> dict[Clique, Arra
             full = np.insert(rows, head["base"].get(parent, 0), 0.0, axis=0)
             logits += full.reshape([sizes[parent] if j == i else 1 for j in range(len(given))] + [size])
         done[name] = (*given, name), log_softmax(logits)
+    if at != flat.size:
+        raise ValueError("model.npz contains more parameters than its network has")
     while done:  # causes before effects
         name = next(n for n, (q, _) in done.items() if not (set(q) - {n}) & set(done))
         clique, out[clique] = done.pop(name)
@@ -172,8 +178,9 @@ def check_model(folder: Folder, answers: Answers | None) -> Model | None:
             folder.say(4, ["a copula, or a network with a latent variable, keeps no separation"])
         folder.note(4, "unknown kind of model: separations and fit are not recomputed")
         return None
-    model = Model(folder)
+    model = Model(folder, *folder.arrays("model.npz"))
     wrong = [f"{s['left']} and {s['right']} are linked around {s['given']}" for s in kept if linked(model, s)]
+    wrong += [f"{s} separates no columns of the table" for s in kept if not separates(s, model.visible)]
     project, tables = folder.facts["project"], model.potentials.values()
     ruled = not model.network and any(np.isneginf(t).any() for t in tables) and not model.hidden
     asked = model.hidden or (answers is not None and not answers.alone)
@@ -198,11 +205,30 @@ def linked(model: Model, s: Mapping[str, list[str]]) -> bool:
         for q in reversed(model.potentials):  # effects before causes
             kept |= set(q) if q[-1] in kept else set()
         cliques = [set(q) for q in model.potentials if q[-1] in kept]
-    stop = {*s["given"], *model.counts}  # counts are functions of visible columns
-    reached, before = set(s["left"]) - stop, set[str]()
+    return meet(cliques, set(s["left"]), set(s["right"]), {*s["given"], *model.counts})
+
+
+def meet(cliques: Iterable[set[Any]], left: set[Any], right: set[Any], stop: set[Any]) -> bool:
+    """Return whether a path through cliques leads from one side to the other around ``stop``.
+
+    Counts are functions of visible columns, so they stop it too.
+    """
+    reached, before = left - stop, set[Any]()
     while reached != before:
         before, reached = reached, reached.union(*(q - stop for q in cliques if q & reached))
-    return bool(reached & set(s["right"]))
+    return bool(reached & right)
+
+
+def separates(s: Mapping[str, Any], names: Iterable[str]) -> bool:
+    """Return whether a separation has two sides that do not overlap, and names columns of the table alone."""
+    sides = [s["left"], s["right"], s["given"]]
+    whole = [n for side in sides for n in side]
+    return (
+        all(sides[:2])
+        and all(type(side) is list for side in sides)
+        and len({*whole}) == len(whole)
+        and {*whole} <= {*names}
+    )
 
 
 def far(model: Model, answers: Answers) -> list[str]:
@@ -212,7 +238,7 @@ def far(model: Model, answers: Answers) -> list[str]:
     parts = [(model.total * fits[c.clique] - c.values) / c.sigma for c in answers.counts if c.clique in fits]
     square, cells = sum(float(np.sum(p**2)) for p in parts), sum(p.size for p in parts)
     most = 3 * float(gammainccinv(cells / 2, 1e-9)) if parts else 0.0  # 1.5 times a quantile of χ²
-    return [f"the model is far from the counts: χ² = {square:.4g}, at most {most:.4g}"] if square > most else []
+    return [] if square <= most else [f"the model is far from the counts: χ² = {square:.4g}, at most {most:.4g}"]
 
 
 def optimality(counts: list[Counts], total: float, price: float, potentials: Tables, model: Model) -> list[str]:

@@ -52,7 +52,8 @@ class Answers:
             raise ValueError("impossible cells are not marked by booleans")
         tables = [m for key in ("measurements", "asked") for m in head.get(key, [])]
         listed = list(zip(tables, (found[x] for x in named["measurements"] + named["asked"]), strict=True))
-        self.sums = [head[key] for key in ("direct",) if key in head] + head.get("histograms", [])
+        sums = [head[key] for key in ("direct",) if key in head] + head.get("histograms", [])
+        self.sums = [(m, found[a].size) for m, a in zip(sums, named["direct"] + named["histograms"], strict=True)]
         self.counts = [Counts(tuple(m["columns"]), v.astype(float), float(m["sigma"])) for m, v in listed]
         for c in self.counts:
             if c.values.shape != tuple(self.sizes[n] for n in c.clique) or len(set(c.clique)) < len(c.clique):
@@ -118,9 +119,9 @@ def not_drawn(folder: Folder, answers: Answers) -> list[str]:
         if not bought[c.clique, sigma]:
             return [f"the counts of {' × '.join(c.clique)} with σ = {c.sigma:.6g} match no draw"]
         bought[c.clique, sigma] -= 1
-    scales = Counter(d["scale"] for d in folder.statement.get("draws", []) if d["kind"] == "sums")
-    extra = Counter(m["sigma"] for m in answers.sums) - scales
-    return ["the noise of sums differs from that of their draws, or there are more sums than draws"] * bool(extra)
+    scales = Counter((d["scale"], d["cells"]) for d in folder.statement.get("draws", []) if d["kind"] == "sums")
+    extra = Counter((m["sigma"], size) for m, size in answers.sums) - scales if folder.statement else None
+    return ["noise or length of sums differ from those of their draws, or there are more sums than draws"] * bool(extra)
 
 
 def tested(answers: Answers) -> tuple[list[str], int, float]:

@@ -18,6 +18,7 @@ from .model import Model, Nodes
 from .noise import Answers
 
 ALARM, LEAST_EXPECTED, MOST_CELLS = 1e-7, 8.0, 5_000_000
+NUMBER = re.compile(r"-?(0|[1-9]\d*)(\.\d+)?(e[+-]\d+)?", re.ASCII)
 FORMULA = re.compile(r"'+([=@＝＠\t\r\n]|[+\-＋－].)", re.DOTALL)
 """Texts that get an apostrophe, which keeps spreadsheets from running them."""
 Codes = dict[str, Array]
@@ -37,7 +38,7 @@ def read_rows(folder: Folder, data: bytes) -> tuple[Codes, int]:
     if names != [c["name"] for c in schema if c["kind"] != "identifier" or c.get("invented")]:
         raise ValueError("the table's columns differ from the schema's")
     columns = [(names.index(c["name"]), c["name"], coder(c), dict[str, int](), list[int]()) for c in folder.columns]
-    rows = 0
+    rows, invented = 0, {i: list[str]() for i, n in enumerate(names) if n not in folder.sizes}
     for rows, line in enumerate(lines, 1):
         if len(line) != len(names):
             raise ValueError(f"line {rows} has a different number of cells from the header")
@@ -46,7 +47,16 @@ def read_rows(folder: Folder, data: bytes) -> tuple[Codes, int]:
             if text not in known:
                 known[text] = code_of(text)
             codes.append(known[text])
+        for place, texts in invented.items():
+            texts.append(line[place])
+    if not all(numbered(texts, "S") for texts in invented.values()):
+        raise ValueError("identifiers are not invented ones")
     return {name: np.array(codes, dtype=np.int64) for _, name, _, _, codes in columns}, rows
+
+
+def numbered(texts: list[str], letter: str) -> bool:
+    """Return whether texts are invented identifiers: the letter and a number, each number once."""
+    return sorted(texts) == [f"{letter}{i:0{len(str(len(texts)))}d}" for i in range(1, len(texts) + 1)]
 
 
 def coder(column: dict[str, Any]) -> Callable[[str], int]:
@@ -59,43 +69,14 @@ def coder(column: dict[str, Any]) -> Callable[[str], int]:
             return len(values or edges[1:])
         if values is not None:
             return values.index(restored(text))
-        number = float(date.fromisoformat(text).toordinal() if "dates" in column else text)
-        if not edges[0] <= number <= edges[-1] or (column.get("integer") and number != int(number)):
-            raise ValueError(f"a cell of {column['name']} is outside the column's domain")
+        dated = "dates" in column
+        number = float(date.fromisoformat(text).toordinal() if dated else text)
+        plain = str(date.fromordinal(int(number)) if dated else int(number)) if column.get("integer") or dated else text
+        if not edges[0] <= number <= edges[-1] or plain != text or not (dated or NUMBER.fullmatch(text)):
+            raise ValueError(f"a cell of {column['name']} is outside the column's domain, or written in an unusual way")
         return min(bisect_right(edges, number) - 1, len(edges) - 2)
 
     return code_of
-
-
-def check_linked(folder: Folder) -> None:
-    """Linked tables: every visit has its person, visits are numbered from 1, and each cell is in its domain."""
-    kinds, keys = {c["name"]: c for c in folder.columns}, dict[str, list[str]]()
-    lines, wrong, linked = dict[str, list[dict[str, str]]](), list[str](), folder.facts["project"]["tables"]
-    for kind, table in folder.linked.items():
-        lines[kind] = list(csv.DictReader(io.StringIO(folder.read(f"{table}.csv").decode()), strict=True))
-        key = linked[table]["by"] if kind == "visits" else linked[table]["key"]
-        keys[kind] = [line[key] for line in lines[kind]]
-        columns = [name for name in kinds if name.startswith(f"{table}.")]
-        named = {key, linked[table].get("key", key), *(["visit"] if kind == "visits" else [])}
-        if set(lines[kind][0]) != {*named, *(n[len(table) + 1 :] for n in columns)}:
-            raise ValueError(f"the columns of {table}.csv differ from the schema's")
-        for name in columns:
-            cells = {line[name[len(table) + 1 :]] for line in lines[kind]}
-            if kind == "visits" and "dates" in linked[table] and name.endswith(f".{linked[table]['order']}"):
-                cells = {min(cells - {""})}  # later dates follow from the gaps, and may pass the last bin
-            code_of = coder(kinds[name])
-            for text in cells:
-                code_of(text)
-    people = set(keys["people"])
-    if len(people) != len(keys["people"]) or len(people) != folder.facts["rows"]:
-        wrong.append(f"the table has {len(people):,} people, but a different number is stated")
-    last = dict[str, int]()
-    for person, line in zip(keys["visits"], lines["visits"], strict=True):
-        wrong += [] if int(line["visit"]) == last.get(person, 0) + 1 else ["visits are not numbered in order"]
-        last[person] = int(line["visit"])
-    if set(last) != people or max(last.values()) > linked[folder.linked["visits"]]["keep"]:
-        wrong.append("a visit has no person, a person has no visit, or more visits than are kept")
-    folder.say(5, wrong, f"{len(people):,} people and {len(keys['visits']):,} visits; not compared with the model")
 
 
 def check_rows(folder: Folder, model: Model | None, answers: Answers | None) -> None:
@@ -120,11 +101,18 @@ def check_rows(folder: Folder, model: Model | None, answers: Answers | None) -> 
     even = even and bool(model.order) and not model.hidden and not model.pool
     tests = weighted(model, codes, rows) if model.pool else spread(nodes, codes)
     wrong += rounded(nodes, codes, rows) if even else []
-    for name, square, df in tests:  # χ² is divided by 1.25: cells of eight rows have a heavier tail
-        if df and gammaincc(df / 2, square / 2.5) < ALARM / len(tests):
-            wrong.append(f"{name} of the rows does not match the model: χ² = {square:.0f} on {df}")
+    wrong += unlikely(tests)
     said = ", as evenly as whole numbers allow" if even else ""
     folder.say(5, wrong, f"{rows:,} rows follow the model in {len(tests)} tables{said}")
+
+
+def unlikely(tests: list[tuple[str, float, int]]) -> list[str]:
+    """The tables whose χ² is above its bound. It is divided by 1.25: cells of eight rows have a heavier tail."""
+    return [
+        f"{name} of the rows does not match the model: χ² = {square:.0f} on {df}"
+        for name, square, df in tests
+        if df and not gammaincc(df / 2, square / 2.5) >= ALARM / len(tests)
+    ]
 
 
 def rounded(nodes: Nodes, codes: Codes, rows: int) -> list[str]:

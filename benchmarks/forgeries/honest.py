@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import resource
 import subprocess
 import sys
@@ -25,14 +26,18 @@ from benchmarks.forgeries.case import (
 )
 from espalier.core.graph.dag import Dag
 from espalier.core.graph.roles import Roles
+from espalier.core.ledger.ledger import Ledger
 from espalier.core.project.constraint_kinds import Impossible
 from espalier.core.project.constraints import Constraints
 from espalier.core.project.file import Project
+from espalier.core.project.linked import Linked
 from espalier.core.project.plan import Plan
 from espalier.core.project.question_list import QuestionList
 from espalier.core.project.regressions import BoughtRegression
 from espalier.core.project.schema import Column, Schema, to_buy
 from espalier.core.release import release
+from espalier.core.statement.keys import Signer
+from espalier.core.tables.panel import Panel
 from espalier.core.tables.table import Table
 from espalier.verifier.check import verify
 
@@ -67,6 +72,14 @@ REGRESSIONS = (
     BoughtRegression("Poisson", "d", ("a", "b"), "poisson", interactions=(("a", "b"),)),
 )
 RULED_OUT = Constraints((Impossible({"a": ("z",), "b": ("p",)}, "confirmed"),))
+
+
+LINK = Linked("people", "visits", "id", "id", "at", 4)
+VISITS = Schema(
+    tuple(
+        Column(name, "categorical", ("p", "q", "r")) for name in ("people.age", "people.region", "visits.x", "visits.y")
+    )
+)
 
 
 def settings() -> Iterator[Setting]:
@@ -133,39 +146,71 @@ def settings() -> Iterator[Setting]:
     yield Setting({**bought, "epsilon": 3.0}, {"dag": ARROWS})
     for families in ("auto", "additive"):
         yield Setting({"method": "decoder", "families": families, "epsilon": 10.0}, {"dag": ARROWS})
+    linked = {"method": "linked", "person": "id", "target": None}
+    yield Setting({**linked, "neighbors": "add-remove"})
+    yield Setting({**linked, "rows": 1000})
+    yield Setting({**linked, "neighbors": "add-remove", "epsilon": 20.0, "count_at_visits": ("visits.x",)})
+    yield Setting({"method": "mst", "rows_per_person": 2}, {"one_row_per_person": False})
+    yield Setting({"method": "mst"}, {"one_row_per_person": "unasked"})
 
 
 def alarms(times: int) -> bool:
-    """Make ``times`` honest releases in each setting; print every failed check, and return whether there is none."""
+    """Make ``times`` honest releases in each setting, each recorded in a ledger; print every failed check, and return
+    whether there is none.
+    """
     key, wrong, runs, slowest = signer(), 0, 0, 0.0
-    for number, setting in enumerate(settings()):
-        for again in range(times):
-            rows = table(1000 * number + again, setting.rows)
-            if setting.constant:
-                rows = _with_constant(rows)
-            plan = Plan(**{"epsilon": 1.0, "delta": 1e-6, "target": "c", **_split(setting.plan)})
-            roles = Roles(outcome=("c",), protected=("g",), admissible=("b", "d"))
-            one_row = "unasked" if plan.rows_per_person > 1 or plan.person else True
-            given = {"schema": rows.schema, "roles": roles, "one_row_per_person": one_row, **setting.project}
-            project = Project("honest", plan=plan, **given)
-            data = frame(rows) if plan.person or plan.schema_share else rows
-            try:
-                files = release(project, data, signer=key).files
-            except Exception as error:  # a setting that this version refuses is shown, not counted
-                print(f"refused: {dict(setting.plan)}: {error}")
-                break
-            with tempfile.TemporaryDirectory() as place:
+    with tempfile.TemporaryDirectory() as place:
+        for number, setting in enumerate(settings()):
+            for seed in range(1000 * number, 1000 * number + times):
+                try:
+                    folder, export = honest(setting, seed, key, Path(place) / str(seed))
+                except Exception as error:  # a setting that this version refuses is shown, not counted
+                    print(f"refused: {dict(setting.plan)}: {error}")
+                    break
                 start = time.perf_counter()
-                found = verify(written(files, Path(place) / "r"), public_pem(key))
+                found = verify(folder, public_pem(key), export)
                 slowest = max(slowest, time.perf_counter() - start)
-            runs += 1
-            for f in found:
-                if f.holds is False:
-                    wrong += 1
-                    print(f"ALARM {dict(setting.plan)}: check {f.check}: {f.text}", flush=True)
+                runs += 1
+                for f in found:
+                    if f.holds is False:
+                        wrong += 1
+                        print(f"ALARM {dict(setting.plan)}: check {f.check}: {f.text}", flush=True)
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     print(f"{runs} honest releases, {wrong} alarms; slowest check {slowest:.2f} s; {memory:.0f} MiB with the releases")
     return wrong == 0
+
+
+def honest(setting: Setting, seed: int, key: Signer, place: Path) -> tuple[Path, bytes]:
+    """The folder of an honest release in a setting, and the export of the ledger that holds it alone."""
+    rows = table(seed, setting.rows)
+    rows = _with_constant(rows) if setting.constant else rows
+    plan = Plan(**{"epsilon": 1.0, "delta": 1e-6, "target": "c", **_split(setting.plan)})
+    roles = Roles(outcome=("c",), protected=("g",), admissible=("b", "d"))
+    one_row = "unasked" if plan.rows_per_person > 1 or plan.person else True
+    data: Any = frame(rows) if plan.person or plan.schema_share else rows
+    given = {"schema": rows.schema, "roles": roles, "one_row_per_person": one_row, **setting.project}
+    if plan.method == "linked":
+        data, given = visits(seed, setting.rows), {"schema": VISITS, "linked": LINK}
+    project = Project("honest", plan=plan, **given)
+    place.mkdir(parents=True)
+    ledger = Ledger(place / "ledger.db", create=True)
+    terms: Any = {"neighbors": plan.neighbors, "rows_per_person": plan.rows_per_person, "delta": 1e-6}
+    terms |= {"delta_for_draws": 5e-7} if plan.schema_share else {}
+    ledger.open_table("people", person=plan.person, who="steward", epsilon=min(100.0, 10 * plan.epsilon), **terms)
+    made = release(project, data, ledger=ledger.account("people", "steward"), signer=key)
+    return written(made.files, place / "release"), json.dumps(ledger.to_json()).encode()
+
+
+def visits(seed: int, rows: int) -> Panel:
+    """People with up to four visits; x stays the same in most of them, and y follows the region."""
+    rng = np.random.default_rng(seed)
+    age, region, number = (rng.integers(size, size=rows) for size in (3, 3, 4))
+    x = np.where(rng.random((rows, 4)) < 0.7, age[:, None], rng.integers(3, size=(rows, 4)))
+    y = np.where(rng.random((rows, 4)) < 0.6, region[:, None], rng.integers(3, size=(rows, 4)))
+    codes = {"people.age": age, "people.region": region, "visits.x": x[:, 0], "visits.y": y[:, 0], LINK.number: number}
+    own = {"visits.x": x, "visits.y": y}
+    schema = Project("honest", VISITS, Plan("linked", 1.0, 1e-6, person="id"), linked=LINK).schema
+    return Panel(schema, codes, rows, b"", np.arange(rows), "id", 1, linked=LINK, visits=own)
 
 
 MEASURED = """

@@ -1,0 +1,134 @@
+"""Forgeries that the checker once accepted, honest releases of each unit, and linked tables."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from benchmarks import forgeries
+from benchmarks.forgeries.case import signer
+from benchmarks.forgeries.honest import ASKED, LINK, VISITS, Setting, honest, visits
+from espalier.core.graph.separations import Separation
+from espalier.core.ledger.ledger import Ledger
+from espalier.core.project.file import Project
+from espalier.core.project.plan import Plan
+from espalier.core.release import release
+from espalier.verifier.check import verify
+from espalier.verifier.folder import Folder, Unreadable, parsed, unzipped
+from espalier.verifier.linked import Panel, crossed
+from espalier.verifier.model import Model
+
+FAULTS = {
+    "real rows and a decoder without numbers": "arrays that are not numbers",
+    "exact counts after the parameters of a decoder": "more parameters than its network has",
+    "real rows and potentials that add up to infinity": "no probabilities",
+    "a separation of a column that does not exist": "separates no columns of the table",
+    "a smaller epsilon among the keys of the statement": "report.html states ε = 0.1",
+    "a delta of zero in the label": "label.html states δ = 0",
+    "the rho of one draw as the rho of all": "was spent",
+    "choices removed and the method renamed": "choices have 0 of ρ",
+    "an unknown method": "exact is not a method",
+    "choices removed and one way counts of a third": "choices have 0 of ρ",
+    "scores published with another noise": "no draw has their noise",
+    "real rows in a column that the schema names twice": "names a column or a category twice",
+    "real cells in the zeros before a number": "written in an unusual way",
+    "numbers with blanks": "written in an unusual way",
+    "real names called invented identifiers": "identifiers are not invented ones",
+    "a card in another encoding": "not unambiguous JSON",
+    "pure privacy in the registry entry": "another kind of privacy",
+    "a table at another address in the card": "describes another table",
+    "a second table in the card": "describes another table",
+    "real rows in a record set of the card": "cannot be checked",
+    "another date in the card": "describes another table",
+    "promises left out of every text": "described incorrectly",
+    "rows per person enforced by no column": "described incorrectly",
+    "real rows behind an array of an archive": "more than its arrays",
+    "real rows between the members of an archive": "more than its arrays",
+    "more answers than questions": "length of sums differ",
+    "more rho than the total without an export": "the ledger's total is exceeded",
+    "a total with more delta for draws": "the total is exceeded at event",
+    "real people with their real visits": "does not match the model",
+}
+"""Kinds of forgery, each with a part of the finding."""
+
+
+@pytest.fixture(scope="module")
+def case(tmp_path_factory):
+    ledger = Ledger(tmp_path_factory.mktemp("ledger") / "ledger.db", create=True)
+    return forgeries.Case("privci", 0, signer(), ledger)
+
+
+def test_the_table_names_all_kinds():
+    assert FAULTS.keys() == {k.name for k in forgeries.KINDS if k.make.__module__.endswith("loopholes")}
+
+
+@pytest.mark.parametrize(("name", "fault"), FAULTS.items())
+def test_a_loophole_is_closed(case, tmp_path, name, fault):
+    made = next(k for k in forgeries.KINDS if k.name == name).make(case)
+    files, export = made if isinstance(made, tuple) else (made, None)
+    folder = forgeries.written(files, tmp_path / "r")
+    try:
+        found = [f.text for f in verify(folder, None, export and json.dumps(export).encode()) if f.holds is False]
+    except Exception as error:  # the folder is unreadable
+        found = [str(error)]
+    assert any(fault in text for text in found), found
+
+
+UNITS = [
+    *({"rows_per_person": k, "one_row": one} for k, one in ((1, True), (1, "unasked"), (3, "unasked"), (3, False))),
+    *({"rows_per_person": k, "person": "person"} for k in (1, 2)),
+    {"method": "linked", "person": "id", "target": None},
+    {"method": "fpt-lp", "accounting": "pure", "delta": None, "one_row": True},
+    {"method": "mst", "private_evaluation": 0.2, "one_row": True},
+]
+
+
+@pytest.mark.parametrize("neighbors", ["replace-one", "add-remove"])
+@pytest.mark.parametrize("unit", UNITS, ids=lambda unit: "-".join(map(str, unit.values())))
+def test_the_sentences_of_each_unit_are_known(unit, neighbors, tmp_path):
+    plan = {"method": "independent", "neighbors": neighbors, **unit}
+    given = {"one_row_per_person": plan.pop("one_row")} if "one_row" in plan else {}
+    if plan.get("person") and neighbors == "replace-one":
+        plan["rows"] = 150
+    if plan["method"] == "fpt-lp":
+        given["question_list"] = ASKED
+    folder, export = honest(Setting(plan, given, rows=200), 0, signer(), tmp_path / "made")
+    assert [f.text for f in verify(folder, None, export) if f.holds is False and "unknown key" not in f.text] == []
+
+
+def test_a_separation_of_linked_tables_holds_where_the_program_says_so(tmp_path):
+    plan = Plan("linked", 3.0, 1e-6, person="id", neighbors="add-remove")
+    made = release(Project("clinic", VISITS, plan, linked=LINK), visits(0, 500))
+    folder = Folder(forgeries.written(made.files, tmp_path / "r"))
+    _, found = folder.arrays("model.npz")
+    model, panel, linked = Model(folder, *unzipped(found["people"].tobytes(), "people")), Panel(folder), made.model
+    seen = set()
+    for seed in range(8):  # most effects and potentials are left out, so that some separations hold
+        rng = np.random.default_rng(seed)
+        kept = [q for q in model.potentials if rng.random() < 0.3]
+        people = replace(linked.people, cliques=tuple(kept), potentials={q: model.potentials[q] for q in kept})
+        effects = [{n: e for n, e in c.effects.items() if rng.random() < 0.3} for c in linked.steps.columns]
+        columns = tuple(replace(c, effects=e) for c, e in zip(linked.steps.columns, effects, strict=True))
+        fewer = replace(linked, people=people, steps=replace(linked.steps, columns=columns))
+        ours = Model(folder, *unzipped(found["people"].tobytes(), "people"))
+        ours.potentials = people.potentials
+        of_steps = {"columns": [{"name": c.name, "effects": list(c.effects)} for c in columns]}
+        for left, right in itertools.permutations(model.sizes, 2):
+            rest = [n for n in model.sizes if n not in (left, right)]
+            for given in ([], rest[:1], rest[1:], rest):
+                s = Separation((left,), (right,), tuple(given))
+                broken = crossed(panel, ours, of_steps, s.to_json())
+                assert broken == (fewer.answers(s) != "exact")
+                seen.add(broken)
+    assert seen == {True, False}
+
+
+def test_json_is_read_in_one_way_alone():
+    for data in (b"\xef\xbb\xbf{}", '{"a": 1}'.encode("utf-16"), b'{"a": 1e999}', b'{"a": NaN}', b'{"a": 1, "a": 2}'):
+        with pytest.raises(Unreadable):
+            parsed(data, "a file")
+    assert parsed(b'{"a": 1e-3}', "a file") == {"a": 1e-3}

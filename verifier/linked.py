@@ -1,0 +1,174 @@
+"""Checks 4 and 5 of linked tables: separations at every visit, and people and visits against their models."""
+
+import csv
+import io
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from .folder import Array, Folder, unzipped
+from .model import Model, meet, separates
+from .rows import Codes, chi_square, coder, numbered, rounded, spread, unlikely
+
+PAST = {"@before": 1, "@earlier": 2}
+"""Endings of a column's name that mean a visit before this one."""
+
+
+class Panel:
+    """The two tables as codes: people with their first visit (``rows``), and the columns of all ``visits``."""
+
+    def __init__(self, folder: Folder) -> None:
+        people, later, tables = folder.linked["people"], folder.linked["visits"], folder.facts["project"]["tables"]
+        link, kinds = tables[later], {c["name"]: c for c in folder.columns}
+        self.keep, self.wrong = link["keep"], list[str]()
+        self.dated = f"{later}.{link['order']}" if "dates" in link else ""
+        own = _columns(folder, people, [tables[people]["key"]])
+        of_visits = _columns(folder, later, [link["by"], "visit", *([link["key"]] if "key" in link else [])])
+        ids, by = own.pop(tables[people]["key"]), of_visits.pop(link["by"])
+        if not numbered(ids, "P") or not ("key" not in link or numbered(of_visits.pop(link["key"]), "V")):
+            self.wrong.append("identifiers are not invented ones")
+        place, self.many = {name: i for i, name in enumerate(ids)}, np.zeros(len(ids), dtype=np.int64)
+        who, at = np.array([place[name] for name in by]), np.zeros(len(by), dtype=np.int64)
+        for i, person in enumerate(who):
+            at[i] = self.many[person]
+            self.many[person] += 1
+        if [str(t + 1) for t in at] != of_visits.pop("visit"):
+            self.wrong.append("visits are not numbered in order")
+        if len(ids) != folder.facts["rows"] or not 1 <= self.many.min() <= self.many.max() <= self.keep:
+            self.wrong.append("the number of people differs from the stated one, or a person has no visit or too many")
+        (number,) = [n for n in kinds if not n.startswith((f"{people}.", f"{later}."))]
+        self.rows: Codes = {number: self.many - 1}
+        self.visits: Codes = {}
+        for name, texts in own.items():
+            self.rows[f"{people}.{name}"] = _codes(kinds[f"{people}.{name}"], texts)
+        for name in (f"{later}.{plain}" for plain in of_visits if not self.wrong):
+            texts, self.visits[name] = (
+                of_visits[name[len(later) + 1 :]],
+                np.zeros((len(ids), self.keep), dtype=np.int64),
+            )
+            if name == self.dated:  # later dates follow from the gaps, and may pass the last bin
+                texts = [text if t == 0 else "" for text, t in zip(texts, at, strict=True)]
+            seen = (at == 0) | (name != self.dated)
+            self.visits[name][who[seen], at[seen]] = _codes(
+                kinds[name], [t for t, s in zip(texts, seen, strict=True) if s]
+            )
+            self.rows[name] = self.visits[name][:, 0]
+
+    def step(self, name: str, who: Array, at: int, none: int) -> Array:
+        """The codes of a column of people, of this visit or of an earlier one; ``none`` if there is no such visit."""
+        plain, back = before(name)
+        if plain not in self.visits:
+            return np.full(len(who), at - 1) if name == "position" else self.rows[name][who]
+        return self.visits[plain][who, at - back] if at >= back else np.full(len(who), none)
+
+
+def before(name: str) -> tuple[str, int]:
+    """A column's plain name, and how many visits back it is."""
+    end = next((end for end in PAST if name.endswith(end)), "")
+    return name.removesuffix(end), PAST.get(end, 0)
+
+
+def _columns(folder: Folder, table: str, keys: list[str]) -> dict[str, list[str]]:
+    """The columns of a table as texts; ``keys`` are those that are not in the schema."""
+    names, *lines = csv.reader(io.StringIO(folder.read(f"{table}.csv").decode()), strict=True)
+    wanted = {n.removeprefix(f"{table}.") for n in folder.sizes if n.startswith(f"{table}.")} | {*keys}
+    if len(names) != len(wanted) or {*names} != wanted:
+        raise ValueError(f"the columns of {table}.csv differ from the schema's")
+    return {name: list(cells) for name, cells in zip(names, zip(*lines, strict=True), strict=True)}
+
+
+def _codes(column: dict[str, Any], texts: list[str]) -> Array:
+    code = {text: coder(column)(text) for text in set(texts)}
+    return np.array([code[text] for text in texts], dtype=np.int64)
+
+
+def check_linked(folder: Folder) -> None:
+    """Check separations, people with their first visit, and each later visit given the ones before."""
+    panel, (head, found) = Panel(folder), folder.arrays("model.npz")
+    model = Model(folder, *unzipped(found.pop("people").tobytes(), "the model of people"))
+    kept = [s for s in folder.facts["separations"] if s.get("holds")]
+    bad = [s for s in kept if not separates(s, model.visible) or crossed(panel, model, head, s)]
+    wrong = [f"{s['left']} and {s['right']} are linked around {s['given']} at a visit" for s in bad]
+    folder.say(4, wrong, f"{len(kept)} separations hold at every visit")
+    folder.note(4, "linked tables keep no counts: the fit of the models is not recomputed")
+    wrong, people, nodes = list(panel.wrong), len(panel.many), model.nodes
+    if not wrong:
+        even = folder.facts["project"]["plan"].get("rows_drawn", "even") == "even"
+        wrong += rounded(nodes, panel.rows, people) if even else []
+        wrong += unlikely(spread(nodes, panel.rows) + ([] if panel.dated else steps(panel, head, found)))
+    folder.say(5, wrong, f"{people:,} people and {panel.many.sum():,} visits follow their models")
+    if panel.dated:
+        folder.note(5, "later visits are not compared with their model, because it draws days instead of dates")
+
+
+def steps(panel: Panel, head: Any, found: Codes) -> list[tuple[str, float, int]]:
+    """χ² of each column of later visits with each column that is drawn before it.
+
+    A visit has its value with the probability softmax(base + effects of parents + what a repeated value adds).
+    """
+    sizes, tests = head["sizes"], list[tuple[str, float, int]]()
+    places = [(np.flatnonzero(panel.many > at), at) for at in range(1, panel.keep)]
+    drawn = [column["name"] for column in head["columns"]]
+    if sorted(drawn) != sorted(panel.visits):
+        raise ValueError("the model does not draw each column of a visit once")
+
+    def cells(name: str) -> Array:
+        return np.concatenate([panel.step(name, who, at, sizes[name] - 1) for who, at in places])
+
+    known = [n for n in sizes if n not in panel.visits]  # of people, the position, and the visits before
+    for i, column in enumerate(head["columns"]):
+        name, values, size = column["name"], cells(column["name"]), len(found[f"base_{i}"])
+        logits = found.pop(f"base_{i}") + np.zeros((len(values), 1))
+        for j, parent in enumerate(column["effects"]):
+            if parent not in known:
+                raise ValueError(f"{name} depends on {parent}, which is drawn later")
+            logits += found.pop(f"effect_{i}_{j}")[cells(parent)]
+        for end, added in (("@before", found.pop(f"stay_{i}")), ("@earlier", np.full(size, column["echo"]))):
+            logits += np.vstack([np.diag(added), np.zeros(size)])[np.minimum(cells(name + end), size)]
+        p = np.exp(logits - logits.max(axis=1, keepdims=True))
+        p /= p.sum(axis=1, keepdims=True)
+        for other in known:
+            at, many = cells(other), sizes[other]
+            wanted = np.array([np.bincount(at, p[:, v], many) for v in range(size)]).T.ravel()
+            tests.append(
+                (f"{other} × {name}", *chi_square(np.bincount(at * size + values, minlength=many * size), wanted))
+            )
+        known.append(name)
+    if found:
+        raise ValueError("model.npz contains unlisted arrays")
+    return tests
+
+
+def crossed(panel: Panel, model: Model, head: Any, s: dict[str, Any]) -> bool:
+    """Return whether a separation is broken at a visit, in the moral graph of the ancestors over all visits."""
+    drawn = {c["name"]: [*c["effects"], f"{c['name']}@before", f"{c['name']}@earlier"] for c in head["columns"]}
+
+    def nodes(names: Iterable[str], times: Iterable[int]) -> set[Any]:
+        """The columns at these visits, as far as they exist then; a column of people is the same at each visit."""
+        visits = {*drawn, *panel.visits}
+        return {
+            (n, at) if n in visits else n
+            for at in times
+            for n in names
+            if n in (drawn if at and n in visits else model.sizes)
+        }
+
+    parents = dict[Any, set[Any]]()
+    for at in range(1, panel.keep):
+        for name, effects in drawn.items():
+            places = [(n, at - back) for n, back in map(before, effects) if at >= back]
+            parents[name, at] = set().union(*(nodes([n], [time]) for n, time in places))
+    for visit in range(panel.keep):
+        left, right, given = (
+            nodes(s["left"], [visit]),
+            *(nodes(s[side], range(visit + 1)) for side in ("right", "given")),
+        )
+        seen, cliques = left | right | given, [nodes(q, [0]) for q in model.potentials]
+        for child in reversed(parents):  # later columns first
+            if child in seen:
+                seen |= parents[child]
+                cliques.append({child, *parents[child]})
+        if meet(cliques, left, right, given):
+            return True
+    return False
