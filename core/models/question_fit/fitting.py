@@ -1,7 +1,7 @@
 """The distribution nearest to noisy answers of any kind: questions, counts and marginals in one fit.
 
 The table p of N rows minimises Σ_j (μ_j − y_j)²/(2 s_j²) + τ KL(p ‖ uniform), all in shares of N, s = σ/N. Divided by
-τ, with S² = τ s², the dual is smooth, strictly convex and without constraints,
+τ, with S² = τ s², the dual is smooth, strictly convex and unconstrained,
 
     g(θ) = log Z(θ) − ⟨θ, y⟩ + ½ Σ S_j² θ_j²,     ∇g = μ(θ) − y + S²θ,
 
