@@ -155,8 +155,8 @@ def pose(
 
 
 def estimate_total(measurements: Iterable[Measurement]) -> float:
-    """The number of rows according to all measurements: the sums of their noisy counts, each weighted by its inverse
-    variance 1/(cells σ²). At least `SMALLEST_TOTAL`.
+    """Return the number of rows according to all measurements: the sums of their noisy counts, each weighted by its
+    inverse variance 1/(cells σ²). At least `SMALLEST_TOTAL`.
     """
     numerator = denominator = 0.0
     for measurement in measurements:

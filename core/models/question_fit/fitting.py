@@ -74,7 +74,7 @@ def fit(
     max_iterations: int = MAX_ITERATIONS,
     report: Callable[[float, str], None] | None = None,
 ) -> Fit:
-    """The maximum-entropy fit. ``answers`` and ``sigma`` are in rows, in the order of the network's statistics.
+    """Return the maximum-entropy fit. ``answers`` and ``sigma`` are in rows, in the order of the network's statistics.
 
     ``smoothing`` is τ; 1 barely smooths. `espalier.core.models.graphical.estimate` with its own smoothing c over the
     median noise σ minimises the same objective with τ = c·total/σ. ``start`` are weights to start from. Raises
