@@ -216,9 +216,7 @@ class _State:
         return entry
 
     def _change(self, e: Event, rho: Fraction, delta: Fraction) -> tuple[float, float]:
-        """Check the ρ that counts in the population before and after the event against the figures in the event, and
-        return it.
-        """
+        """Add ``rho``; return the ρ that counts before and after the event, checked against the figures in the event."""
         now = self.rho[e.population]
         before, after = rounded_up(now), rounded_up(now + rho)
         sums = e.rho_before, e.rho_after
