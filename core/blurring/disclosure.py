@@ -1,7 +1,7 @@
 """Disclosure by rows of stage one: linkage and membership, always shown next to LID.
 
 LID measures whether one value is close to the real value. The actual harm is that a row can be traced to its person,
-which LID does not measure: on insurance data LID was 11 %, but nine of ten people could be found.
+which LID does not measure: on insurance data LID was 11 %, but nine of ten people could be identified.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from scipy.spatial import cKDTree
 
 
 def reidentified(known: NDArray[np.float64], released: NDArray[np.float64], whose: NDArray[np.int64]) -> float:
-    """The share of people for whom the released row nearest to an attacker's knowledge is their own.
+    """Return the share of people for whom the released row nearest to an attacker's knowledge is their own.
 
     ``known`` has one row per person, ``released`` the same columns; ``whose[i]`` is the person from whom released row i
     was made. If several rows are equally near, the attacker picks one at random, and a hit counts in proportion.

@@ -17,7 +17,7 @@ from scipy.stats import rankdata
 from espalier.core.errors import ProjectError
 
 BLOCK = 5_000
-"""Rows matched at a time: the cost of matching grows with their square."""
+"""Number of rows matched at a time, because the cost of matching grows with its square."""
 
 GRID = 1_024
 """Number of points at which a column's distribution is estimated."""
@@ -70,7 +70,7 @@ def _scores(real: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _correlation(columns: NDArray[np.float64]) -> NDArray[np.float64]:
-    """A correlation matrix that has a Cholesky factor; columns without variance are uncorrelated."""
+    """Return a correlation matrix that has a Cholesky factor; columns without variance are uncorrelated."""
     centred = columns - columns.mean(axis=0)
     length = np.sqrt((centred**2).sum(axis=0))
     centred = np.divide(centred, length, out=np.zeros_like(centred), where=length > 1e-12)
@@ -124,7 +124,7 @@ def matched(real: NDArray[np.float64], synthetic: NDArray[np.float64], rng: np.r
 
 
 def thresholds(eta: float, steps: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Distance below which a value of each column counts as disclosed, before rounding to ``steps``.
+    """Return, for each column, the distance below which a value counts as disclosed, before rounding to ``steps``.
 
     Real values are whole multiples of a step. A value that is rounded to such a multiple is within ``eta`` of a real
     value if it was within (⌊eta/step⌋ + ½)·step before. Without a step (0), the distance is ``eta``.
@@ -134,12 +134,12 @@ def thresholds(eta: float, steps: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def nearness(real: NDArray[np.float64], other: NDArray[np.float64], limits: NDArray[np.float64]) -> NDArray[np.float64]:
-    """m: for each row the smallest distance in any column, in units of that column's limit."""
+    """Return m: for each row, the smallest distance in any column, in units of that column's limit."""
     return np.asarray((np.abs(real - other) / limits).min(axis=1))
 
 
 def disclosed(near: NDArray[np.float64], alpha: float) -> float:
-    """LID(α), the share of rows with (1 − α)·m ≤ 1: location-based interval disclosure (Definition 2.1)."""
+    """Return LID(α), the share of rows with (1 − α)·m ≤ 1: location-based interval disclosure (Definition 2.1)."""
     return float(np.mean((1 - alpha) * near <= 1))
 
 
@@ -181,5 +181,5 @@ def bound(eta: float, alpha: float, columns: int) -> float:
 
 
 def mixed(real: NDArray[np.float64], synthetic: NDArray[np.float64], alpha: float) -> Mixed:
-    """α times the real row and 1 − α times the synthetic one (step 3(3))."""
+    """Return α times the real row plus 1 − α times the synthetic one (step 3(3))."""
     return Mixed(alpha * real + (1 - alpha) * synthetic, alpha)

@@ -19,10 +19,10 @@ TRIED_ROWS = 800
 """Number of random rows on which kernel and λ are chosen."""
 
 WIDTHS = (0.5, 1.0, 2.0, 4.0)
-"""Widths tried, in median distances."""
+"""Kernel widths to try, in median distances."""
 
 LAMBDAS = (1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1)
-"""λ tried, of equation (7)."""
+"""Values of λ in equation (7) to try."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class Regression:
     left: NDArray[np.float64]
 
     def at(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The fitted outcome of each row."""
+        """Return the fitted outcome of each row."""
         parts = [rows[i : i + 2_000] for i in range(0, len(rows), 2_000)]
         return np.concatenate([self.kernel.of(p, self.centres) @ self.weights for p in parts]) + self.mean
 
@@ -99,7 +99,7 @@ def fit(
 
 
 def _chosen(rows: NDArray[np.float64], outcome: NDArray[np.float64]) -> tuple[Kernel, float, NDArray[np.float64]]:
-    """Kernel and λ with the smallest leave-one-out error, and the residuals.
+    """Return the kernel and λ with the smallest leave-one-out error, and the residuals.
 
     With the eigenvectors of K the residuals of all n fits that leave one row out are (y − ŷ)/(1 − H_ii), for every λ at
     once.

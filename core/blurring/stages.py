@@ -175,7 +175,7 @@ def _limits(real: Numbers, eta: float) -> NDArray[np.float64]:
 
 
 def _released(real: Numbers, scaled: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Values in their own unit, at their precision, within their bounds."""
+    """Return values in their own unit, at their precision, within their bounds."""
     return _kept(real.bounds[:, 0] + scaled * np.diff(real.bounds)[:, 0], real.bounds, real.steps)
 
 

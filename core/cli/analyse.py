@@ -283,5 +283,5 @@ def _print_bought(opt: argparse.Namespace, found: dict[str, Any], lines: list[st
 
 
 def _columns(text: str) -> list[str]:
-    """Comma-separated names, with or without spaces."""
+    """Return comma-separated names, with or without spaces."""
     return [name.strip() for name in text.split(",")]

@@ -31,7 +31,7 @@ def add(commands: Any) -> None:
         type=whole,
         default=20,
         metavar="N",
-        help="rows that are attacked, half of them outliers (default: 20)",
+        help="number of rows to attack, half of them outliers (default: 20)",
     )
     attack.add_argument(
         "--rows", type=whole, nargs="+", metavar="N", help="attack these rows of the table instead, the first being 1"
@@ -87,7 +87,9 @@ def run(opt: argparse.Namespace) -> None:
 
 
 def summary(played: Any) -> list[str]:
-    """The main figures in lines for a terminal. Confidential: they were computed on real rows."""
+    """Return the main figures in lines for a terminal. They are confidential, because they were computed on real
+    rows.
+    """
     from espalier.core.evaluation.membership.attack import BLIND_BELOW
 
     lines = ["CONFIDENTIAL: computed on real rows. Do not share.", "", played.game, "", played.verdict, ""]

@@ -123,7 +123,7 @@ def check_markets(opt: argparse.Namespace, project: Project) -> None:
 
 
 def markets(opt: argparse.Namespace, project: Project, tables: tuple[Source, Table, Table | None]) -> dict[str, Any]:
-    """Price elasticities and the gain for a public table, if requested."""
+    """Return price elasticities and the gain for a public table, if requested."""
     from espalier.core.evaluation.marketing import gain_of, prices_of
 
     (real, synthetic, public), found = tables, {}
@@ -136,7 +136,7 @@ def markets(opt: argparse.Namespace, project: Project, tables: tuple[Source, Tab
 
 
 def classified(opt: argparse.Namespace, synthetic: Table, real: Table, holdout: Table | None) -> dict[str, Any]:
-    """The table of classifiers for many targets."""
+    """Return the table of classifiers for many targets."""
     import numpy as np
 
     from espalier.core.evaluation.downstream import many_targets
@@ -146,7 +146,9 @@ def classified(opt: argparse.Namespace, synthetic: Table, real: Table, holdout: 
 
 
 def summary(found: dict[str, Any]) -> list[str]:
-    """The main figures in lines for a terminal. Confidential: they were computed on real rows."""
+    """Return the main figures in lines for a terminal. They are confidential, because they were computed on real
+    rows.
+    """
     tstr, looks, fair = found["tstr"], found["fidelity"], found["fairness"]
     lines = ["CONFIDENTIAL: computed on real rows. Do not share."]
     if warning := found.get("warning"):
@@ -190,7 +192,7 @@ def summary(found: dict[str, Any]) -> list[str]:
 
 
 def _markets(found: dict[str, Any]) -> list[str]:
-    """Price elasticities and ΔMSE, if requested."""
+    """Return price elasticities and ΔMSE as lines, if requested."""
     lines = []
     if prices := found.get("prices"):
         about = f"Price elasticity of {prices['sales']}"
@@ -214,7 +216,7 @@ def _markets(found: dict[str, Any]) -> list[str]:
 
 
 def _classifiers(found: dict[str, Any] | None) -> list[str]:
-    """Macro figures of each classifier over all targets; nothing if not requested."""
+    """Return macro figures of each classifier over all targets; nothing if not requested."""
     if not found or not found["macro"]:
         return []
     lines = ["", f"{'over all targets':<18} {'AUC real':>9} {'synthetic':>10} {'F1 real':>9} {'synthetic':>10}"]

@@ -24,7 +24,7 @@ WHERE = "a SQLite file or a PostgreSQL URL (default: ESPALIER_LEDGER, otherwise 
 
 
 def add_options(command: argparse.ArgumentParser) -> None:
-    """``--ledger`` and ``--table``, for commands that pay from an account."""
+    """Declare ``--ledger`` and ``--table``, for commands that pay from an account."""
     command.add_argument("--ledger", metavar="FILE_OR_URL", help=WHERE)
     command.add_argument("--table", metavar="NAME", help="the private table's name in the ledger")
 
@@ -42,7 +42,7 @@ def add_consent(command: argparse.ArgumentParser) -> None:
 
 
 def account(opt: argparse.Namespace, who: str = "", note: str = "") -> Account | None:
-    """The account that ``--ledger`` and ``--table`` name; None if they name none."""
+    """Return the account that ``--ledger`` and ``--table`` name; None if they name none."""
     if opt.table is None:
         if opt.ledger is not None:
             raise ProjectError("--ledger needs --table NAME, the private table whose budget pays for this")
@@ -52,7 +52,7 @@ def account(opt: argparse.Namespace, who: str = "", note: str = "") -> Account |
 
 
 def add(commands: Any) -> None:
-    """``ledger`` with its own commands."""
+    """Declare ``ledger`` with its own commands."""
     ledger = commands.add_parser("ledger", help="the steward's ledger: open, list, verify, export, take")
     acts = ledger.add_subparsers(dest="act", required=True, metavar="open|list|verify|export|take|close")
 

@@ -126,7 +126,7 @@ class Terminated(KeyboardInterrupt):
 
 @contextmanager
 def _terminable() -> Iterator[None]:
-    """Turn SIGTERM into a cancellation inside the context, in this process only."""
+    """Inside the context, turn SIGTERM into a cancellation, in this process only."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

@@ -44,8 +44,8 @@ from espalier.core.tables.table import Table
 MODELS = 96
 POOL = 1000
 FEWEST = 40
-"""Largest and smallest pool, in rows; each table takes half of the pool. One row has more weight in a small table, so
-the game is harder for a method than a game on the whole table would be.
+"""Largest and smallest pool, in rows; each table takes half of the pool. A single row has more weight in a small table,
+so the game is harder for a method than a game on the whole table would be.
 """
 
 ATTACKS: tuple[Attack, ...] = tuple(attack for attack in get_args(Attack) if attack != "ensemble")

@@ -1,7 +1,7 @@
 """Several plans released side by side and judged alike. Confidential: the figures are computed on real rows.
 
-Each plan is really carried out, so the comparison is for samples, for public tables, or for an earlier synthetic table
-that replaces the real one. Running it on a private table spends every plan's budget.
+Each plan is actually carried out, so the comparison is meant for samples, for public tables, or for an earlier
+synthetic table that replaces the real one. Running it on a private table spends every plan's budget.
 """
 
 from __future__ import annotations

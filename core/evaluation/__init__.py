@@ -117,11 +117,11 @@ def evaluate(
     """Compare ``synthetic`` with ``real``, the table from which it was released. Not private: reads every real row,
     including those beyond the plan's row limit per person.
 
-    There are classifiers for every target of the plan, tested on ``holdout`` if given, else on ``real``
-    itself; fidelity and conditional mutual information always compare with ``real``. ``model`` is the released
-    graphical model, for its exact conditional mutual information. ``report(fraction, message)`` reports progress;
-    raising from it cancels. The same arguments always give the same figures. Raises :class:`TableError` for a table
-    without rows or with a different schema.
+    Classifiers for every target of the plan are tested on ``holdout`` if it is given, else on ``real`` itself; fidelity
+    and conditional mutual information always compare with ``real``. ``model`` is the released graphical model, for its
+    exact conditional mutual information. ``report(fraction, message)`` reports progress; raising from it cancels. The
+    same arguments always give the same figures. Raises :class:`TableError` for a table without rows or with a different
+    schema.
 
     A table read in place gives counts of all its rows for fidelity and questions. Classifiers and fairness read
     `MOST_ROWS` random rows of a local file. Database rows stay in the database, so these figures are None with the
@@ -178,13 +178,13 @@ def _of_counts(project: Project, real: Source, synthetic: Table, report: Report)
 
 
 def some_rows(source: Source) -> Table:
-    """All rows of a table in memory, or at most `MOST_ROWS` random rows of another (fixed seed)."""
+    """Return all rows of a table in memory, or at most `MOST_ROWS` random rows of any other table (fixed seed)."""
     return source.sample(MOST_ROWS, np.random.default_rng(SEED))
 
 
 def split_holdout(table: Table, share: float, rng: np.random.Generator) -> tuple[Table, Table]:
-    """Return (rest, holdout): a random ``share`` of the rows is set aside before a release; each part keeps the table's
-    order.
+    """Return (rest, holdout): a random ``share`` of the rows is set aside before a release, and each part keeps the
+    table's order.
 
     The holdout provides unbiased test rows and costs the release that many rows. At least one row goes to each
     part; raises :class:`TableError` if ``share`` is not between 0 and 1 or the table has fewer than two rows.
@@ -211,7 +211,7 @@ def _silent(fraction: float, message: str) -> None:
 
 
 def _part(report: Callable[[float, str], None], low: float, high: float) -> Report:
-    """A report for a step that runs from ``low`` to ``high`` of the whole."""
+    """Return a progress report for a step that runs from ``low`` to ``high`` of the whole."""
     return lambda fraction, message: report(low + (high - low) * fraction, message)
 
 

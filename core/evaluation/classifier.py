@@ -1,7 +1,8 @@
 """The classifier of utility and fairness: logistic regression on the one-hot codes of all other columns.
 
-It plays the downstream analyst of PRISM §7 and appendix C: train on one table, predict the target on another. Training
-uses scikit-learn; a prediction only looks up each row's weights, so tested rows are never expanded.
+It plays the part of the downstream analyst in PRISM §7 and appendix C, who trains on one table and predicts the target
+on another. Training uses scikit-learn; a prediction only looks up each row's weights, so tested rows are never
+expanded.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ FOLDS = 5
 SEED = 20_251_101
 """Seed of the folds and of the thinning of very long tables: the same table always gets the same figures."""
 MAX_ENTRIES = 20_000_000
-"""Largest rows × features of one fit (about 240 MB): a longer table is thinned to random rows."""
+"""Largest product of rows and features in one fit (about 240 MB); a longer table is thinned to random rows."""
 
 FloatArray = NDArray[np.float64]
 
@@ -92,7 +93,7 @@ def _thin(table: Table, most: int) -> Table:
 
 
 def _one_hot(table: Table, features: tuple[str, ...]) -> Any:
-    """The codes as a sparse 0/1 matrix, rows × all codes of all features."""
+    """Return the codes as a sparse 0/1 matrix, rows × all codes of all features."""
     from scipy.sparse import csr_matrix
 
     sizes = [table.schema[name].size for name in features]
@@ -106,7 +107,7 @@ def _one_hot(table: Table, features: tuple[str, ...]) -> Any:
 
 
 def cross_scores(table: Table, target: str, report: Report) -> FloatArray:
-    """Scores of every row (rows × K) by a classifier that did not train on it: five stratified folds."""
+    """Return the scores of every row (rows × K) by a classifier that was not trained on it: five stratified folds."""
     rng = np.random.default_rng(SEED)
     order = rng.permutation(table.rows)
     order = order[np.argsort(table.codes[target][order], kind="stable")]
@@ -121,11 +122,10 @@ def cross_scores(table: Table, target: str, report: Report) -> FloatArray:
 
 
 def auc(scores: FloatArray, truth: NDArray[Any]) -> float:
-    """Area under the ROC curve; macro one-vs-rest over the codes in ``truth`` if there are more than two.
+    """Return the area under the ROC curve; macro one-vs-rest over the codes in ``truth`` if there are more than two.
 
-    ``scores`` (rows × K) come from :meth:`Classifier.scores`; the statistic of code c is its log-odds. A code that
-    the classifier never saw ranks all rows equally and counts ½. ``truth`` must hold at least two
-    codes.
+    ``scores`` (rows × K) come from :meth:`Classifier.scores`; the statistic of code c is its log-odds. For a code that
+    the classifier never saw, all rows have the same rank and the area is ½. ``truth`` must hold at least two codes.
     """
     from sklearn.metrics import roc_auc_score
 
@@ -139,7 +139,7 @@ def auc(scores: FloatArray, truth: NDArray[Any]) -> float:
 
 
 def log_odds(scores: FloatArray) -> FloatArray:
-    """log P(c)/(1 − P(c)) for every code; does not saturate if P is within rounding of 1."""
+    """Return log P(c)/(1 − P(c)) for every code, without saturation if P is within rounding of 1."""
     rows, top = np.arange(len(scores)), scores.argmax(axis=1)
     shifted = scores - scores[rows, top][:, None]
     weight = np.exp(shifted)
@@ -150,5 +150,5 @@ def log_odds(scores: FloatArray) -> FloatArray:
 
 
 def accuracy(scores: FloatArray, truth: NDArray[Any]) -> float:
-    """Share of rows whose most likely code is the true code."""
+    """Return the share of rows whose most likely code is the true code."""
     return float(np.mean(scores.argmax(axis=1) == truth))

@@ -35,8 +35,8 @@ def cmi(table: Table, separation: Separation) -> Dependence:
     I = Σ n(x,y,z)/n · log(n(x,y,z) n(z) / (n(x,z) n(y,z))) over the cells that occur (PrivCI §III-B), so no
     table is too large. With an empty ``given`` it is the mutual information. The chance level comes from `SHUFFLES`
     tables in which ``left`` is shuffled among the rows that agree on ``given`` (fixed seed): the same number of rows,
-    the same margins, and a true separation. The χ² distribution of the likelihood ratio would be too low for sparse
-    tables.
+    the same margins, and a true separation. For sparse tables, the χ² distribution of the likelihood ratio would be too
+    low.
     """
     x, y, z = (cells_of(table, names)[0] for names in (separation.left, separation.right, separation.given))
     value = _plug_in(x, y, z)
@@ -46,7 +46,8 @@ def cmi(table: Table, separation: Separation) -> Dependence:
 
 
 def link(table: Table, one: str, other: str) -> float:
-    """Total variation between a pair of columns and the same two columns unlinked: ½ Σ|p(x,y) − p(x)p(y)|, 0 … 1.
+    """Return the total variation between a pair of columns and the same two columns if independent: ½ Σ|p(x,y) −
+    p(x)p(y)|, 0 … 1.
 
     It is the smallest share of rows that must change to make the two independent without changing either column, up to
     rounding. The pair's whole table is counted.
@@ -75,7 +76,7 @@ def _shuffled(x: IntArray, y: IntArray, z: IntArray, rng: np.random.Generator) -
 
 
 def _joint_term(x: IntArray, yz: IntArray) -> float:
-    """Σ n(x,y,z) log n(x,y,z): the part of n · CMI that the margins n(x,z) and n(y,z) do not determine."""
+    """Return Σ n(x,y,z) log n(x,y,z): the part of n · CMI that the margins n(x,z) and n(y,z) do not determine."""
     cells = yz * (x.max() + 1) + x
     few = int(cells.max()) <= 4 * len(x) + 10**6
     count = np.bincount(cells) if few else np.unique(cells, return_counts=True)[1]

@@ -23,8 +23,9 @@ Report = Callable[[float, str], None]
 
 TARGETS = 20
 CLASSIFIERS = ("kernel", "svc", "logistic", "forest", "knn")
-"""As in the paper's table 1: an RBF kernel machine (Nyström, 200 landmarks), a linear SVM, logistic regression, a
-random forest of 50 trees, and 15 nearest neighbours."""
+"""The classifiers of the paper's table 1: an RBF kernel machine (Nyström, 200 landmarks), a linear SVM, logistic
+regression, a random forest of 50 trees, and 15 nearest neighbours.
+"""
 
 TRAIN_ROWS = 4000
 TEST_ROWS = 2000
@@ -42,7 +43,7 @@ class ClassifierFigures:
     """One target and one classifier: figures of the classifier trained on real rows and on synthetic ones.
 
     ``target`` is the column, ``rarer`` the share of tested rows on the rarer side, which F1 counts as positive.
-    The paper prints accuracy, which means little for a target with a rare side.
+    The paper reports accuracy, which means little for a target with a rare side.
     """
 
     target: str
@@ -64,7 +65,7 @@ class Downstream:
     left_out: tuple[str, ...]
 
     def macro(self, classifier: str | None = None, target: str | None = None) -> dict[str, float]:
-        """Means over all tasks, or over the tasks of one classifier or one target; empty if there are none."""
+        """Return means over all tasks, or over the tasks of one classifier or one target; empty if there are none."""
         chosen = [t for t in self.tasks if classifier in (None, t.classifier) and target in (None, t.target)]
         if not chosen:
             return {}
@@ -166,7 +167,7 @@ def downstream(
 def _judge(
     name: str, x: FloatArray, y: NDArray[np.bool_], tested: FloatArray, truth: NDArray[np.bool_]
 ) -> tuple[float, float, float]:
-    """AUC, F1 and accuracy on the tested rows of classifier ``name`` trained on (x, y)."""
+    """Return AUC, F1 and accuracy, on the tested rows, of the classifier ``name`` trained on (x, y)."""
     from sklearn.metrics import f1_score, roc_auc_score
 
     model = _classifier(name, len(x)).fit(x, y)

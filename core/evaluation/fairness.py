@@ -37,7 +37,9 @@ if TYPE_CHECKING:
     from espalier.core.progress import Report
 
 MAX_GROUPS = 1_000
-"""Above this number of protected groups no largest difference is computed: chance alone would make it 1."""
+"""Above this number of protected groups, the largest difference is not computed, because chance alone would make it
+1.
+"""
 
 
 @dataclass(frozen=True)
@@ -84,7 +86,7 @@ class Group:
 
 @dataclass(frozen=True)
 class Fairness:
-    """Dependence in the tables and in the model, and its effect on a trained classifier. Computed on real rows.
+    """Dependence in the tables and in the model, and its effect on a trained classifier, computed on real rows.
 
     ``cmi_*`` are in nats; ``cmi_model`` is exact, the others are plug-in estimates, which under a true separation are
     about ``cmi_*_chance`` by chance alone, and above ``cmi_*_floor`` in 5 % of tables; ``cmi_*_debiased`` is the
@@ -144,7 +146,7 @@ class Fairness:
 
 
 def _known(intervals: Mapping[str, Interval | None]) -> dict[str, Interval]:
-    """The available intervals."""
+    """Return the available intervals."""
     return {name: found for name, found in intervals.items() if found is not None}
 
 
@@ -309,7 +311,7 @@ def _not_binary(table: Table, target: str) -> str:
 
 
 def _groups(p: Predictions, target: str, synthetic: Table, protected: Clique) -> tuple[Group, ...]:
-    """Each protected group among the tested rows, in schema order of its values."""
+    """Return each protected group among the tested rows, in the schema order of its values."""
     labels = [p.tested.schema[name].labels for name in protected]
     truth = p.tested.codes[target]
     group, codes = cells_of(p.tested, protected)
@@ -360,7 +362,7 @@ def _groups(p: Predictions, target: str, synthetic: Table, protected: Clique) ->
 
 
 def _of_group(scores: NDArray[Any], truth: NDArray[Any]) -> tuple[Figure, Interval | None, tuple[CalibrationBin, ...]]:
-    """(AUC or the reason for its absence, its interval, calibration) of one group's rows."""
+    """Return AUC (or the reason for its absence), its interval, and calibration of one group's rows."""
     bins = calibration(probability(scores), truth)
     if len(np.unique(truth)) < 2:
         return "all tested rows of this group have the same outcome", None, bins

@@ -72,7 +72,7 @@ class PairFidelity:
 
 @dataclass(frozen=True)
 class Fidelity:
-    """Means over columns and over pairs, and the underlying lists. Computed on real rows.
+    """Means over columns and over pairs, and the underlying lists, computed on real rows.
 
     ``two_way_tv`` and ``kl`` are None if there is a single column.
     """

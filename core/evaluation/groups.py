@@ -1,4 +1,4 @@
-"""A trained model's effect on each protected group: AUC, calibration, and the uncertainty of either.
+"""A trained model's effect on each protected group: AUC, calibration, and their uncertainty.
 
 Intervals are percentile intervals of the bootstrap over the tested rows: they reflect another draw of the same number
 of rows, not another draw of the release's noise.
@@ -72,7 +72,7 @@ def difference_intervals(
 
 
 def auc_interval(score: FloatArray, truth: NDArray[Any], rng: np.random.Generator) -> Interval | None:
-    """95 % interval of the AUC of a binary target; ``score`` is any monotone score of the rows."""
+    """Return the 95 % interval of the AUC of a binary target; ``score`` is any monotone score of the rows."""
     steps = np.unique(np.quantile(score, np.linspace(0, 1, STEPS + 1)))
     place = np.searchsorted(steps, score)
     size = len(steps) + 1
@@ -107,14 +107,14 @@ def group_auc(scores: FloatArray, truth: NDArray[Any], rng: np.random.Generator)
 
 
 def probability(scores: FloatArray) -> FloatArray:
-    """P(second code) from log-probabilities up to a constant, rows × 2."""
+    """Return P(second code) from log-probabilities up to a constant, rows × 2."""
     top = scores.max(axis=1, keepdims=True)
     weight = np.exp(scores - top)
     return np.asarray(weight[:, 1] / weight.sum(axis=1))
 
 
 def calibration(predicted: FloatArray, truth: NDArray[Any]) -> tuple[CalibrationBin, ...]:
-    """Predicted against observed in `BINS` bins of equal width; empty bins are left out."""
+    """Return predicted and observed frequencies in `BINS` bins of equal width; empty bins are left out."""
     place = np.minimum((predicted * BINS).astype(np.int64), BINS - 1)
     rows = np.bincount(place, minlength=BINS)
     mean, seen = np.bincount(place, predicted, BINS), np.bincount(place, truth, BINS)
@@ -124,5 +124,5 @@ def calibration(predicted: FloatArray, truth: NDArray[Any]) -> tuple[Calibration
 
 
 def calibration_error(bins: tuple[CalibrationBin, ...]) -> float:
-    """Mean |predicted − observed| over rows, bin by bin (the expected calibration error)."""
+    """Return the mean |predicted − observed| over rows, bin by bin (the expected calibration error)."""
     return sum(b.rows * abs(b.predicted - b.observed) for b in bins) / sum(b.rows for b in bins)

@@ -18,10 +18,11 @@ from espalier.core.project.file import Project
 from espalier.core.tables.panel import Panel
 
 GOOD, POOR = 0.04, 0.10
-"""Distances up to which visits are close, unless another sample of the same people differs more, and beyond which they
-are not."""
+"""Distances up to which visits are close (or up to the distance of another sample of the same people, if that is
+larger), and above which they are far off.
+"""
 RATE_GOOD, RATE_POOR = 0.03, 0.10
-"""The same for a difference of rates; distinct values are compared as a ratio."""
+"""The same limits for a difference of rates; distinct values are compared as a ratio."""
 SEED = 20_251_124
 
 DISTANCES = {
@@ -32,7 +33,7 @@ DISTANCES = {
     "person_visit": "a column of the person and one of a visit",
     "visits_per_person": "the number of visits per person",
 }
-"""Distances (total variation) and what each compares."""
+"""Distances (total variation), with a description of what each compares."""
 RATES = {
     "echo": "a visit repeats the visit before the previous one",
     "same_first_third": "visits 1 and 3 have the same value",

@@ -204,7 +204,7 @@ def numbers_of(project: Project, real: Table, synthetic: Table, holdout: Table |
 
 
 def _regressed(schema: Schema, tables: tuple[Table, Table, Table | None], target: str) -> dict[str, Any]:
-    """R² and MAE of the same forest trained on synthetic and on real rows."""
+    """Return R² and MAE of the same forest trained on synthetic and on real rows."""
     real, synthetic, held = ((None if t is None else thinned(schema, t, target)) for t in tables)
     assert real is not None
     assert synthetic is not None

@@ -11,8 +11,8 @@ from espalier.core.tables.table import Table
 
 
 def dependence(table: Table, pair: Clique) -> float:
-    """‖c − c_x c_y/n‖₁ in rows: the distance of a pair's counts from independence. Exact on real rows: never
-    private.
+    """Return ‖c − c_x c_y/n‖₁ in rows: the distance of a pair's counts from independence. It is exact on real rows, so
+    never private.
     """
     counts = table.count(pair)
     expected = np.outer(counts.sum(axis=1), counts.sum(axis=0)) / max(table.rows, 1)
@@ -20,7 +20,9 @@ def dependence(table: Table, pair: Clique) -> float:
 
 
 def tree_quality(table: Table, pairs: Iterable[Clique]) -> float:
-    """q: the sum of `dependence` over the best spanning tree (or forest) of ``pairs``; of a tree, over its edges."""
+    """Return q: the sum of `dependence` over the best spanning tree (or forest) of ``pairs``; for a tree, over its
+    edges.
+    """
     import networkx as nx
 
     graph = nx.Graph()
@@ -29,6 +31,6 @@ def tree_quality(table: Table, pairs: Iterable[Clique]) -> float:
 
 
 def best_tree_quality(table: Table) -> float:
-    """q of the best tree over all columns, an upper bound for every choice."""
+    """Return q of the best tree over all columns, which is an upper bound for every choice."""
     names = table.schema.names
     return tree_quality(table, [(a, b) for i, a in enumerate(names) for b in names[i + 1 :]])

@@ -1,6 +1,6 @@
 """Quality on real rows of a model trained on the synthetic table. (Train on synthetic, test on real: TSTR.)
 
-PRISM §7, appendix C. For comparison the same model trained on real rows, and the accuracy of always guessing the most
+PRISM §7, appendix C. For comparison: the same model trained on real rows, and the accuracy of always guessing the most
 common value.
 """
 

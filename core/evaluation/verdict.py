@@ -1,4 +1,4 @@
-"""A verdict on a synthetic table: good and bad uses, and the certainty of both. Confidential.
+"""A verdict on a synthetic table: its good and bad uses, and how certain they are. Confidential.
 
 Reads only the figures of :func:`espalier.core.evaluation.evaluate`.
 """
@@ -25,7 +25,7 @@ FAR_OFF = 0.10
 MOST_NAMED = 4
 
 SMALL_GROUP = 100
-"""Rows of a group below which its share may be off by 0.1 by chance alone."""
+"""Number of rows below which a group's share may be off by 0.1 by chance alone."""
 CHANCE = 0.55
 """An AUC below which a model is hardly better than a coin toss."""
 

@@ -1,8 +1,8 @@
-"""Adjustment sets: the sets of columns that identify an effect in a drawing.
+"""Adjustment sets: sets of columns that identify an effect in a drawing.
 
 A set Z is valid for the effect of T on Y if no column of it is a descendant of a column on a causal path from T to Y,
 and Z blocks every path from T to Y that is not causal (Shpitser, VanderWeele & Robins 2010; Perković et al. 2015). That
-is one d-separation in the drawing without T's arrows on causal paths (van der Zander, Liśkiewicz & Textor 2014). A
+is a single d-separation in the drawing without T's arrows on causal paths (van der Zander, Liśkiewicz & Textor 2014). A
 minimal valid set is among the causes of T and Y in that drawing and is a minimal cut of its moral graph. The search
 below is over these cuts.
 """
@@ -38,7 +38,9 @@ class Choice:
 
 @dataclass(frozen=True)
 class Validity:
-    """Whether a set is valid. If not, its ``forbidden`` columns or an open ``path``; in either case a sentence."""
+    """Whether a set is valid. If it is not, its ``forbidden`` columns or an open ``path`` are given; in either case
+    there is a sentence.
+    """
 
     valid: bool
     sentence: str
@@ -50,7 +52,7 @@ class Validity:
 class Effect:
     """The question "what is the effect of ``treatment`` on ``outcome``" about a drawing.
 
-    ``latent`` are drawn columns missing from the table. The drawing's ``hidden`` pairs share a cause, too. Raises
+    ``latent`` are drawn columns missing from the table. The drawing's ``hidden`` pairs also share a cause. Raises
     :class:`GraphError` if the drawing cannot answer the question.
     """
 
@@ -91,7 +93,7 @@ class Effect:
 
     @cached_property
     def back_door(self) -> tuple[Arrow, ...]:
-        """The drawing without the treatment's arrows on causal paths. Links that remain are not part of the effect."""
+        """The drawing without the treatment's arrows on causal paths; links that remain are not part of the effect."""
         gone = {(self.treatment, name) for name in self.on_causal_paths}
         return tuple(e for e in self.edges if e not in gone)
 

@@ -99,22 +99,22 @@ class Dag:
                     )
 
     def parents(self, column: str) -> tuple[str, ...]:
-        """Direct causes of ``column``, Pa(Y)."""
+        """Return the direct causes of ``column``, Pa(Y)."""
         return tuple(sorted({c for c, e in self.edges if e == column}))
 
     def children(self, column: str) -> tuple[str, ...]:
-        """Direct effects of ``column``."""
+        """Return the direct effects of ``column``."""
         return tuple(sorted({e for c, e in self.edges if c == column}))
 
     def blanket(self, column: str) -> tuple[str, ...]:
-        """Markov blanket Mb(Y): parents, children, and the children's other parents (PRISM §3.3)."""
+        """Return the Markov blanket Mb(Y): parents, children, and the children's other parents (PRISM §3.3)."""
         children = self.children(column)
         co_parents = {p for child in children for p in self.parents(child)}
         return tuple(sorted({*self.parents(column), *children, *co_parents} - {column}))
 
     def path(self, start: str, end: str) -> tuple[str, ...] | None:
-        """Return a shortest chain of arrows from ``start`` to ``end``, or `None`. ``end → start`` would make it a
-        cycle.
+        """Return a shortest chain of arrows from ``start`` to ``end``, or `None`. The arrow ``end → start`` would make
+        it a cycle.
         """
         after: dict[str, list[str]] = {}
         for cause, effect in self.edges:
@@ -157,13 +157,13 @@ class Dag:
         return replace(self, hidden=(*rest, (one, other)) if shared else rest)
 
     def interacting(self, causes: Iterable[str], effect: str, together: bool = True) -> Dag:
-        """Return the drawing in which ``causes`` act together on ``effect``, or no longer do."""
+        """Return the drawing in which ``causes`` act together on ``effect``, or no longer act together."""
         causes = tuple(causes)
         rest = tuple(found for found in self.interactions if (set(found[0]), found[1]) != (set(causes), effect))
         return replace(self, interactions=(*rest, (causes, effect)) if together else rest)
 
     def grouped(self, group: str, columns: Iterable[str]) -> Dag:
-        """Return the drawing with ``columns`` in this group only; without columns, the group is removed."""
+        """Return the drawing with ``columns`` in this group and no other; without columns, the group is removed."""
         inside = tuple(columns)
         rest = {name: tuple(n for n in old if n not in inside) for name, old in self.groups.items() if name != group}
         return replace(self, groups={name: left for name, left in {**rest, group: inside}.items() if left})
@@ -176,7 +176,7 @@ class Dag:
 
     @property
     def unmeasured(self) -> dict[str, Arrow]:
-        """A unique name for each unmeasured cause, and the pair that shares it."""
+        """Unique name of each unmeasured cause, with the pair that shares it."""
         return {f"an unmeasured cause of {a} and {b}": (a, b) for a, b in self.hidden}
 
     @property

@@ -23,7 +23,7 @@ Bucket = tuple[str, Clique]
 
 
 def eliminate(sizes: Mapping[str, int], cliques: Iterable[Clique]) -> list[Bucket]:
-    """The buckets of the best elimination order found, first eliminated first.
+    """Return the buckets of the best elimination order found, in the order of elimination.
 
     Columns with one category are left out, because they cost nothing. Every other column of ``sizes`` appears
     once, whether a clique covers it or not. Within a bucket the neighbours keep the order of ``sizes``.
@@ -45,8 +45,9 @@ def eliminate(sizes: Mapping[str, int], cliques: Iterable[Clique]) -> list[Bucke
 class Order:
     """One elimination order, and the ``cells`` of its buckets' tables. Cliques join the graph without a new search.
 
-    Columns are numbered in the order of elimination. So the lowest neighbour in a bucket is eliminated next among
-    them, and its own bucket holds the other neighbours: a new neighbour moves up that path until a bucket has it.
+    Columns are numbered in the order of elimination. The lowest neighbour in a bucket is therefore eliminated next
+    among them, and its own bucket contains the other neighbours: a new neighbour moves up that path until a bucket
+    contains it.
     """
 
     def __init__(self, sizes: Mapping[str, int], buckets: Sequence[Bucket]) -> None:
@@ -117,7 +118,9 @@ def _peel(masks: list[int]) -> tuple[list[tuple[int, int]], list[int]]:
 
 
 def _hubs(masks: Sequence[int], columns: Sequence[int], weights: Sequence[float]) -> list[int]:
-    """Columns whose removal makes the graph a forest: at most four of them, those with the fewest categories first."""
+    """Return columns whose removal makes the graph a forest: at most four of them, those with the fewest categories
+    first.
+    """
     twice = sum(masks[v].bit_count() for v in columns)
     few = [v for v in columns if twice // 2 - masks[v].bit_count() <= len(columns) - 2]
     found: list[int] = []
@@ -134,7 +137,7 @@ SLACK = 1e-6
 
 
 def _greedy(start: Sequence[int], columns: Sequence[int], weights: Sequence[float], rule: str) -> list[tuple[int, int]]:
-    """One greedy order of ``columns``: each step takes the column with the smallest (fill, weight, position).
+    """Return one greedy order of ``columns``: each step takes the column with the smallest (fill, weight, position).
 
     The heap holds lower bounds of the weights. A weight is summed exactly only when its bound is the smallest, so a
     column with many neighbours, whose weight changes at nearly every step, costs little.
@@ -205,14 +208,14 @@ def _remove(masks: list[int], v: int, fills: dict[int, int]) -> int:
 
 
 def _join(masks: list[int], v: int) -> None:
-    """Eliminate ``v``: join its neighbours to each other and forget it."""
+    """Eliminate ``v``: join its neighbours to each other and remove it."""
     mask = masks[v]
     for u in _members(mask):
         masks[u] = (masks[u] | mask) & ~(1 << u) & ~(1 << v)
 
 
 def _follow(start: Sequence[int], order: Sequence[int]) -> list[tuple[int, int]]:
-    """The buckets of a given order."""
+    """Return the buckets of a given order."""
     masks = list(start)
     buckets = []
     for v in order:

@@ -1,9 +1,9 @@
-"""The junction tree, and the one dynamic program that runs on it.
+"""The junction tree, and the dynamic program that runs on it.
 
-The tree has one clique per column: the column ``v`` and the columns ``given`` it had as neighbours when it was
-eliminated (a *bucket tree*, Dechter 1999; Koller & Friedman 2009, chapter 10). The separator to the parent is
-``given`` itself. On the way up, each clique eliminates its own column and adds the message to its parent; on the way
-down, each clique is completed from its parent. The semiring defines "eliminate":
+The tree has one clique per column: the column ``v`` and the columns ``given`` that were its neighbours when it was
+eliminated (a *bucket tree*, Dechter 1999; Koller & Friedman 2009, chapter 10). The separator to the parent is ``given``
+itself. On the way up, each clique eliminates its own column and adds the message to its parent; on the way down, each
+clique is completed from its parent. The semiring defines "eliminate":
 
 =============  =======================  ==========================  ==================================
 semiring       up                       kept on the way             down

@@ -19,14 +19,15 @@ from typing import Any
 WIDE, HIGH = 160.0, 40.0
 """Size of a box if none is given, in pixels."""
 GAP, BEND, BETWEEN, CLOSEST = 16.0, 14.0, 90.0, 30.0
-"""In pixels: the space between two boxes of a layer, the space for an arrow that passes a layer, and the usual and the
-smallest space between two layers."""
+"""Spaces in pixels: between two boxes of a layer, for an arrow that passes a layer, and the usual and the smallest
+space between two layers.
+"""
 ASIDE = 40.0
 """Extra space between two slices, for their borders, in pixels."""
 SWEEPS, SWAPS = 16, 600
 """Sweeps of the barycentre rule, and the largest number of slots at which neighbours are swapped too."""
 FEWEST = 6
-"""Number of boxes that any layer may have. Larger drawings allow √(2·boxes)."""
+"""Number of boxes that a layer may have in any drawing. Larger drawings allow √(2·boxes)."""
 
 Bend = tuple[str, str, int]
 """The place where the arrow (cause, effect) passes a layer that contains neither of them."""

@@ -26,7 +26,7 @@ LANES = 4
 STUB = 12.0
 """Length of the straight piece at either end of a line: an arrow head points at its box."""
 ROUND = 9.0
-"""Length by which a rounded corner shortens each leg."""
+"""Length by which rounding a corner shortens each leg."""
 EAGER = 1.5
 """Largest ratio of a detour to the shortest detour; with 1, large drawings take four times as long."""
 MOST = 60
@@ -170,7 +170,7 @@ def _leg(
 ) -> list[Point]:
     """Return the path of one leg of a line: straight, or around the boxes in its way.
 
-    ``walls`` are the boxes with the space around them that lines leave clear, the widest first.
+    ``walls`` are the boxes together with the space around them that lines keep clear, the widest first.
     """
     own = {name: _grown(boxes[name], -0.5) for name in line[:2]}
     for clear, outer in walls:

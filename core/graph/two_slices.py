@@ -2,8 +2,8 @@
 
 The generator of linked tables is a chain graph. Its first block is undirected: the columns of a person, the number of
 visits and the first visit. Then a directed network draws one visit after another, each from the person and the two
-previous visits. A separation of this graph holds exactly in what it draws: left ⊥ right | given holds if `given`
-separates the two in the moral graph of their ancestors (Lauritzen 1996, Proposition 3.27).
+previous visits. A separation of this graph holds exactly in the tables that it draws: left ⊥ right | given holds if
+`given` separates the two in the moral graph of their ancestors (Lauritzen 1996, Proposition 3.27).
 
 A separation of a project, (left, right, given), promises for every visit t: the left columns of the person and of visit
 t are independent of the right columns of the person and of all visits up to t, given the given columns of the person
@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from espalier.core.graph.separations import Separation
 
 Arc = tuple[str, str]
-"""A column of the person, of the number of visits or of an earlier visit, and the column of this visit to which it
+"""A column of the person or of an earlier visit, or the number of visits, and the column of this visit to which it
 leads.
 """
 
@@ -35,7 +35,7 @@ class TwoSlices:
     steps: tuple[str, ...]
     visits: int
     drawn: tuple[tuple[str, str], ...] = ()
-    """Drawn arrows, within a visit and from one visit to the next, by the names of their columns."""
+    """Drawn arrows within a visit and from one visit to the next, by the names of their columns."""
 
     def red(self, separation: Separation, also: Iterable[str] = ()) -> frozenset[str]:
         """Return the columns that may depend on ``separation.right`` even given the columns ``separation.given``.

@@ -28,7 +28,7 @@ from espalier.core.project.people import stated
 KEPT_BYTES = 64 << 20
 """Largest size of a kept release, zipped."""
 TOO_LARGE = "too large to keep"
-"""Beginning of the note of a release that the ledger does not keep."""
+"""Beginning of the note about a release that the ledger does not keep."""
 
 
 @dataclass(frozen=True)
@@ -179,8 +179,8 @@ class Reservation:
         }
 
     def spend(self, rho: float, files: Mapping[str, bytes], acts: Sequence[Subtotal] = (), delta: float = 0.0) -> str:
-        """Record the release, which ``acts`` produced: it counts ``rho`` and ``delta`` (its δ₀), and its ``files`` are
-        kept.
+        """Record the release, which ``acts`` produced: ``rho`` and ``delta`` (its δ₀) count for it, and its ``files``
+        are kept.
 
         Neither amount may exceed the reservation. Returns an empty text, or a warning if the ledger could not be
         written: the reservation then pays for the release, which is returned anyway.
@@ -244,7 +244,7 @@ class Reservation:
         self.account.store.forget(e.id)
 
     def append(self, place: int, record: bytes) -> None:
-        """Store the answer at ``place`` durably. After a lost connection it retries; then the run must stop."""
+        """Store the answer at ``place`` durably. After a lost connection, retry; if that fails, the run must stop."""
         for wait in (0.2, 1.0, 3.0, None):
             try:
                 self.account.store.note(self.entry.id, place + 1, record)
@@ -353,8 +353,8 @@ def _in_words(act: Subtotal) -> str:
 def _warnings(events: Sequence[Event], store: Store, table: str, digest: bytes) -> list[tuple[str, bool]]:
     """Compare a table's fingerprints: changed under a known name, or known under another name.
 
-    Each text comes with a flag that consent is needed: the table was, or may have been, released from another budget or
-    for another person column.
+    Each text comes with a flag that states whether consent is needed: the table was, or may have been, released from
+    another budget or for another person column.
     """
     marks = [e for e in events if e.fingerprint]
     if not marks:

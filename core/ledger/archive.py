@@ -88,7 +88,7 @@ def digest_of(files: Mapping[str, bytes]) -> str:
 
 
 def zipped(files: Mapping[str, bytes]) -> bytes:
-    """The files of a release as one zip."""
+    """Return the files of a release as one zip."""
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
         for name in sorted(files):

@@ -1,4 +1,4 @@
-"""Connections to a ledger's database: a PostgreSQL server or a SQLite file."""
+"""Connections to the database of a ledger: a PostgreSQL server or a SQLite file."""
 
 from __future__ import annotations
 
@@ -33,12 +33,13 @@ SELECT 1 FROM sqlite_master AS made LEFT JOIN pragma_table_xinfo(made.name) AS p
 WHERE made.name LIKE 'espalier%' AND made.type IN ('table', 'view')
 AND (made.type = 'view' OR made.sql LIKE 'CREATE VIRTUAL%' OR part.hidden <> 0)
 """
-"""Returns a row if a SQLite file has a view, a virtual table or a computed column with a ledger's name, any of which
-may be endless."""
+"""Query that returns a row if a SQLite file has a view, a virtual table or a computed column with a ledger's name, any
+of which may be endless.
+"""
 
 
 def engine_of(url: sa.URL, table: str) -> sa.Engine:
-    """An engine that opens a connection per use and keeps none: nothing is shared between threads or forks.
+    """Return an engine that opens a connection for each use and keeps none: nothing is shared between threads or forks.
 
     A SQLite file that has tables must have one named ``table``; otherwise it belongs to another program.
     """
@@ -69,7 +70,7 @@ def engine_of(url: sa.URL, table: str) -> sa.Engine:
         if names and table not in names:
             raise LedgerUnavailable(f"{url.database} is another program's database; name a new file for the ledger")
         if connection.execute(_COMPUTED).fetchone() is not None:
-            raise LedgerUnavailable(f"{url.database} computes what a ledger stores; bring back a backup")
+            raise LedgerUnavailable(f"{url.database} computes values that a ledger stores; restore a backup")
         connection.isolation_level = None  # transactions begin explicitly, below
         for pragma in ("journal_mode=DELETE", "synchronous=EXTRA"):
             connection.execute(f"PRAGMA {pragma}").close()

@@ -28,7 +28,7 @@ Row = Mapping[str, Any]
 """An event as the database stores it: its fields and its hash."""
 Kind = Literal["open", "join", "reserve", "select", "measure", "look", "stop", "spend", "return", "diagnose"]
 START = "0" * 64
-"""Predecessor of the first event."""
+"""Hash that the first event names as its predecessor."""
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ class Event:
 
 
 def read_events(rows: Sequence[Row]) -> list[Event]:
-    """The rows as events; raises :class:`LedgerError` unless the chain of hashes is complete."""
+    """Return the rows as events; raises :class:`LedgerError` unless the chain of hashes is complete."""
     events: list[Event] = []
     previous = START
     for place, row in enumerate(rows, start=1):
@@ -98,7 +98,9 @@ def read_events(rows: Sequence[Row]) -> list[Event]:
 
 
 def next_event(events: Sequence[Event], **fields: Any) -> Event:
-    """The event with these ``fields`` that follows ``events`` now; raises :class:`ProjectError` for a wrong field."""
+    """Return the event with these ``fields`` that follows ``events`` now; raises :class:`ProjectError` for a wrong
+    field.
+    """
     now = dt.datetime.now(dt.UTC).strftime("%Y-%m-%dT%H:%MZ")
     previous = events[-1].hash if events else START
     return Event(seq=len(events) + 1, at=now, previous=previous, **checked_fields(fields))

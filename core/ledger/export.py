@@ -16,7 +16,7 @@ FORMAT = "espalier-ledger/1"
 
 
 def exported(events: Sequence[Event]) -> dict[str, Any]:
-    """The events as plain values, and the result of replaying them."""
+    """Return the events as plain values, and the result of replaying them."""
     out = []
     for p in replay(events).values():
         facts = {k: v for k, v in vars(p).items() if k not in ("entries", "tables", "diagnoses")}
@@ -44,7 +44,9 @@ def exported(events: Sequence[Event]) -> dict[str, Any]:
 
 
 def facts_of(population: Population, entry: Entry) -> dict[str, Any]:
-    """An entry as plain values, with ε before and after at the population's δ, and the same for each of its parts."""
+    """Return an entry as plain values, with ε before and after at the population's δ, and the same for each of its
+    parts.
+    """
 
     def epsilons(one: Entry | Part) -> dict[str, float]:
         before, after = population.epsilon_after(one.rho_before), population.epsilon_after(one.rho_after)
@@ -62,7 +64,7 @@ def facts_of(population: Population, entry: Entry) -> dict[str, Any]:
 
 
 def csv_text(events: Sequence[Event]) -> str:
-    """The chain of events as CSV, one line each, with ε before and after at the population's δ.
+    """Return the chain of events as CSV, one line each, with ε before and after at the population's δ.
 
     For an opened table and for a reservation, ``unit`` records whether rows per person are enforced or promised.
     """

@@ -1,8 +1,8 @@
 """The allowed content of an event: the type and the range of each field, checked before anything is written.
 
 A database converts types silently: SQLite stores True as 1, PostgreSQL rounds 1.5 to 2. An event's hash would then
-differ from the hash of the stored value. So a value is accepted only if it has exactly its field's type. Whole
-numbers and floats of NumPy become Python's.
+differ from the hash of the stored value. So a value is accepted only if it has exactly its field's type. NumPy's whole
+numbers and floats are converted to Python's types.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ MOST_TEXT = 2000
 MOST_PLAN = 1 << 24
 """Largest number of characters in a plan's JSON."""
 INVISIBLE = {chr(code) for code in (0x034F, 0x115F, 0x1160, 0x2065, 0x2800, 0x3164, 0xFFA0, 0x16FE4, 0x1D159)}
-"""Letters, marks and unassigned codes that show nothing."""
+"""Letters, marks and unassigned codes that are invisible."""
 for _codes in ((0x17B4, 0x17B6), (0x180B, 0x1810), (0xFE00, 0xFE10), (0xFFF0, 0xFFF9), (0xE0000, 0xE1000)):
     INVISIBLE |= {chr(code) for code in range(*_codes)}
 LIKE_MARKS = {
@@ -77,7 +77,7 @@ def misfit(stored: Mapping[str, Any]) -> str:
 
 
 def number(name: str, value: Any, most: float = MOST_NUMBER) -> float:
-    """A finite number from 0 to ``most`` that a float holds exactly and not as a subnormal."""
+    """Return a finite number from 0 to ``most`` that a float represents exactly and that is not subnormal."""
     if isinstance(value, bool) or not isinstance(value, Real):
         raise _wrong(name, value, "a number")
     try:
@@ -93,16 +93,14 @@ def number(name: str, value: Any, most: float = MOST_NUMBER) -> float:
 
 
 def whole(name: str, value: Any, most: int = MOST_ROWS_PER_PERSON) -> int:
-    """A whole number from 1 to ``most``."""
+    """Return a whole number from 1 to ``most``."""
     if isinstance(value, bool) or not isinstance(value, Integral) or not 1 <= int(value) <= most:
         raise _wrong(name, value, f"a whole number from 1 to {most:,}")
     return int(value)
 
 
 def line(name: str, value: Any, most: int = MOST_TEXT) -> str:
-    """One line of text without control characters, and without half of a surrogate pair, which some databases
-    refuse.
-    """
+    """Return one line of text without control characters and without lone surrogates, which some databases refuse."""
     if not isinstance(value, str):
         raise _wrong(name, value, "a text")
     text = str(value)
@@ -112,7 +110,7 @@ def line(name: str, value: Any, most: int = MOST_TEXT) -> str:
 
 
 def look_alike(name: str, known: Iterable[str]) -> str | None:
-    """The first of the ``known`` names that differs from ``name`` but may look the same on a screen.
+    """Return the first of the ``known`` names that differs from ``name`` but may look the same on a screen.
 
     Names are compared in Unicode's normal form NFKC, without invisible characters, with each run of blanks as one, and
     with dashes, quotes and similar marks in their plain form. Letters that look like another letter are not compared.
@@ -128,21 +126,21 @@ def _as_seen(name: str) -> str:
 
 
 def one_of(name: str, value: Any, known: tuple[str, ...]) -> str:
-    """One of the ``known`` words."""
+    """Return one of the ``known`` words."""
     if not isinstance(value, str) or value not in known:
         raise _wrong(name, value, f"one of {', '.join(known)}")
     return str(value)
 
 
 def yes_or_no(name: str, value: Any) -> bool:
-    """True or False, of Python's own type."""
+    """Return True or False, of Python's own type."""
     if not isinstance(value, bool):
         raise _wrong(name, value, "True or False")
     return value
 
 
 def octets(name: str, value: Any) -> bytes:
-    """Bytes, such as a digest or a file."""
+    """Return bytes, such as a digest or a file."""
     if not isinstance(value, bytes):
         raise _wrong(name, value, "bytes")
     return value
@@ -156,7 +154,7 @@ def part(act: Subtotal) -> Subtotal:
 
 
 def _wrong(name: str, value: Any, expected: str) -> ProjectError:
-    """The error for a ``value``: its type, and the value if it is short."""
+    """Return the error for a ``value``: its type, and the value if it is short."""
     kind = type(value).__name__
     long = isinstance(value, int) and abs(value) >= 10**18
     said = f"{kind} {ascii(value)[:40]}" if isinstance(value, str | float | int) and not long else kind

@@ -19,7 +19,7 @@ DIGEST_BYTES = 32
 
 
 def mark(secret: bytes, digest: bytes) -> str:
-    """A new mark for the table with this ``digest`` (:attr:`espalier.core.tables.table.Table.digest`)."""
+    """Return a new mark for the table with this ``digest`` (:attr:`espalier.core.tables.table.Table.digest`)."""
     nonce = secrets.token_hex(16)
     return f"{key_name(secret)}:{nonce}:{','.join(_tags(secret, nonce, digest))}"
 

@@ -1,4 +1,4 @@
-"""The ledger's tables and the least rights on them, as SQL for PostgreSQL's administrator.
+"""The ledger's tables and the fewest rights on them, as SQL for PostgreSQL's administrator.
 
 With these, the app's role can add events but never change one: it owns no table, so it cannot drop a trigger. The files
 ``deploy/ledger-roles.sql`` and ``deploy/ledger-tables.sql`` hold this text; a test compares them.

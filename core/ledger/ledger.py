@@ -16,9 +16,9 @@ Theorem 1). A person in several tables of a population is affected by all of the
 divided when the budget is opened: ``delta_for_draws`` = D for the draws, δ − D for the conversion of ρ. A
 δ₀-approximately ρ-zCDP mechanism is (ε, δ₀ + (1 − δ₀)δ′)-DP where ρ-zCDP alone would be (ε, δ′)-DP (Bun & Steinke 2016,
 Section 8); with δ₀ ≤ D and δ′ = δ − D that is at most δ. D is fixed, and not the amount used so far, since the theorem
-needs fixed totals: anyone who could trade δ₀ for ρ after seeing an answer could take almost 2δ
-(`tests/ledger/test_delta.py` does). (ε, δ − D) is converted to ρ once, rounded down; sums are exact (rational numbers)
-and shown rounded up, and the rest is rounded down. The ρ of parts adds up likewise, except for the private evaluation,
+needs fixed totals: anyone who could exchange δ₀ for ρ after seeing an answer could use almost 2δ
+(`tests/ledger/test_delta.py` does). (ε, δ − D) is converted to ρ once, rounded down. Sums are exact (rational numbers)
+and shown rounded up; the remainder is rounded down. The ρ of parts adds up likewise, except for the private evaluation,
 which affects different people from the rest of its entry: an entry counts the larger of the two sums
 (`espalier.core.evaluation.private.held_out`). Their δ₀ all add up. The sum is for one person and at most this number of
 their rows in each table, so all releases of a table must refer to the same people: a release with a different person
@@ -81,7 +81,7 @@ class Ledger:
         return replay(self.events())
 
     def population_of(self, table: str) -> Population:
-        """The population a table belongs to; raises :class:`LedgerError` if it was never opened."""
+        """Return the population to which a table belongs; raises :class:`LedgerError` if it was never opened."""
         return population_of(self.populations(), table, self.name)
 
     def open_table(
@@ -96,8 +96,8 @@ class Ledger:
     ) -> Population:
         """Register a table with its person column, and set its population's total permanently.
 
-        ``person`` is the column that identifies a row's person. None: a promise of at most ``rows_per_person`` rows per
-        person.
+        ``person`` is the column that identifies a row's person. If it is None, at most ``rows_per_person`` rows per
+        person are promised.
 
         A new population needs at least ``epsilon`` and ``delta`` of its :class:`Terms`. A table about the people of an
         open population shares its budget: pass it as ``population`` without terms. Raises :class:`LedgerError` if the
@@ -188,7 +188,9 @@ class Ledger:
         return found
 
     def verify(self) -> list[str]:
-        """Return the faults of the ledger; empty if there are none. Checks hashes, sums, rules, files, releases."""
+        """Return the faults of the ledger, or nothing if there are none. The method checks hashes, sums, rules, files
+        and releases.
+        """
         try:
             populations = self.populations()
         except LedgerError as error:
@@ -212,11 +214,13 @@ class Ledger:
         return len(events), events[-1].hash if events else START
 
     def files(self, released: str) -> dict[str, bytes]:
-        """The files of a release that was kept; raises :class:`LedgerError` if it was not, or was changed since."""
+        """Return the files of a release that was kept; raises :class:`LedgerError` if it was not kept, or was changed
+        since.
+        """
         data = self.store.kept(released)
         if data is None:
             raise LedgerError(f"the release {released} is not kept in this ledger", released=released)
-        changed = f"the release {released} was changed since it was kept"
+        changed = f"the release {released} has changed since it was kept"
         try:
             files = unpacked(data)
         except ProjectError as error:
@@ -226,11 +230,13 @@ class Ledger:
         return files
 
     def to_json(self) -> dict[str, Any]:
-        """The whole ledger: populations with their entries, and the chain of events. It contains no private figure."""
+        """Return the whole ledger: populations with their entries, and the chain of events. It contains no private
+        figure.
+        """
         return exported(self.events())
 
     def csv(self) -> str:
-        """The chain of events as CSV (:func:`espalier.core.ledger.export.csv_text`)."""
+        """Return the chain of events as CSV (:func:`espalier.core.ledger.export.csv_text`)."""
         return csv_text(self.events())
 
 

@@ -14,7 +14,9 @@ from espalier.core.errors import LedgerUnavailable, wheel_with
 
 
 def database_url(where: str | Path) -> sa.URL:
-    """The URL of a ledger by path or URL; raises :class:`LedgerUnavailable` for any other kind of database."""
+    """Return the URL of a ledger, given its path or URL; raises :class:`LedgerUnavailable` for any other kind of
+    database.
+    """
     if "://" not in str(where):
         return sa.URL.create("sqlite", database=str(where))
     try:
@@ -39,14 +41,16 @@ def database_url(where: str | Path) -> sa.URL:
 
 
 def remembered(identity: str) -> Path:
-    """The current user's file that remembers the ledger whose first event has the hash ``identity``."""
+    """Return the current user's file that remembers the ledger whose first event has the hash ``identity``."""
     from platformdirs import user_data_path
 
     return user_data_path("espalier", appauthor=False) / "seen" / f"{identity[:32]}.seen"
 
 
 def shown(url: sa.URL) -> str:
-    """The path, or the URL as it was given, without its password and without options except those that locate it."""
+    """Return the path, or the URL as it was given, without its password and without options except those that locate
+    the ledger.
+    """
     if url.get_backend_name() == "sqlite":
         return str(Path(url.database or ""))
     url = url.set(query={key: value for key, value in url.query.items() if key in ("host", "port")})
@@ -65,7 +69,7 @@ def key_file(url: sa.URL, path: Path | None) -> Path:
 
 
 def file_name(url: sa.URL, path: Path | None) -> str:
-    """Return the name of this ledger among files."""
+    """Return the file name under which this ledger is remembered."""
     if path is not None:
         return path.name
     parts = (url.host or url.query.get("host"), url.port, url.database)

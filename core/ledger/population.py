@@ -23,7 +23,7 @@ from espalier.core.project.plan import Neighbors
 
 Status = Literal["reserved", "spent", "returned"]
 PART_NAMES: Mapping[PartKind, str] = {"select": "selection", "measure": "measurement", "look": "private evaluation"}
-"""Displayed names of an entry's parts."""
+"""Names of an entry's parts on screen."""
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,7 @@ class Entry:
 
     @property
     def stopped_short(self) -> bool:
-        """Whether some of the counted ρ was never drawn, beyond rounding."""
+        """Whether some of the counted ρ was never drawn, apart from rounding."""
         return self.undrawn > 1e-9 * self.counted
 
     @property
@@ -154,7 +154,7 @@ class Population:
 
     @property
     def caveats(self) -> list[str]:
-        """Sentences about the limits of this population's sums."""
+        """Return sentences about the limits of this population's sums."""
         out = []
         if others := sum(e.another_unit and e.counted > 0 for e in self.entries):
             out.append(
@@ -211,15 +211,15 @@ class Population:
         return rounded_down(Fraction(self.delta_for_draws) - self.delta_counted)
 
     def after(self, rho: float) -> float:
-        """ρ left after one more release of ``rho``, rounded down; negative if it does not fit."""
+        """Return the ρ that is left after another release of ``rho``, rounded down; negative if it does not fit."""
         return rounded_down(Fraction(self.rho) - self.rho_counted - Fraction(rho))
 
     def epsilon_after(self, rho: float) -> float:
-        """The ε that a sum of ``rho`` implies at this population's δ, less the part for draws, rounded up."""
+        """Return the ε that a sum of ``rho`` implies at this population's δ minus the part for draws, rounded up."""
         return _epsilon(rho, conversion_delta(self.delta, self.delta_for_draws))
 
     def largest(self, left: float | None = None, pure: bool = False) -> float:
-        """The largest ε, to four digits, of one more plan within ``left`` (default: the remaining ρ).
+        """Return the largest ε, to four digits, of another plan within ``left`` (by default the remaining ρ).
 
         ``pure``: of a plan with δ = 0, which takes ρ = ε²/2.
         """
@@ -346,18 +346,18 @@ def population_of(populations: Mapping[str, Population], table: str, where: str)
 
 
 def rho_drawn(parts: Sequence[Part | Subtotal]) -> Fraction:
-    """The counted ρ of one entry's parts: the private evaluation affects different people from the rest."""
+    """Return the counted ρ of one entry's parts: the private evaluation affects different people from the rest."""
     evaluated = sum((Fraction(p.rho) for p in parts if p.kind == "look"), Fraction(0))
     return max(evaluated, sum((Fraction(p.rho) for p in parts if p.kind != "look"), Fraction(0)))
 
 
 def delta_drawn(parts: Sequence[Part | Subtotal]) -> Fraction:
-    """The counted δ₀ of one entry's parts: all of them add up."""
+    """Return the counted δ₀ of one entry's parts: all of them add up."""
     return sum((Fraction(p.delta) for p in parts), Fraction(0))
 
 
 def person_in(plan: Any) -> str | None:
-    """The person column in a plan, or in an event that opens a table; raises ValueError for anything else."""
+    """Return the person column in a plan, or in an event that opens a table; raises ValueError for anything else."""
     if not isinstance(plan, Mapping):
         raise ValueError("its plan is not a plan")
     person = plan.get("person")

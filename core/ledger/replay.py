@@ -1,4 +1,4 @@
-"""Replay of the events: computes the state, and checks every sum and rule again, event by event."""
+"""Replay of the events: computes the state and checks every sum and rule again, event by event."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ T = TypeVar("T")
 
 
 def replay(events: Sequence[Event]) -> dict[str, Population]:
-    """The populations by name. Raises :class:`LedgerError` at the first event that breaks a rule."""
+    """Return the populations by name. Raises :class:`LedgerError` at the first event that breaks a rule."""
     state = _State()
     for event in events:
         try:
@@ -82,7 +82,7 @@ class _State:
             raise ValueError(f"there is no kind {e.kind!r}")
 
     def result(self) -> dict[str, Population]:
-        """The populations with their entries, in the order of opening and of reservation."""
+        """Return the populations with their entries, in the order of opening and of reservation."""
         of: dict[str, list[Entry]] = {name: [] for name in self.populations}
         for entry in self.entries.values():
             of[entry.population].append(entry)
@@ -216,7 +216,7 @@ class _State:
         return entry
 
     def _change(self, e: Event, rho: Fraction, delta: Fraction) -> tuple[float, float]:
-        """ρ that counts in the population before and after the event, checked against the figures in the event."""
+        """Add ``rho``; return the ρ that counts before and after the event, checked against the figures in the event."""
         now = self.rho[e.population]
         before, after = rounded_up(now), rounded_up(now + rho)
         sums = e.rho_before, e.rho_after

@@ -4,10 +4,10 @@ SQLite in a file that only its owner can read, or PostgreSQL by URL, both throug
 whole ledger (``BEGIN IMMEDIATE``; an advisory lock), reads it and appends, in one transaction that is on the disk when
 it returns. SQLite keeps a rollback journal and syncs its folder too (``synchronous=EXTRA``): a power cut undoes no
 reservation, and no shared-memory file is needed. Triggers refuse to change or delete an
-event, and each event names the hash of the event before it, and each hash may be named once: two writers cannot both
-follow the same event.
+event, each event names the hash of the event before it, and each hash may be named only once, so two writers cannot
+both follow the same event.
 
-A chain of hashes does not show that its end was cut off. The number of events and the last hash are therefore in the
+A chain of hashes does not reveal that its end was cut off. The number of events and the last hash are therefore in the
 database too, and in two files on this machine (``.seen``). The first is next to the ledger and named after its
 location. It also detects that a ledger was deleted and created again. The other is in this user's folder and named
 after the ledger's identity. It also recognises the ledger under another path, or another spelling of its host. The
@@ -119,7 +119,7 @@ class Store:
         self.key_file = key_file(url, self.path)
         beside = self.path or self.key_file
         self.seen_file = beside.parent / f"{file_name(url, self.path)}.seen"
-        """The memory by place."""
+        """File of the memory by place."""
         with self._plainly("open"):
             if self.path is not None:
                 need_file(self.path, create)
@@ -139,7 +139,7 @@ class Store:
         self._engine = engine_of(self._url, _meta.name)
 
     def read(self) -> list[Row]:
-        """All events, oldest first. Raises :class:`LedgerError` if earlier events are missing."""
+        """Return all events, oldest first. Raises :class:`LedgerError` if earlier events are missing."""
         rows = self._read()
         before = self._seen(rows)
         if any(count > len(rows) for _, count, _ in before):
@@ -185,7 +185,7 @@ class Store:
         self._remember([*there, *rows])
 
     def kept(self, hash_: str) -> bytes | None:
-        """The zip of a stored release, or None."""
+        """Return the zip of a stored release, or None."""
         with self._plainly("read"), self._reading() as connection:
             found = connection.scalar(sa.select(_kept.c.zip).where(_kept.c.hash == hash_))
             if not isinstance(found, bytes | None):
@@ -193,13 +193,14 @@ class Store:
             return found
 
     def hashes(self) -> set[str]:
-        """The hashes of the stored releases."""
+        """Return the hashes of the stored releases."""
         with self._plainly("read"), self._reading() as connection:
             return set(map(str, connection.scalars(sa.select(_kept.c.hash))))
 
     def secret(self) -> bytes:
-        """The fingerprints' secret, from a key file that only its owner can read; the file is created if it does not
-        exist."""
+        """Return the fingerprints' secret, from a key file that only its owner can read; the file is created if it does
+        not exist.
+        """
         return secret_in(self.key_file)
 
     # Journals of unfinished releases ----------------------------------------------------------------------------------
@@ -367,7 +368,7 @@ class Store:
 
     @contextmanager
     def _reading(self) -> Iterator[sa.Connection]:
-        """All reads see one state, even while others write."""
+        """Ensure that all reads see one state, even while others write."""
         with self._engine.connect() as connection:
             if self._engine.dialect.name == "postgresql":  # SQLite's transactions do this by default
                 connection.execution_options(isolation_level="REPEATABLE READ")
@@ -393,5 +394,5 @@ class Store:
 
 
 def _head(count: int, hash_: str) -> str:
-    """A number of events and the last hash, at a fixed length."""
+    """Return a number of events and the last hash as a text of fixed length."""
     return f"{count:020d} {hash_ or '0' * 64}"

@@ -28,7 +28,7 @@ class Terms(TypedDict, total=False):
 
 
 def given_terms(terms: Terms) -> dict[str, Any]:
-    """Return the given ``terms``, each checked for its type; raise :class:`ProjectError` for any other."""
+    """Return the given ``terms``, each checked for its type; raise :class:`ProjectError` for an unknown term."""
     checks: Mapping[str, Callable[[Any], Any]] = {
         **{key: partial(number, key) for key in ("epsilon", "delta", "delta_for_draws")},
         "neighbors": partial(one_of, "neighbors", known=get_args(Neighbors)),

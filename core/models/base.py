@@ -15,7 +15,7 @@ Codes = Mapping[str, NDArray[Any]]
 """Rows as codes: one array per column, one code per row."""
 
 Answer = Literal["exact", "by design", "not promised"]
-"""Ways in which a model keeps a separation: exactly in its distribution, by construction, or not at all."""
+"""How a model keeps a separation: exactly in its distribution, by construction, or not at all."""
 
 
 @runtime_checkable
@@ -83,7 +83,7 @@ class VisitModel(Model, Protocol):
     def visits(self, rows: Codes, rng: np.random.Generator, *, even: bool = False) -> Codes:
         """Return all visits of people with these ``rows``: one row per person and one column per position.
 
-        With ``even``, values are spread over visits that are alike.
+        With ``even``, values are spread evenly over visits with the same parents.
         """
         ...
 

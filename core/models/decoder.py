@@ -42,7 +42,7 @@ Causes = tuple[str, ...]
 
 @dataclass(frozen=True)
 class Decoder:
-    """A fitted network: ``heads`` is its shape, ``parameters`` its numbers in the layout of `Heads.blocks`.
+    """A fitted network: ``heads`` is its shape, and ``parameters`` are its numbers in the layout of `Heads.blocks`.
 
     ``total`` is the number of rows that it represents, ``steps`` the number of its training steps. ``tables`` has
     p(column | its inputs), the column's axis last, for columns whose family was counted as a full table. Their
@@ -75,7 +75,7 @@ class Decoder:
         even: bool = False,
         report: Report | None = None,
     ) -> dict[str, NDArray[Any]]:
-        """``rows`` rows as one array of codes per column, in schema order, smallest unsigned type.
+        """Return ``rows`` rows as one array of codes per column, in schema order, in the smallest unsigned type.
 
         Ancestral sampling; with ``even`` each column is spread evenly over rows with equal causes (see `uniforms`).
         The model is already public, so any generator may draw from it.
@@ -107,7 +107,8 @@ class Decoder:
         return np.asarray(np.log(np.maximum(self.tables[name][given], 1e-300)).T)
 
     def holds(self, left: Iterable[str], right: Iterable[str], given: Iterable[str]) -> bool | None:
-        """Return whether left ⊥ right | given is exact in this model. None: with a latent z it is not promised.
+        """Return whether left ⊥ right | given holds exactly in this model; `None` with a latent z, which promises
+        nothing.
 
         Lauritzen et al. (1990): in a distribution that factors along a drawing, two sets are independent given a third
         if the third separates them in the moral graph of the smallest ancestral set of all three.
@@ -237,7 +238,7 @@ def _check_interaction(heads: Heads, name: str, causes: Causes, factors: FloatAr
 
 
 def _rebased(heads: Heads, whole: FloatArray) -> FloatArray:
-    """The same distribution without weights for base categories: the base weights of ``whole`` are added to the
+    """Return the same distribution without weights for base categories: the base weights of ``whole`` are added to the
     intercepts.
     """
     out = np.zeros(heads.parameters)
@@ -267,7 +268,9 @@ def parents_of(sizes: Mapping[str, int], edges: Iterable[tuple[str, str]]) -> di
 
 
 def logits(heads: Heads, block: FloatArray, name: str, made: Mapping[str, NDArray[Any]], z: FloatArray) -> FloatArray:
-    """Categories of ``name`` × rows, from the parents' codes in ``made`` and ``z`` (latent × rows)."""
+    """Return the logits, categories of ``name`` × rows, from the parents' codes in ``made`` and ``z`` (latent ×
+    rows).
+    """
     if not len(block):
         return np.zeros((1, z.shape[1]))
     out = np.repeat(CONSTANT * block[0][:, None], z.shape[1], axis=1)
@@ -279,20 +282,22 @@ def logits(heads: Heads, block: FloatArray, name: str, made: Mapping[str, NDArra
 
 
 def probabilities(values: FloatArray) -> FloatArray:
-    """Softmax along the first axis."""
+    """Return the softmax along the first axis."""
     p = np.exp(values - values.max(axis=0))
     return np.asarray(p / p.sum(axis=0))
 
 
 def draw(values: FloatArray, at: FloatArray) -> NDArray[np.intp]:
-    """One category for each column of logits: the one whose interval within [0, 1] contains the number in ``at``."""
+    """Return one category for each column of logits: the one whose interval within [0, 1] contains the number in
+    ``at``.
+    """
     below = np.cumsum(probabilities(values), axis=0)
     place: NDArray[np.intp] = (at > below).sum(axis=0)
     return np.minimum(place, len(below) - 1)
 
 
 def causes_of(heads: Heads, name: str, made: Mapping[str, NDArray[Any]]) -> list[tuple[NDArray[Any], int]]:
-    """The codes of the causes of ``name`` in the rows ``made``, each with its number of categories."""
+    """Return the codes of the causes of ``name`` in the rows ``made``, each with its number of categories."""
     return [(made[cause], heads.sizes[cause]) for cause in heads.inputs(name)]
 
 

@@ -6,14 +6,14 @@ layer's input, each row weighted by its clipping factor and the variance of its 
 the outputs. Neither is computed from the table: both come from rows that the decoder drew itself, so they are
 post-processing.
 
-T steps with Gaussian noise of scale σ leave σ²/T = s² on their mean. If an arrow's weights are assumed normal around
-their start with variance τ², their posterior mean given the mean gradient g at W is the fixed point of
+The mean of T steps with Gaussian noise of scale σ has the noise variance s² = σ²/T. If an arrow's weights are assumed
+normal around their start with variance τ², their posterior mean given the mean gradient g at W is the fixed point of
 
     W ← W + rate · M⁻¹[A·g·B − (s²/τ²)·(W − W₀)],   M = A² ⊗ B² + s²/τ²,
 
 so a weight whose signal is lost in noise stays near its start, and a well-measured one moves freely.
 τ² is estimated for every arrow from its weights (expectation maximisation, as in automatic relevance determination:
-MacKay 1994, Tipping 2001), with `STRENGTH` as a prior that counts as much as `PRIOR_WEIGHTS` weights.
+MacKay 1994, Tipping 2001), with `STRENGTH` as a prior worth `PRIOR_WEIGHTS` weights.
 """
 
 from __future__ import annotations
@@ -49,17 +49,21 @@ RENEWED = 5
 """Number of steps after which rows are drawn again and the variances of arrows are estimated again."""
 
 LARGEST_BLOCK = 128
-"""Largest number of a head's inputs in one block: a longer head is split into parts, treated as independent."""
+"""Largest number of a head's inputs in one block: a longer head is split into parts, which are treated as
+independent.
+"""
 
 LEAST_NOISE = 1.0
-"""Smallest noise, in rows: below it the drawn rows are the larger source of error."""
+"""Smallest noise, in rows; below it, the drawn rows are the larger source of error."""
 
 LEAST_RIDGE = 1e-12
-"""Share of a matrix's trace that is added to it; keeps it invertible with many rows and little noise."""
+"""Share of a matrix's trace that is added to its diagonal, which keeps it invertible with many rows and little
+noise.
+"""
 
 LEAST_SPREAD = 1e-9
 LARGEST_WEIGHT = 50.0
-"""Bound on the parameters: beyond it probabilities are 0 or 1."""
+"""Bound on the parameters; beyond it, probabilities are 0 or 1."""
 
 
 class Descent:
@@ -83,7 +87,7 @@ class Descent:
         return self._sum / self._taken if self._taken else self.parameters
 
     def step(self, gradient: SumMeasurement, rng: np.random.Generator) -> None:
-        """One step along ``gradient``; ``rng`` draws rows from the decoder."""
+        """Take one step along ``gradient``; ``rng`` draws rows from the decoder."""
         if self._met % RENEWED == 0:
             self._renew(max(gradient.sigma, LEAST_NOISE) ** 2 / self._steps, rng)
         moved = self.parameters.copy()
@@ -125,12 +129,12 @@ class _Layer:
     groups: NDArray[np.intp]
 
     def of(self, flat: FloatArray) -> FloatArray:
-        """Inputs × outputs: a view into a flat vector of parameters."""
+        """Return a view into a flat vector of parameters, inputs × outputs."""
         return flat[self.span].reshape(-1, self.outputs)
 
 
 def _layers(heads: Heads) -> Iterator[_Layer]:
-    """Every head and the encoder; long ones are split into parts."""
+    """Return every head and the encoder; long ones are split into parts."""
     blocks, encoder = heads.blocks(np.arange(heads.parameters))
     whole: list[tuple[str | None, NDArray[Any], list[int]]] = []
     for name, block in blocks.items():
@@ -169,13 +173,13 @@ class _Solver:
         )
 
     def solve(self, gradient: FloatArray, away: FloatArray) -> FloatArray:
-        """The step for weights at the distance ``away`` from their start."""
+        """Return the step for weights at the distance ``away`` from their start."""
         pull = (self._inputs @ (gradient @ self._vectors)) * self._values
         pull -= self._ridge[:, None] * (away @ self._vectors)
         return np.asarray(np.einsum("kij,jk->ik", self._inverse, pull) @ self._vectors.T)
 
     def variances(self, away: FloatArray, groups: NDArray[np.intp], before: FloatArray) -> FloatArray:
-        """τ² of every group: the mean square of its weights, including their posterior error."""
+        """Return τ² of every group: the mean square of its weights, including their posterior error."""
         errors = np.diagonal(self._inverse, axis1=1, axis2=2).T * (self._ridge * before[groups])[:, None]
         squares = ((away @ self._vectors) ** 2 + errors).sum(axis=1)
         many = np.bincount(groups, minlength=len(before)) * len(self._values)
@@ -196,7 +200,7 @@ class _Drawn:
     factors: FloatArray
 
     def information(self, layer: _Layer, total: float) -> tuple[FloatArray, FloatArray]:
-        """A and B of ``layer`` in a table of ``total`` rows."""
+        """Return A and B of ``layer`` in a table of ``total`` rows."""
         if layer.name is None:
             read, weight = self.hot[layer.inputs], self.factors
             outputs = np.diag(np.repeat([1.0, 0.5], len(self.z)))

@@ -24,8 +24,8 @@ from espalier.core.privacy.softmax_heads import CONSTANT, FloatArray, Heads
 from espalier.core.progress import Report, silent
 
 COUNTS_SHARE = 0.3
-"""Share of ρ for the one-way counts that training starts and ends with. Chosen like the number of steps and the
-rate.
+"""Share of ρ for the one-way counts that training starts and ends with. It was chosen in the same way as the number of
+steps and the rate.
 """
 
 RAKING_ROWS = 20_000
@@ -77,13 +77,14 @@ def train(
     report: Report = silent,
     counted: Decoder | None = None,
 ) -> Decoder:
-    """A decoder from noisy one-way ``counts`` (rows) and ``training.steps`` calls of ``noisy_sum``, not raked yet.
+    """Return a decoder from noisy one-way ``counts`` (rows) and ``training.steps`` calls of ``noisy_sum``, not raked
+    yet.
 
     Every step is one of `decoder_steps.Descent`; the decoder is the mean of their parameters.
-    ``rng`` initialises the encoder's weights and draws the rows on which steps are computed: no privacy depends on it.
-    Columns with a table in ``counted`` have no causes in ``heads``, and follow their tables in these rows.
-    ``report`` is called at every step and cancels by raising. Uses one BLAS thread: two were six to nine times slower
-    on a busy machine.
+    ``rng`` initialises the encoder's weights and draws the rows on which steps are computed; privacy does not depend on
+    it. Columns with a table in ``counted`` have no causes in ``heads``, and follow their tables in these rows.
+    ``report`` is called at every step and cancels by raising. The function uses one BLAS thread, because two were six
+    to nine times slower on a busy machine.
     """
     from threadpoolctl import threadpool_limits
 
@@ -103,12 +104,12 @@ def rake(
     rng: np.random.Generator,
     interactions: Mapping[str, Sequence[NoisyInteraction]] | None = None,
 ) -> Decoder:
-    """The decoder with its intercepts adjusted until every column has its distribution in ``targets``.
+    """Return the decoder with its intercepts adjusted until every column has its distribution in ``targets``.
 
     Columns are taken in topological order. Given rows drawn from the columns before it, a column's intercepts are
     scaled (iterative proportional fitting of one margin) until the mean of its conditional probabilities is the target.
-    The factors of its ``interactions`` are scaled likewise, until the column has its counted distribution, with noise
-    shrunk, at every combination of the interacting causes.
+    The factors of its ``interactions`` are scaled likewise, until the column has its counted distribution, with the
+    noise shrunk, for every combination of the interacting causes.
     """
     heads = decoder.heads
     parameters, tables = decoder.parameters.copy(), dict(decoder.tables)
@@ -169,7 +170,7 @@ class _Raked:
         return float((np.abs(means - self.targets).sum(axis=1) @ self.rows) / self.rows.sum())
 
     def _means(self, odds: FloatArray) -> FloatArray:
-        """Return the mean probabilities at each combination of the causes, combinations × categories."""
+        """Return the mean probabilities for each combination of the causes, combinations × categories."""
         sums = np.stack([np.bincount(self.cells, p, len(self.rows)) for p in probabilities(odds)], axis=1)
         means = (sums + 1e-9) / (self.rows[:, None] + 1e-9 * len(odds))
         return np.asarray(means / means.sum(axis=1, keepdims=True))
@@ -180,7 +181,7 @@ def family_table(noisy: FloatArray, sigma: float, alone: FloatArray) -> FloatArr
 
     The rows of each combination of causes are spread like ``alone``, the column's distribution without them (one, or
     one for each combination), plus deviations. Rows and deviations are `shrunk`, then the deviations of each
-    combination once more, by the share of their squares that the noise left in them explains.
+    combination are shrunk again, by the share of their squares that the remaining noise explains.
     """
     size, every = noisy.shape[-1], noisy.sum(axis=-1, keepdims=True)
     each = size - 2 + size * float((alone**2).sum(axis=-1).mean())  # variances of a combination's deviations over σ²
@@ -225,7 +226,7 @@ def without_effect(noisy: FloatArray, sigma: float, axis: int) -> bool:
 
     The statistic is χ² of the counts against the counts expected if the column is independent of the cause given the
     other causes. It is compared with its distribution under the effect `SMALL_EFFECT`, spread evenly over the cells: a
-    noncentral χ². If there is such an effect or a stronger one, the answer is wrong with a chance of at most
+    noncentral χ². If there is such an effect or a stronger one, the answer is wrong with probability at most
     `FALSE_ALARM`.
     """
     from scipy.stats import ncx2
@@ -241,18 +242,20 @@ def without_effect(noisy: FloatArray, sigma: float, axis: int) -> bool:
 
 
 def distributions(counts: Mapping[str, FloatArray]) -> dict[str, FloatArray]:
-    """Each column's noisy counts as shares."""
+    """Return each column's noisy counts as shares."""
     return {name: _distribution(values) for name, values in counts.items()}
 
 
 def _distribution(counts: FloatArray) -> FloatArray:
-    """Noisy counts as shares: nothing below a tenth of a row, summing to 1."""
+    """Return noisy counts as shares that sum to 1; no count is below a tenth of a row."""
     kept = np.maximum(counts, 0.1)
     return np.asarray(kept / kept.sum())
 
 
 def _start(heads: Heads, targets: Mapping[str, FloatArray], rng: np.random.Generator) -> FloatArray:
-    """Independent columns; a latent z gets small random weights, since at 0 its gradient is 0."""
+    """Return the parameters of independent columns. A latent z gets small random weights, because its gradient is 0 at
+    0.
+    """
     parameters = np.zeros(heads.parameters)
     blocks, encoder = heads.blocks(parameters)
     for name, block in blocks.items():

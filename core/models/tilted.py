@@ -30,7 +30,7 @@ Rows = Mapping[str, NDArray[Any]]
 FloatArray = NDArray[np.float64]
 
 POOL = 60_000
-"""Number of model rows that are weighted. With 20,000, too few lie near the data; 150,000 were no better."""
+"""Number of model rows that are weighted. With 20,000 rows, too few are close to the data; 150,000 were no better."""
 
 STEPS = (40, 80)
 """Steps of the optimiser in the first round and in the last."""
@@ -42,7 +42,7 @@ SWEEPS = 20
 """Rounds of raking to the one-way counts."""
 
 BLOCK = 4096
-"""Rows whose features are computed at a time."""
+"""Number of rows whose features are computed at a time."""
 
 PROPOSALS, PATIENCE = 64, 40
 """Rows compared for one exchange in an even draw, and consecutive failed exchanges that end it."""
@@ -204,8 +204,8 @@ def tilted(
 ) -> TiltedModel:
     """Steps 8 to 10: weight rows of ``base`` until they reproduce the sums, mutate them, and weight them again.
 
-    ``ordered`` are the columns whose codes are ordered. No row gets into an ``impossible`` cell. One BLAS thread: two
-    are several times slower on a busy machine.
+    ``ordered`` are the columns whose codes are ordered. No row is put into an ``impossible`` cell. One BLAS thread is
+    used, because two are several times slower on a busy machine.
     """
     from threadpoolctl import threadpool_limits
 

@@ -1,7 +1,7 @@
 """Theoretical bounds on a plan's error: they hold for every table and use public quantities alone.
 
-They are much larger than typical errors, so plans should use the expected error, σ√(2/π) per cell. A bound above 1 on a
-total variation distance is useless and called *vacuous*.
+They are much larger than typical errors, so use the expected error, σ√(2/π) per cell, for planning. A bound above 1 on
+a total variation distance is useless and called *vacuous*.
 """
 
 from __future__ import annotations

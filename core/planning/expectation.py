@@ -42,11 +42,11 @@ of ``TUNED``, and 70 % of the plans that work are rated so.
 """
 
 DROWNED, FAINT, PERFECT = 0.1, 0.3, 1.0
-"""Cramér's V of a small and of a medium association (Cohen 1988), and its largest value. Below `DROWNED` a pair must be
-visible to be rated "works"; a pair in which noise alone produces more than `FAINT` is rated "noise". An outcome is
-rated "noise" only if noise hides even a `PERFECT` association with each column: one strong predictor that is counted
-well may save a plan whose expected loss is large. `PERFECT` was 0.5 until the tables on which the rules are reported
-showed plans that worked although they were rated "noise".
+"""Cramér's V of a small and of a medium association (Cohen 1988), and the largest possible value. Below `DROWNED` a
+pair must be visible to be rated "works"; a pair in which noise alone produces more than `FAINT` is rated "noise". An
+outcome is rated "noise" only if noise hides even a `PERFECT` association with each column: a single strong predictor
+that is counted well may save a plan whose expected loss is large. `PERFECT` was 0.5 until the tables on which the rules
+are reported showed plans that worked although they were rated "noise".
 """
 
 EPSILONS = tuple(round(10 ** (k / 10), 3) for k in range(-13, 11))

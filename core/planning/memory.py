@@ -26,7 +26,7 @@ DRAWN = 12
 
 @dataclass(frozen=True)
 class Memory:
-    """Bytes at the peak of a release. ``rows`` is the number that ``input`` and ``output`` assume. If it is
+    """Bytes at the peak of a release. ``rows`` is the number of rows that ``input`` and ``output`` assume. If it is
     confidential, it is `None` and both are 0.
 
     The estimates follow from public facts: the schema, the plan and the number of rows. On the tables of
@@ -61,7 +61,7 @@ class Memory:
         return self.process + self.input + self.model + self.output
 
     def to_json(self) -> dict[str, Any]:
-        """Plain values, for the command line."""
+        """Return plain values, for the command line."""
         return {**vars(self), "total": self.total}
 
     def check(self) -> None:
@@ -86,12 +86,16 @@ def _code(column: Column) -> int:
 
 
 def _read(column: Column) -> int:
-    """Bytes of a cell of a table in memory (its text's number, its code, the number itself), and of reading it."""
+    """Return the bytes of a cell of a table in memory (its text's number, its code, the number itself), and of reading
+    it.
+    """
     return _code(column) + (NUMBER if column.kind == "numeric" else 0) + READ
 
 
 def _made(column: Column) -> int:
-    """Bytes of a synthetic cell: its code, a reference to its text, the text itself, and its place in the file."""
+    """Return the bytes of a synthetic cell: its code, a reference to its text, the text itself, and its place in the
+    file.
+    """
     if column.kind != "numeric":
         return _code(column) + POINTER + 1 + max((len(label.encode()) for label in column.labels), default=1)
     own = 0 if column.integer else TEXT

@@ -98,7 +98,7 @@ class Preview:
     families: tuple[str, ...] = ()
     verdict: Verdict | None = None
     """The verdict; None if the number of rows is neither known nor declared, if nothing is counted, or if the method
-    sums numbers: a verdict is about the noise of counts."""
+    sums numbers: a verdict concerns the noise of counts."""
 
     @property
     def pools(self) -> dict[str, float]:
@@ -148,7 +148,7 @@ class Preview:
         return card(title, said, ("what is bought", "pool", "σ (rows)", "ρ (each)"), rows)
 
     def to_json(self) -> dict[str, Any]:
-        """Plain values, for the command line."""
+        """Return plain values, for the command line."""
         b = self.budget
         return {
             "epsilon": b.epsilon,

@@ -51,7 +51,7 @@ class Carried:
 
 
 def carry_out(project: Project, budget: Budget, frame: Frame, rows: Rows, report: Report = silent) -> Carried:
-    """Spend ``budget`` on ``rows``: first the schema, the test of the drawing, analyses and regressions.
+    """Spend ``budget`` on ``rows``: first on the schema, the test of the drawing, analyses and regressions.
 
     The method divides the rest, inside ``frame``. Raises :class:`EspalierError` for a conflict or a plan that
     is too large.

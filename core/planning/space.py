@@ -15,7 +15,7 @@ from espalier.core.project.schema import Column, smallest_unsigned
 NUMBER = 12
 """Bytes of a number in a file."""
 FURTHER = 4 << 20
-"""Bytes of a release's report, statement and other small files."""
+"""Bytes of the report, the statement and other small files of a release."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class Space:
 
 
 def _longest(column: Column) -> int:
-    """Bytes of the longest cell of a column."""
+    """Return the bytes of the longest cell of a column."""
     if column.kind == "numeric":
         return NUMBER
     return max((len(label.encode()) for label in column.labels), default=1)

@@ -34,7 +34,9 @@ from espalier.core.planning.noise import Noise
 from espalier.core.privacy.accounting import epsilon_of, rho_of
 
 SHOWN, WORTH = 3, 0.8
-"""Largest number of changes that a verdict offers, and the share of ε that must suffice after such a change."""
+"""Largest number of changes that a verdict suggests, and the share of the present ε that must suffice after such a
+change.
+"""
 
 
 @dataclass(frozen=True)
@@ -106,14 +108,14 @@ class Verdict:
         return tuple(sorted(out, key=lambda c: -c.share))
 
     def pair(self, one: str, other: str) -> tuple[Rating, float]:
-        """The rating of a pair of columns, and Cramér's V below which noise hides its association."""
+        """Return the rating of a pair of columns, and Cramér's V below which noise hides its association."""
         i, j = self.noise.names.index(one), self.noise.names.index(other)
         drowned = float(self.noise.visible[i, j])
         return rating_of(drowned, DROWNED, FAINT), drowned
 
     @cached_property
     def pair_counts(self) -> dict[Rating, int]:
-        """The number of pairs with each rating."""
+        """Return the number of pairs with each rating."""
         seen = self.noise.visible[np.triu_indices(len(self.noise.names), 1)]
         works, noise = int((seen <= DROWNED).sum()), int((seen > FAINT).sum())
         return {"works": works, "weak": len(seen) - works - noise, "noise": noise}
@@ -223,7 +225,7 @@ def _steps(
 
 
 def _without(noise: Noise, i: int) -> Noise:
-    """The plan without column ``i``: its share of the budget is divided evenly among the others."""
+    """Return the plan without column ``i``, whose share of the budget is divided evenly among the others."""
     kept = [k for k in range(len(noise.names)) if k != i]
     factor = math.sqrt(len(kept) / len(noise.names))
     target = None if noise.target is None else noise.target - (i < noise.target)

@@ -58,7 +58,7 @@ if TYPE_CHECKING:
     from espalier.core.release.unfinished import FolderJournal
 
 TableFormat = Literal["csv", "parquet", "sav", "dta", "xpt"]
-"""Formats of the released table: CSV is always written, another format next to it on request."""
+"""Formats of the released table: CSV is always written, and another format next to it on request."""
 
 PROMISES = (
     "These figures describe this release alone. Another release from the same people adds its ρ to them.",
@@ -129,7 +129,7 @@ class Release:
     drawing: tuple[tuple[Test, Tested], ...] = ()
     effect: Mapping[str, Any] | None = None
     analyses: tuple[Mapping[str, Any], ...] = ()
-    """Planned analyses with their intervals, promised and reached half-widths."""
+    """Planned analyses with their intervals, and with promised and achieved half-widths."""
     regressions: tuple[Mapping[str, Any], ...] = ()
     apart: tuple[ToldApart, ...] = ()
     counted: int | None = None
@@ -139,7 +139,9 @@ class Release:
     signer: Signer | None = None
     """The key that signs the statement; None for a release without a signature."""
     relation: str | None = None
-    """Kind of the relation that was read, by its catalogue (`espalier.core.tables.catalogue`); `None` for files."""
+    """Kind of the relation that was read, as named in its catalogue (`espalier.core.tables.catalogue`); `None` for
+    files.
+    """
     verdict: Verdict | None = None
     """The plan's verdict before anything was spent; None if no number of rows was public or declared."""
     tables: LinkedTables | None = None
@@ -312,7 +314,7 @@ class Release:
         return {**files, **self._sealed(statement.sealed(claims, files))}
 
     def _sealed(self, made: Mapping[str, Any]) -> dict[str, bytes]:
-        """The file of a finished statement, and its signature if there is a key."""
+        """Return the file of a finished statement, and its signature if there is a key."""
         signed = {} if self.signer is None else {statement.SIGNATURE: self.signer.sign(made)}
         return {statement.STATEMENT: statement.text(made), **signed}
 

@@ -66,8 +66,8 @@ def save_files(
 def check_folder(folder: Path) -> None:
     """Raise :class:`ProjectError` unless a release can be written to ``folder``: nothing is ever overwritten.
 
-    An empty release is written there and removed again. So anything that would fail after the budget is spent fails
-    now: a link, a mounted or current folder, a name that is too long.
+    An empty release is written there and removed again. Anything that would fail after the budget is spent therefore
+    fails now: a link, a mounted or current folder, a name that is too long.
     """
     check_empty(folder)
     check_none(folder)
@@ -126,7 +126,7 @@ def _remove_leftovers(parent: Path) -> None:
 
 
 def _digest(path: Path) -> dict[str, Any]:
-    """The size and the SHA-256 of a file of any size."""
+    """Return the size and the SHA-256 of a file of any size."""
     with path.open("rb") as file:
         return {"bytes": path.stat().st_size, "sha256": hashlib.file_digest(file, "sha256").hexdigest()}
 

@@ -29,7 +29,7 @@ from espalier.core.tables.destination import Destination
 from espalier.core.tables.snapshot import Snapshot
 
 STEP = 1 << 17
-"""Rows per batch of a model that does not draw batches itself."""
+"""Rows per batch, for a model that does not draw batches itself."""
 WHOLE = {"csv": "synthetic-whole.csv", "parquet": "synthetic.parquet"}
 """File with all rows, if ``synthetic.csv`` does not contain all of them, or on request as Parquet."""
 

@@ -99,7 +99,7 @@ def _check_entry(begun: Begun, entry: Entry, shown: Preview) -> None:
 
 
 class _Needed:
-    """The rows, opened and checked when the first missing answer needs them."""
+    """The rows, which are opened and checked when the first missing answer needs them."""
 
     def __init__(self, begun: Begun, data: Any, secret: bytes | None, files: ExitStack, stored: int) -> None:
         self._begun, self._data, self._secret, self._files, self._stored = begun, data, secret, files, stored

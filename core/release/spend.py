@@ -1,4 +1,4 @@
-"""Releases: the only module that spends a budget on a private table, and the order of its steps."""
+"""Releases: the steps of a release in their order. Only this module spends a budget on a private table."""
 
 from __future__ import annotations
 

@@ -25,7 +25,9 @@ _TITLES = {"sav": "SPSS", "dta": "Stata", "xpt": "SAS transport"}
 
 @dataclass(frozen=True)
 class _Limits:
-    """Longest name, label of a column, label of a value, and text cell; whether texts may have labels."""
+    """Largest lengths of a name, a column's label, a value's label and a text cell; and whether texts may have
+    labels.
+    """
 
     name: int
     label: int
@@ -49,12 +51,12 @@ _RESERVED = {
 
 
 def numbers_as_codes(column: Column) -> bool:
-    """Whether all categories are whole numbers, which every format stores as numbers."""
+    """Return whether all categories are whole numbers, which every format stores as numbers."""
     return column.kind != "numeric" and all(_WHOLE.fullmatch(text) for text in column.categories)
 
 
 def _as_numbers(column: Column) -> bool:
-    """Whether the cells are stored as numbers."""
+    """Return whether the cells are stored as numbers."""
     return column.kind == "numeric" or numbers_as_codes(column)
 
 
@@ -106,7 +108,7 @@ def _too_long(column: Column, kind: StatFormat) -> bool:
 
 
 def _missing(column: Column, kind: StatFormat) -> list[Any]:
-    """The user-missing codes that the format can declare: SPSS has up to three for a column."""
+    """Return the user-missing codes that the format can declare: SPSS allows up to three for a column."""
     if kind != "sav" or column.dates is not None or len(column.missing_marks) > 3:
         return []
     if _as_numbers(column):
@@ -120,7 +122,7 @@ def _title(column: Column) -> str:
 
 
 def _labels(column: Column, kind: StatFormat) -> dict[Any, str]:
-    """The value labels that the format can store for a column, including user-missing codes."""
+    """Return the value labels that the format can store for a column, including user-missing codes."""
     limits, numbers = _LIMITS[kind], _as_numbers(column)
     if kind == "xpt" or column.dates is not None:
         return {}
@@ -202,7 +204,7 @@ def _measure(column: Column) -> str:
 
 
 def _cells(column: Column | None, texts: Sequence[str], kind: StatFormat) -> Any:
-    """A column's cells: numbers, days or texts; `None` for an empty cell."""
+    """Return a column's cells: numbers, days or texts; `None` for an empty cell."""
     import pandas as pd
 
     if column is not None and column.dates is not None:

@@ -1,8 +1,8 @@
 """Unfinished releases: the facts stored before the first draw, and the working folder of a release without a ledger.
 
-`Begun` holds the public facts that a resumed release needs besides its noisy answers. With a ledger both are stored
-with the entry (`espalier.core.ledger.store`). Without a ledger, they are in ``.NAME.unfinished``, next to the folder
-NAME to which the release is written.
+`Begun` holds the public facts that a resumed release needs in addition to its noisy answers. With a ledger both are
+stored with the entry (`espalier.core.ledger.store`). Without a ledger, they are in ``.NAME.unfinished``, next to the
+folder NAME to which the release is written.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ class Begun:
 
     ``planned`` is the project with the ledger's δ, ``given`` that of the caller; ``total`` is the public number of
     rows. ``own`` describes the rows of the release, ``held`` those held out. ``seed`` seeds everything random except
-    noise. ``nonce`` makes, with the secret of the key file, the seed of the lots; ``lot_key`` is the
-    key of row limits, which needs no secrecy. ``marks`` are keyed fingerprints of the table and, if rows are held out,
-    of both parts; empty without a key file.
+    noise. ``nonce`` makes, with the secret of the key file, the seed of the lots; ``lot_key`` is the key of row limits,
+    which need not be secret. ``marks`` are keyed fingerprints of the table and, if rows are held out, of both parts;
+    empty without a key file.
     """
 
     planned: Project
@@ -185,7 +185,9 @@ def check_none(folder: Path) -> None:
 
 
 HEAD, MOST = 48, 1 << 32
-"""Bytes before a record (its length, the checksum of the length, and that of the record); largest size of a journal."""
+"""Number of bytes before a record (for its length and the checksums of length and record), and largest size of a
+journal.
+"""
 
 
 class FolderJournal:
@@ -197,7 +199,9 @@ class FolderJournal:
     """
 
     def __init__(self, folder: Path, *, create: bool = False) -> None:
-        """Open the journal of the release to ``folder``; raises :class:`Unfinished` while another process has it."""
+        """Open the journal of the release to ``folder``; raises :class:`Unfinished` while another process has it
+        open.
+        """
         self.folder = folder
         self.work = work_folder(folder)
         self._next = 0

@@ -1,4 +1,4 @@
-"""Machine-readable card of a release for data-set indexes: Croissant JSON-LD (MLCommons, version 1.0)."""
+"""Machine-readable card of a release for dataset indexes: Croissant JSON-LD (MLCommons, version 1.0)."""
 
 from __future__ import annotations
 
@@ -108,7 +108,9 @@ def _places(name: str, tables: Mapping[str, bytes]) -> list[tuple[str, str]]:
 
 
 def _responsible(claims: Mapping[str, Any]) -> dict[str, Any]:
-    """The RAI properties: how the rows were made, what is protected and how, and what they cannot be used for."""
+    """Return the RAI properties: how the rows were made, what is protected and how, and what the rows cannot be used
+    for.
+    """
     promise, unit = claims["guarantee"], claims["unit"]
     return {
         "rai:dataCollection": "No row was collected: all were drawn from a model fitted to noisy answers.",

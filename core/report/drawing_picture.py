@@ -13,7 +13,7 @@ from espalier.core.graph.routes import Line, Point, before_end, rectangle, route
 
 HIGH = 30
 PAGE = 1000.0
-"""Width in pixels from which layers move closer together: names stay legible on paper."""
+"""Width in pixels above which layers move closer together, so that names stay legible on paper."""
 BEFORE_TIP, MARK = 30.0, 7.0
 """Distance from the tips of arrows at which causes that act together are linked, and radius of the mark, in pixels."""
 STYLE = (
@@ -32,7 +32,9 @@ STYLE = (
     ".dark .together circle{fill:#151a1f}"
 )
 THINNEST, WIDEST, PER_SHARE = 1.2, 7.0, 18.0
-"""Width of a line: ``THINNEST`` and ``PER_SHARE`` for the share of rows that would have to change to unlink it."""
+"""Width of a line: ``THINNEST``, plus ``PER_SHARE`` times the share of rows that would have to change to unlink the
+pair, at most ``WIDEST``.
+"""
 
 
 @dataclass(frozen=True)

@@ -23,10 +23,10 @@ SIGNED = {
 CHOSEN = {"chosen_because": "Why this plan", "compared_with": "Compared with"}
 
 AUC = " AUC rates predictions: 0.5 is chance, 1 is perfect."
-"""Added to a forecast that states an AUC."""
+"""Sentence that is added to a forecast that states an AUC."""
 
 HARDLY = 0.05
-"""A gain in accuracy below this over always predicting the most common value is called small."""
+"""Gain in accuracy over always predicting the most common value, below which the gain is called small."""
 
 
 def headline(facts: Mapping[str, Any]) -> str:
@@ -126,7 +126,7 @@ MEANT = {
     "admissible": "admissible columns may explain the outcome",
     "inadmissible": "inadmissible columns may not",
 }
-"""What the roles declare that a reader may not know."""
+"""Explanations of roles that a reader may not know."""
 
 
 def figure(facts: Mapping[str, Any]) -> str:
@@ -344,13 +344,13 @@ def dictionary(facts: Mapping[str, Any]) -> str:
 
 
 def _with_label(column: Mapping[str, Any], text: str) -> str:
-    """A value with its label: ``1 = male``."""
+    """Return a value with its label: ``1 = male``."""
     label = column.get("labels", {}).get(text, "")
     return f"{text} = {label}" if label else text
 
 
 def _named(column: Mapping[str, Any]) -> str:
-    """A column's name, with its label, unit and description below it, escaped."""
+    """Return a column's name with its label, unit and description below it, escaped."""
     unit = f"[{column['unit']}]" if column.get("unit") else ""
     said = " ".join(filter(None, (column.get("label", ""), unit, column.get("description", ""))))
     return escape(column["name"]) + (f"<br><small>{escape(said)}</small>" if said else "")

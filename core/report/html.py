@@ -7,7 +7,7 @@ from html import escape
 from typing import Any
 
 SHORT = 14
-"""Rows of a table that is not divided between two pages."""
+"""Largest number of rows of a table that is not divided between two pages."""
 
 
 def table(caption: str, heads: Sequence[str], rows: Sequence[str]) -> str:

@@ -148,7 +148,7 @@ def _confirmed(schema: Sequence[Mapping[str, Any]], left_out: Sequence[Mapping[s
 
 
 def _declared(dictionaries: Sequence[Mapping[str, Any]]) -> list[str]:
-    """The dictionaries that declared columns, each with the curator's statement."""
+    """Return the dictionaries that declared columns, each with the curator's statement."""
     return [
         f"The {d['format']} “{d['name']}” ({d['digest']}) declares {', '.join(d['columns'])}. The curator states: "
         f"“{d['statement']}.”"

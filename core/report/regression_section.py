@@ -37,7 +37,7 @@ def regression_section(facts: Mapping[str, Any]) -> str:
 
 
 def analysis_section(facts: Mapping[str, Any]) -> str:
-    """Return the planned analyses with promised and reached half-widths; empty without any."""
+    """Return the planned analyses with promised and achieved half-widths; empty without any."""
     listed = facts.get("analyses", [])
     if not listed:
         return ""

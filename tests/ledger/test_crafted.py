@@ -164,7 +164,7 @@ def test_a_ledger_that_computes_its_rows_is_refused(tmp_path, monkeypatch, state
         for statement in statements:
             connection.execute(statement)
     connection.close()
-    with pytest.raises(LedgerUnavailable, match="computes what a ledger stores"):
+    with pytest.raises(LedgerUnavailable, match="computes values that a ledger stores"):
         Ledger(tmp_path / "l.db")
 
 

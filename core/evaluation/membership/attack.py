@@ -1,4 +1,6 @@
-"""Attacks on shadow releases, tested on unseen models, and the best result that the budget allows any attack."""
+"""Attacks on shadow releases, tested on unseen models, and the best result that any attack can have under the
+budget.
+"""
 
 from __future__ import annotations
 
@@ -16,13 +18,13 @@ from espalier.core.privacy.unit import Unit
 
 FOLDS = 6
 BLIND_BELOW = 0.95
-"""Smallest AUC of the control (published real rows). Below it, an attack shows nothing about a method."""
+"""Smallest AUC of the control (published real rows). If the AUC is below it, an attack shows nothing about a method."""
 RESAMPLES = 400
 BLIND = "attack blind: no conclusion"
 
 Attack = Literal["density", "naive", "histogram", "correlation", "ensemble"]
 Classifier = Literal["forest", "logistic", "svc", "kernel", "knn"]
-"""Classifiers that learn from summaries: the causal-VAE paper's five."""
+"""Classifiers that learn from summaries: the five of the causal-VAE paper."""
 
 
 @dataclass(frozen=True)
@@ -209,7 +211,9 @@ def _auc(scores: FloatArray, inside: NDArray[np.bool_]) -> float:
 
 
 def _advantage(scores: FloatArray, inside: NDArray[np.bool_]) -> float:
-    """True-positive rate minus false-positive rate of predicting *in* for scores above 0; 0 if one side is empty."""
+    """Return the true-positive rate minus the false-positive rate of predicting *in* for scores above 0; 0 if one side
+    is empty.
+    """
     said = scores > 0
     if inside.all() or not inside.any():
         return 0.0

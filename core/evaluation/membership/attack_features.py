@@ -13,8 +13,8 @@ SCALES = (0.05, 0.15, 0.3, 0.6)
 
 
 def naive(released: Codes, sizes: Mapping[str, int]) -> FloatArray:
-    """Per column mean, median and variance of the code, the share of the most common category and the number of
-    categories that occur.
+    """Return, for each column, mean, median and variance of the code, the share of the most common category, and the
+    number of categories that occur.
     """
     out = []
     for name, size in sizes.items():
@@ -25,7 +25,7 @@ def naive(released: Codes, sizes: Mapping[str, int]) -> FloatArray:
 
 
 def histogram(released: Codes, sizes: Mapping[str, int]) -> FloatArray:
-    """Every column's distribution."""
+    """Return every column's distribution."""
     return np.concatenate([np.bincount(released[n], minlength=k) / len(released[n]) for n, k in sizes.items()])
 
 
@@ -47,7 +47,7 @@ def correlation(released: Codes, sizes: Mapping[str, int]) -> FloatArray:
 
 
 def ensemble(released: Codes, sizes: Mapping[str, int]) -> FloatArray:
-    """The three summaries together, as in the causal-VAE paper."""
+    """Return the three summaries together, as in the causal-VAE paper."""
     return np.concatenate([summary(released, sizes) for summary in (naive, histogram, correlation)])
 
 

@@ -85,7 +85,7 @@ def named_targets(game: Game, rows: Sequence[int]) -> tuple[NDArray[np.intp], ND
 
 
 def _by_rarity(game: Game) -> NDArray[np.intp]:
-    """The rows of the pool, the most outlying first."""
+    """Return the rows of the pool, the most outlying first."""
     rarity = np.zeros(game.pool_rows)
     for name, size in game.sizes.items():
         share = np.bincount(game.pool[name], minlength=size) / game.pool_rows
@@ -116,12 +116,14 @@ def shadow_releases(
 
 
 def publish(codes: Codes, rng: np.random.Generator) -> Codes:  # noqa: ARG001
-    """The positive control: the rows themselves, published. An attack that does not recognise them is blind."""
+    """Return the rows themselves, as the positive control. An attack that does not recognise published rows is
+    blind.
+    """
     return codes
 
 
 def folds_by_model(game: Game, count: int, rng: np.random.Generator) -> Sequence[NDArray[np.intp]]:
-    """The models' numbers in ``count`` random parts; complementary pairs stay in the same part."""
+    """Return the models' numbers in ``count`` random parts; complementary pairs stay in the same part."""
     pairs = rng.permutation((game.models + 1) // 2)
     return [
         np.array([m for pair in part for m in (2 * pair, 2 * pair + 1) if m < game.models], dtype=np.intp)

@@ -19,9 +19,9 @@ class PrivateFigure:
     """A figure that may be shared, or the reason why the held-out rows do not support it.
 
     ``value`` lies in ``low`` … ``high``, the interval at 95 %; ``method`` describes how it was computed. ``about`` is
-    the condition of CMI if it differs from the project's own admissible columns. ``bound`` contains the figure without
-    the assumption behind the interval, or if the rows allow no interval: AUC for any positions of the scores inside
-    their bins, and CMI by the entropy of its columns.
+    the condition of CMI if it differs from the project's own admissible columns. ``bound`` is an interval that needs no
+    assumption, or that is available even if the rows allow no other: AUC for any positions of the scores inside their
+    bins, and CMI by the entropy of its columns.
     """
 
     name: str

@@ -51,13 +51,13 @@ S = TypeVar("S", bound=Source)
 FIRST = 0.1
 """Share of the budget for the accuracy: two cells, whose total also estimates the number of rows."""
 WEIGHTS = {"auc": 5.0, "one_way_tv": 3.0, "cmi": 2.0}
-"""Division of the rest among the figures that the held-out rows support."""
+"""Division of the rest of the budget among the figures that the held-out rows support."""
 MOST_RANKED = 100_000
-"""Number of synthetic rows that set the bin edges of a score."""
+"""Number of synthetic rows that determine the bin edges of a score."""
 CELLS_PER_SIGMA = 3.0
-"""Smallest ratio of a class's rows to the noise of its bins together."""
+"""Smallest ratio of a class's rows to the joint noise of its bins."""
 BLUR = 0.1
-"""Largest mean total variation of noise alone. Above it, the mean total variation is not measured."""
+"""Largest mean total variation that noise alone may cause. Above it, the mean total variation is not measured."""
 UNKNOWN = 10**12
 """Assumed number of rows, enough for every figure, if it is not given."""
 SPARSE, CELL_PER_SIGMA = 20.0, 12.0
@@ -219,7 +219,9 @@ def blocked(figure: str, asked: HeldOutCounts, n: float, sigma: float) -> str:
 def figures_of(
     asked: HeldOutCounts, made: Sequence[Measurement], rows: int | None, unit: Unit, synthetic: Table | None
 ) -> tuple[tuple[PrivateFigure, ...], int]:
-    """The figures and the number of held-out rows, from noisy counts, the synthetic table and public facts alone."""
+    """Return the figures and the number of held-out rows, from noisy counts, the synthetic table and public facts
+    alone.
+    """
     n, spread = _total(made, rows)
     rng = np.random.default_rng()
     k = unit.rows_per_person
@@ -336,7 +338,7 @@ def _total(made: Sequence[Measurement], rows: int | None) -> tuple[float, float]
 
 
 DRAWS = 400
-"""Samples of the held-out rows' one-way counts, from the synthetic table."""
+"""Number of samples of the held-out rows' one-way counts, drawn from the synthetic table."""
 LARGEST_SAMPLE = 2000
 """A larger sample's errors follow by scaling: they fall with √n."""
 

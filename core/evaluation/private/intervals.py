@@ -20,7 +20,7 @@ TAIL = 0.025
 DRAWS = 400
 STEPS = 61
 FARTHEST = 64.0
-"""Largest multiple of the dependence seen that may be the upper end."""
+"""Largest multiple of the observed dependence that the upper end may be."""
 FILLED, FILLED_SIGMAS = 5.0, 3.0
 """A stratum is filled if independence predicts at least this many rows, and this many σ, in each of its cells."""
 
@@ -60,7 +60,8 @@ def share_interval(counts: FloatArray, sigma: float, n: float, spread: float, k:
 
 
 def area_interval(tables: Sequence[tuple[FloatArray, float]], k: int, least: float) -> Interval | str:
-    """Area under the ROC curve from noisy counts of (truth, bin of the score), macro over several such tables.
+    """Return the area under the ROC curve from noisy counts of (truth, bin of the score), macro over several such
+    tables.
 
     The exact area of n₀ and n₁ rows, A = Σ_b h₁(b)[h₀(below b) + ½h₀(b)]/(n₀n₁), moves by up to 1 when one row does,
     so it is never released with its own noise; from noisy cells it is a ratio whose numerator is unbiased, since the
@@ -198,7 +199,8 @@ def distance_interval(
 def information_interval(
     counts: FloatArray, sigma: float, axes: Sequence[Sequence[int]], k: int, rng: np.random.Generator
 ) -> Interval | str:
-    """Conditional mutual information I(left; right | given) in nats of noisy ``counts``; ``axes`` of the three sides.
+    """Return the conditional mutual information I(left; right | given), in nats, of noisy ``counts``; ``axes`` are
+    those of the three sides.
 
     The plug-in estimate is biased upward by chance. So the test is inverted: between the independent table that fits
     the noisy counts best and the noisy counts themselves (and beyond) lies a line of populations; the interval contains

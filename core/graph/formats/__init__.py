@@ -45,7 +45,7 @@ class Format:
     positions: bool = False
     annotations: bool = False
     plain: str = r"(?s).*"
-    """Regular expression for names that other tools certainly read in this format."""
+    """Regular expression for names that other tools are sure to read in this format."""
 
 
 ALL = (True, True, True, True)
@@ -80,7 +80,7 @@ def read_graph(data: str | bytes, name: str = "") -> MixedGraph:
 
 
 def _embedded(text: str, line: int) -> MixedGraph:
-    """Model code with prose around it, or lines of code without braces."""
+    """Return the graph in model code with prose around it, or in lines of code without braces."""
     if start := dagitty.legacy_after_prose(text):
         graph = dagitty.read_legacy(text[start:], line + text.count("\n", 0, start))
         return replace(graph, remarks=(Remark(line, "the text before the graph is left out"), *graph.remarks))
@@ -129,7 +129,7 @@ def _text(data: bytes) -> str:
 
 
 def _after_preamble(text: str) -> tuple[str, int]:
-    """The text after empty lines and web addresses, or inside a call of R's dagitty, and its first line."""
+    """Return the text after empty lines and web addresses, or inside a call of R's dagitty, and its first line."""
     found = re.match(r"(?:[ \t]*(?:https?://\S*[ \t]*)?\r?\n)*", text)
     end = found.end() if found else 0
     if call := _R_CALL.match(text, end):
@@ -185,7 +185,9 @@ def _sniff(text: str, line: int) -> str:
 
 
 def write_graph(graph: MixedGraph, format: str) -> str:
-    """The graph as text in one of :data:`FORMATS`; raises :class:`GraphError` for names that no file should contain."""
+    """Return the graph as text in one of :data:`FORMATS`; raises :class:`GraphError` for names that no file should
+    contain.
+    """
     for node in graph.nodes:
         if re.search(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]", node.name):
             raise GraphError(f"the name {shown(node.name)} contains a control character; rename the column first")
@@ -231,7 +233,7 @@ def _some(things: list[Edge] | list[str]) -> str:
 
 
 def graph_of(dag: Dag, roles: Roles, columns: tuple[str, ...]) -> MixedGraph:
-    """A project's graph with its roles and every column as a node, ready to be written."""
+    """Return a project's graph with its roles and every column as a node, ready to be written."""
     nodes = (
         Node(
             name,

@@ -45,7 +45,7 @@ def _tokens(text: str, line: int) -> Iterator[Token]:
 
 
 def read(text: str, line: int = 1) -> MixedGraph:
-    """The structure of a BIF network; raises :class:`GraphError`."""
+    """Return the structure of a BIF network; raises :class:`GraphError`."""
     builder = Builder("bif")
     pieces = _tokens(text, line)
     given: dict[str, int] = {}
@@ -105,7 +105,7 @@ def _variable(pieces: Iterator[Token], builder: Builder) -> None:
 
 
 def _probability(pieces: Iterator[Token]) -> tuple[str, list[str]]:
-    """The variable and its parents; some programs omit the bar between them."""
+    """Read the variable and its parents; some programs omit the bar between them."""
     _need(next(pieces), "(", "'('")
     child = _need(next(pieces), "name", "a variable's name").text
     parents: list[str] = []
@@ -141,7 +141,7 @@ def _skip(pieces: Iterator[Token], begun: Token) -> list[str]:
 
 
 def write(graph: MixedGraph) -> str:
-    """The structure as BIF: variables and their parents, without categories or probabilities."""
+    """Return the structure as BIF: variables and their parents, without categories or probabilities."""
     lines = ["// structure only: no categories, no probabilities", "network unknown {", "}"]
     parents: dict[str, list[str]] = {node.name: [] for node in graph.nodes}
     for edge in graph.edges:

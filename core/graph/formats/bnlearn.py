@@ -1,7 +1,7 @@
 """bnlearn's model string, ``[smoke][lung|smoke][either|lung:tub]``: each node with its parents.
 
-The notation has no quotes: ``[ ] | : %``, line breaks and spaces at either end of a name are
-percent-encoded (``%5B``), which only Espalier reads back.
+The notation has no quotes: ``[ ] | : %``, line breaks, and spaces at either end of a name are percent-encoded
+(``%5B``), which only Espalier reads back.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def read(text: str, line: int = 1) -> MixedGraph:
 
 
 def write(graph: MixedGraph) -> str:
-    """A model string: arrows only."""
+    """Return a model string, which contains arrows only."""
     parents: dict[str, list[str]] = {node.name: [] for node in graph.nodes}
     for edge in graph.edges:
         if edge.mark == "->":

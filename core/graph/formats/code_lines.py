@@ -59,7 +59,7 @@ def block(text: str, line: int) -> tuple[str, int, tuple[Remark, ...]] | None:
 
 
 def statements(text: str, line: int) -> tuple[str, tuple[Remark, ...]]:
-    """The statements in a text without braces, each on its original line, and the lines that are left out.
+    """Return the statements in a text without braces, each on its original line, and the lines that are left out.
 
     Single words on a line are nodes if they are next to code, with no empty line between. Raises :class:`GraphError`
     for a line that looks like code but does not parse.
@@ -100,7 +100,7 @@ def _is_code(row: str) -> bool:
 
 
 def _split(row: str) -> list[str]:
-    """A row's statements: cut at semicolons outside of quotes."""
+    """Return a row's statements, split at semicolons outside quotes."""
     return [s.strip() for s in re.findall(r'(?:"[^"\n]*"|[^;"])+', row) if s.strip()]
 
 
@@ -109,7 +109,7 @@ def _looks_like_code(row: str) -> bool:
 
 
 def _without_comments(row: str) -> str:
-    """The row without comments; an unclosed comment is not a comment."""
+    """Return the row without comments; an unclosed comment is not a comment."""
     out, at, last = [], 0, row.rfind("*/")
     for found in _COMMENT.finditer(row):
         if found.start() < at or (found[0] == "/*" and last < found.end()):
@@ -120,8 +120,8 @@ def _without_comments(row: str) -> str:
 
 
 def _without_texts(row: str) -> str:
-    """The row with each text in quotes replaced by x. After a quote that is never closed, no other quote is closed
-    either.
+    """Return the row with each text in quotes replaced by x. After a quote that is never closed, no other quote is
+    closed either.
     """
     out, at = [], 0
     while (start := row.find('"', at)) >= 0 and (found := _QUOTED.match(row, start)):

@@ -19,7 +19,7 @@ _ALIKE = (
     {"death", "mortality", "died"},
     {"weight", "mass"},
 )
-"""Words that tables and drawings use for the same thing: proposed, never applied automatically."""
+"""Words that tables and drawings use for the same thing; they are proposed, and never applied automatically."""
 
 
 class FreeColumns:
@@ -35,11 +35,11 @@ class FreeColumns:
         self._searched = 0
 
     def same(self, *names: str) -> str | None:
-        """The column that equals one of ``names`` except for case, spaces and punctuation."""
+        """Return the column that equals one of ``names`` except for case, spaces and punctuation."""
         return next((self._by_fold[f] for f in map(_fold, names) if f in self._by_fold), None)
 
     def like(self, *names: str) -> list[str]:
-        """Columns that look like one of ``names``, or share its words."""
+        """Return columns that look like one of ``names``, or share its words."""
         found: list[str] = []
         if self._searched < _SUGGESTED_FOR:
             self._searched += 1
@@ -56,12 +56,12 @@ class FreeColumns:
 
 
 def _words(name: str) -> set[str]:
-    """A name's words of at least two letters, split at punctuation, spaces and inner capitals."""
+    """Return a name's words of at least two letters, split at punctuation, spaces and inner capitals."""
     cut = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", unicodedata.normalize("NFKC", name))
     return {word for word in re.findall(r"[^\W_]+", cut.casefold()) if len(word) > 1}
 
 
 def _fold(name: str) -> str:
-    """A name normalised for case, spaces, punctuation and accents."""
+    """Return a name normalised for case, spaces, punctuation and accents."""
     text = unicodedata.normalize("NFKC", name).casefold()
     return "".join(c for c in text if c.isalnum()) or text

@@ -27,7 +27,7 @@ def has_header(text: str) -> bool:
 
 
 def read(text: str, line: int = 1) -> MixedGraph:
-    """An edge list or a matrix; raises :class:`GraphError`."""
+    """Read an edge list or a matrix; raises :class:`GraphError`."""
     rows = _rows(text, line)
     if not rows:
         raise broken(line, "the table is empty")
@@ -53,7 +53,7 @@ def _refuse_other_text(rows: list[Row]) -> None:
 
 
 def _rows(text: str, line: int) -> list[Row]:
-    """Rows that are not empty, each with the line on which it begins."""
+    """Return the rows that are not empty, each with the line on which it begins."""
     first = text.split("\n", 1)[0]
     separator = max(",;\t", key=lambda mark: _outside_quotes(first).count(mark))
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
@@ -106,7 +106,9 @@ def _is_matrix(rows: list[Row]) -> bool:
 
 
 def _matrix(rows: list[Row]) -> MixedGraph:
-    """Cell by cell: 0 and 1 (or weights), or the end marks of causal-learn (−1, 1, 2) or pcalg (1, 2, 3)."""
+    """Read a matrix cell by cell: 0 and 1 (or weights), or the end marks of causal-learn (−1, 1, 2) or pcalg (1, 2,
+    3).
+    """
     builder = Builder("csv")
     top, header = rows[0]
     body = rows[1:]
@@ -180,7 +182,9 @@ _MARK_OF = {
 
 
 def write(graph: MixedGraph) -> str:
-    """An edge list with a header; a node without edges has its own row; a third column is added if marks are needed."""
+    """Return an edge list with a header. A node without edges has its own row; a third column is added if marks are
+    needed.
+    """
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     marks = any(edge.mark != "->" for edge in graph.edges)

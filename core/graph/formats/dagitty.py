@@ -22,7 +22,7 @@ _WRITTEN = {"protected": "exposure", "admissible": "adjusted", "inadmissible": N
 
 
 def read(text: str, line: int = 1) -> MixedGraph:
-    """Current model code, with or without ``dag { … }`` around it. Raises :class:`GraphError`."""
+    """Read current model code, with or without ``dag { … }`` around it. Raises :class:`GraphError`."""
     builder = Builder("dagitty")
     if not re.match(r"(strict\s+)?(digraph|graph|dag|mag|pdag|pag)\b[^{]*\{", text, re.IGNORECASE):
         text = "dag {" + text + "\n}"
@@ -51,7 +51,7 @@ def is_legacy(text: str) -> bool:
 
 
 def read_legacy(text: str, line: int = 1) -> MixedGraph:
-    """Old model code: nodes, an empty line, and for each node its effects (or a matrix of 0 and 1).
+    """Read old model code: nodes, an empty line, and for each node its effects (or a matrix of 0 and 1).
 
     Names are percent-encoded or plain. An arrow given in both directions is bidirected, as in dagitty.
     Raises :class:`GraphError`.
@@ -110,7 +110,7 @@ def _effects(words: list[str], line: int, builder: Builder, arrows: dict[tuple[s
 
 
 def _known(words: list[str], at: int, line: int, builder: Builder) -> tuple[str, int]:
-    """The node with which the words from ``at`` onwards begin, and the position where it ends."""
+    """Return the node with which the words from ``at`` onwards begin, and the position where it ends."""
     for end in range(at + 1, min(len(words), at + 50) + 1):
         name = unquote(" ".join(words[at:end]))
         if name in builder.nodes:
@@ -128,7 +128,7 @@ def _matrix(rest: list[tuple[int, list[str]]], names: list[str]) -> dict[tuple[s
 
 
 def write(graph: MixedGraph) -> str:
-    """Current model code. Protected columns become exposures, admissible ones adjusted."""
+    """Return current model code. Protected columns become exposures, and admissible ones become adjusted."""
     lines = ["dag {"]
     for node in graph.nodes:
         facts = ["latent"] if node.latent else []

@@ -14,7 +14,7 @@ from espalier.core.limited_file import read_limited
 
 
 def load_graph(path: Path) -> MixedGraph:
-    """The graph in a file; raises :class:`GraphError` naming file and line."""
+    """Return the graph in a file; raises :class:`GraphError`, which names file and line."""
     try:
         return read_graph(read_limited(path, MAX_BYTES), path.name)
     except OSError as error:
@@ -34,7 +34,7 @@ def checked(graph: MixedGraph, path: Path) -> MixedGraph:
 
 
 def summary(graph: MixedGraph, name: str) -> str:
-    """Nodes, edges, remarks and questions, each with its line."""
+    """Return nodes, edges, remarks and questions, each with its line, as text."""
     title = FORMATS[graph.format].title
     lines = [f"{name}: {title}, {_count(len(graph.nodes), 'node')}, {_count(len(graph.edges), 'edge')}", "", "nodes"]
     lines += [f"  {_node(node)}" for node in graph.nodes]

@@ -27,7 +27,7 @@ _DRAWN = {"graphics", "LabelGraphics"}
 
 @dataclass
 class _Entry:
-    """``key value``; a list's value is its entries."""
+    """An entry ``key value``; the value of a list is its entries."""
 
     key: str
     value: Any
@@ -35,7 +35,7 @@ class _Entry:
 
 
 def _parse(text: str, line: int) -> list[_Entry]:
-    """The file's entries; raises :class:`GraphError`."""
+    """Return the file's entries; raises :class:`GraphError`."""
     top: list[_Entry] = []
     stack: list[tuple[list[_Entry], int]] = [(top, line)]
     key, at = "", 0
@@ -77,7 +77,7 @@ def _parse(text: str, line: int) -> list[_Entry]:
 
 
 def read(text: str, line: int = 1) -> MixedGraph:
-    """A GML graph; without ``directed 1`` its edges are undirected. Raises :class:`GraphError`."""
+    """Read a GML graph; without ``directed 1`` its edges are undirected. Raises :class:`GraphError`."""
     graphs = [e for e in _parse(text, line) if e.key == "graph" and isinstance(e.value, list)]
     if len(graphs) != 1:
         where = graphs[1].line if graphs else line
@@ -150,12 +150,14 @@ def _edge(entry: _Entry, names: dict[str, str], labels: set[str], mark: str, bui
 
 
 def _text(name: str) -> str:
-    """A quoted text: GML is ASCII, and other characters become entities."""
+    """Return a quoted text: GML is ASCII, so other characters become entities."""
     return '"' + "".join(c if " " <= c <= "~" and c not in '"&' else f"&#{ord(c)};" for c in name) + '"'
 
 
 def write(graph: MixedGraph) -> str:
-    """GML text that networkx and DoWhy read; features without an equivalent (mark, latent, role) become extra keys."""
+    """Return GML text that networkx and DoWhy can read; features without an equivalent (mark, latent, role) become
+    extra keys.
+    """
     number_of = ids(graph.nodes)
     lines = ["graph [", "  directed 1"]
     for node in graph.nodes:

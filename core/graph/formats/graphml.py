@@ -35,15 +35,15 @@ class _Reader:
 
     @property
     def line(self) -> int:
-        """The current line of expat."""
+        """Return the current line of expat."""
         return self.first + int(self.parser.CurrentLineNumber) - 1
 
     def doctype(self, *_: object) -> None:
-        """A document type could define entities that expand without limit."""
+        """Refuse a document type, which could define entities that expand without limit."""
         raise broken(self.line, "a document type (<!DOCTYPE …>) is not accepted in GraphML; remove it")
 
     def start(self, tag: str, attributes: dict[str, str]) -> None:
-        """An element begins."""
+        """Handle the beginning of an element."""
         tag = tag.rpartition(":")[2]
         if tag == "graph":
             self.graphs += 1
@@ -68,11 +68,11 @@ class _Reader:
             self.data["x"], self.data["y"] = attributes.get("x", ""), attributes.get("y", "")
 
     def characters(self, text: str) -> None:
-        """Text inside an element."""
+        """Handle text inside an element."""
         self.pieces.append(text)
 
     def end(self, tag: str) -> None:
-        """An element ends."""
+        """Handle the end of an element."""
         tag = tag.rpartition(":")[2]
         if tag in ("data", "NodeLabel") and self.key:
             text = "".join(self.pieces)
@@ -84,7 +84,9 @@ class _Reader:
 
 
 def read(text: str, line: int = 1) -> MixedGraph:
-    """A GraphML graph; ids are the names, or labels if the ids are mere numbers. Raises :class:`GraphError`."""
+    """Read a GraphML graph; the ids are the names, or the labels if the ids are mere numbers. Raises
+    :class:`GraphError`.
+    """
     builder = Builder("graphml")
     reader = _Reader(builder)
     reader.first = line
@@ -142,7 +144,9 @@ def _quoted(name: str) -> str:
 
 
 def write(graph: MixedGraph) -> str:
-    """GraphML text that networkx, igraph and yEd read; raises :class:`GraphError` for a name that XML cannot hold."""
+    """Return GraphML text that networkx, igraph and yEd can read; raises :class:`GraphError` for a name that XML cannot
+    hold.
+    """
     for node in graph.nodes:
         if any(c in "\ufffe\uffff" for c in node.name):
             raise GraphError(f"GraphML cannot hold the name {shown(node.name)}: XML forbids one of its characters")

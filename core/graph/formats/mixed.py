@@ -90,17 +90,17 @@ class MixedGraph:
 
 
 def shown(name: str) -> str:
-    """A name in quotes in the form for messages, on one line and not too long."""
+    """Return a name for a message: in quotes, on one line and not too long."""
     return repr(name if len(name) <= 60 else name[:57] + "…")
 
 
 def broken(line: int, text: str) -> GraphError:
-    """The error for a file that cannot be read from ``line`` on."""
+    """Return the error for a file that cannot be read from ``line`` on."""
     return GraphError(f"line {line}: {text}", line=line)
 
 
 def number(text: str) -> float | None:
-    """``text`` as a number, if it is a finite number of a size that can be drawn."""
+    """Return ``text`` as a number, if it is a finite number of a size that can be drawn."""
     try:
         value = float(text)
     except ValueError:
@@ -157,7 +157,7 @@ class Builder:
         self._unused.setdefault(what, []).append(line)
 
     def use_labels(self) -> None:
-        """Name nodes by their labels if the ids carry no meaning (0, 1, n2 …) and every node has a unique label."""
+        """Name nodes by their labels if the ids have no meaning (0, 1, n2 …) and every node has a unique label."""
         labels = [node.label for node in self.nodes.values()]
         if not labels or not all(labels) or len(set(labels)) < len(labels):
             return
@@ -188,7 +188,7 @@ def _times(lines: list[int]) -> str:
 
 
 def facts_of(data: Mapping[str, Any], line: int, builder: Builder) -> dict[str, Any]:
-    """Latent, roles and label from a node's attributes, in the words that tools write for them."""
+    """Return latent, roles and label from a node's attributes, in the words that tools use for them."""
     facts: dict[str, Any] = {}
     for key, value in data.items():
         word = str(value).strip().lower()
@@ -211,11 +211,11 @@ def facts_of(data: Mapping[str, Any], line: int, builder: Builder) -> dict[str, 
 
 
 def written_number(value: float) -> str:
-    """A float as text that reads back as the same float, and always with a point."""
+    """Return a float as text that is read back as the same float and always contains a point."""
     text = repr(float(value))
     return text if "." in text else text.replace("e", ".0e")
 
 
 def ids(nodes: Iterable[Node]) -> dict[str, int]:
-    """A consecutive number for each node."""
+    """Return a consecutive number for each node."""
     return {node.name: i for i, node in enumerate(nodes)}

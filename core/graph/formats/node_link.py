@@ -64,7 +64,7 @@ class _Lines:
 
 
 def read(text: str, line: int = 1) -> MixedGraph:
-    """Node-link JSON, an Espalier project, or the graph of one; raises :class:`GraphError`."""
+    """Read node-link JSON, an Espalier project, or the graph of a project; raises :class:`GraphError`."""
     try:
         data = _Decoder().decode(text)
     except json.JSONDecodeError as error:
@@ -102,7 +102,7 @@ def _list(data: Any, key: str, lines: _Lines) -> list[Any]:
 
 
 def _project(data: dict[str, Any], lines: _Lines, builder: Builder) -> None:
-    """The graph and the roles of a project file."""
+    """Return the graph and the roles of a project file."""
     roles: dict[str, list[str]] = {}
     found = data.get("roles", {})
     for role, names in found.items() if isinstance(found, dict) else ():
@@ -196,7 +196,7 @@ def _node_link(data: dict[str, Any], lines: _Lines, builder: Builder) -> None:
 
 
 def _pairs(data: list[Any], lines: _Lines, builder: Builder) -> None:
-    """A list of arrows: pairs, or objects with the two ends."""
+    """Read a list of arrows: pairs, or objects with the two ends."""
     for edge in data:
         where = lines.of(edge)
         if isinstance(edge, dict):

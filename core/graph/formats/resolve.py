@@ -1,7 +1,7 @@
 """From a mixed graph to a :class:`~espalier.core.graph.dag.Dag`: the open questions, and the effect of each answer.
 
-Nothing is decided silently. Anything that a DAG cannot hold, and any name that is not a column, becomes a question with
-its line, its choices and, if there is a natural one, a default. Remarks report what was done.
+Nothing is decided silently. Anything that a DAG cannot represent, and any name that is not a column, becomes a question
+with its line, its choices and, if there is a natural one, a default. Remarks report the changes made.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Resolved:
 
 
 class _Asking:
-    """The questions so far, and the valid answer to each."""
+    """The questions asked so far, and the valid answer to each."""
 
     def __init__(self, answers: Mapping[str, str]) -> None:
         self.answers = answers
@@ -209,7 +209,7 @@ def _unknown(node: Node, free: FreeColumns, every: dict[str, str]) -> Question:
 
 
 def _directions(edges: list[Edge], asking: _Asking) -> tuple[list[Edge], list[tuple[str, str]]]:
-    """Arrows, and pairs with an unmeasured common cause."""
+    """Return the arrows, and the pairs with an unmeasured common cause."""
     arrows: dict[tuple[str, str], Edge] = {}
     confounded: list[tuple[str, str]] = []
     for edge in edges:
@@ -248,7 +248,7 @@ def _direction(edge: Edge) -> Question:
 
 
 def _without_cycles(arrows: list[Edge], asking: _Asking) -> list[Edge]:
-    """The arrows without those that the user chose to break a cycle; stops at the first cycle that is still
+    """Return the arrows without those that the user removed to break a cycle; stop at the first cycle that is still
     unresolved.
     """
     by_ends = {(e.left, e.right): e for e in arrows}

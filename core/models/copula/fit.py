@@ -23,23 +23,23 @@ from espalier.core.privacy.regression_features import Features, Surface, side_by
 from espalier.core.privacy.sums import SumRecipe
 
 Ask = Callable[[SumRecipe, float, str], SumMeasurement]
-"""Answers a recipe after paying ρ from a pool: a curator."""
+"""Function that answers a recipe after paying ρ from a pool, as a curator does."""
 
 COUNTS, SCORES, FIT, LEFT = "one-way", "dependence", "regression", "residuals"
 SHARES = {COUNTS: 0.15, SCORES: 0.1, FIT: 0.65, LEFT: 0.1}
-"""Parts of ρ."""
+"""Shares of ρ by pool."""
 
 SCORE_UNITS = 2**10
 """Length of a row's normal scores in units, after clipping."""
 
 LENGTH = 1.3
-"""A row's normal scores are shortened to √(1.3·d): E‖z‖² = d."""
+"""A row's normal scores are shortened to the length √(1.3·d), because E‖z‖² = d."""
 
 CATEGORY = 0.5
 """Length of a row's categories, relative to its scores."""
 
 TOGETHER = 4
-"""Bins are counted one by one, then in groups of this many, then in groups of this many groups, and so on."""
+"""Bins are counted one by one, then in groups of this size, then in groups of this number of groups, and so on."""
 
 ROUNDS = (0.4, 0.6)
 """Shares of the regression's ρ, by round."""
@@ -48,7 +48,9 @@ FURTHEST_FIT = 4.0
 """A fitted value lies at most twice this many standard deviations of the target from the target's mean."""
 
 LEFT_BINS, LEFT_REACH = 24, 3.0
-"""Number of bins for the residual, and their range on either side of 0, in standard deviations of the target."""
+"""Number of bins for the residual, and the range that they cover on either side of 0, in standard deviations of the
+target.
+"""
 
 FURTHEST = 3.0
 """Standard deviations at which the features clip a value."""
@@ -90,8 +92,9 @@ def fit(
 
 
 def _one_way(layout: Layout, ask: Ask, rho: float, rows: int | None) -> tuple[dict[str, Shape], float, float]:
-    """Every axis's noisy distribution, equal shares of ``rho``; the number of rows, public or noisy; σ of a count for
-    a ρ of 1."""
+    """Return the noisy distribution of every axis, for equal shares of ``rho``; the number of rows, public or noisy;
+    and σ of a count that costs ρ = 1.
+    """
     each, told, sigma = rho / len(layout.axes), {}, 0.0
     for name, axis in layout.axes.items():
         recipe = Histogram(f"counts of {name}", axis.bins, layout.reading.only(name), Bin(name, axis))
@@ -103,7 +106,9 @@ def _one_way(layout: Layout, ask: Ask, rho: float, rows: int | None) -> tuple[di
 def _counted(
     recipe: Histogram, widths: NDArray[np.float64], bought: tuple[Ask, float], pool: str
 ) -> tuple[Pyramid, float]:
-    """Counts of bins, of groups of ``TOGETHER`` and so on, with equal shares of ρ; and σ of a count for a ρ of 1."""
+    """Return counts of bins, of groups of ``TOGETHER`` bins and so on, with equal shares of ρ; and σ of a count that
+    costs ρ = 1.
+    """
     steps = [1]
     while steps[-1] * TOGETHER < recipe.bins:
         steps.append(steps[-1] * TOGETHER)
@@ -117,13 +122,15 @@ def _counted(
 
 
 def _total(told: list[Pyramid]) -> float:
-    """The number of rows, averaged over all columns' counts by their noise; at least 1."""
+    """Return the number of rows: the mean over the counts of all columns, weighted by their noise; at least 1."""
     weights = np.array([1 / float(p.variance[-1][0]) for p in told])
     return max(1.0, float(weights @ [float(p.counts[-1][0]) for p in told] / weights.sum()))
 
 
 def _normal(shape: Shape, total: float) -> NDArray[np.float64]:
-    """The normal score of each tick under the noisy distribution, limited to the range that ``total`` rows reach."""
+    """Return the normal score of each tick under the noisy distribution, limited to the range that ``total`` rows
+    reach.
+    """
     from scipy.special import ndtri
 
     tail = min(0.5 / total, 0.25)
@@ -131,9 +138,10 @@ def _normal(shape: Shape, total: float) -> NDArray[np.float64]:
 
 
 def _standardised(shape: Shape) -> NDArray[np.float64]:
-    """Each tick in standard deviations from the mean of the noisy distribution.
+    """Return each tick in standard deviations from the mean of the noisy distribution.
 
-    A target is smooth in a column's values as often as in its ranks, so the features see the mean of both.
+    A target depends smoothly on a column's values as often as on its ranks, so the features are computed from the mean
+    of both.
     """
     edges = np.asarray(shape.axis.edges)
     mean = float(shape.chances @ (edges[1:] + edges[:-1])) / 2
@@ -147,9 +155,10 @@ def _linked(
     total: float,
     bought: tuple[Ask, float],
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """The dependence of normal scores on categories and on one another: slopes on one-hot categories, Cholesky factor.
+    """Return the dependence of normal scores on categories (slopes on one-hot categories) and on one another (Cholesky
+    factor).
 
-    The noisy correlation is brought to the nearest matrix of unit diagonal whose eigenvalues are at least 0.02.
+    The noisy correlation is replaced by the nearest matrix of unit diagonal whose eigenvalues are at least 0.02.
     """
     d, one_hot = len(normal), {n: np.eye(size, dtype=np.int64) for n, size in layout.categories.items()}
     width = sum(layout.categories.values())
@@ -186,7 +195,9 @@ def _factor(covariance: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def damped(matrix: NDArray[np.float64], right: NDArray[np.float64], noise: float) -> NDArray[np.float64]:
-    """Return x with matrix·x ≈ right, both noisy. Eigenvalues γ > 0 enter as γ/(γ² + noise²), the others not at all."""
+    """Return x with matrix·x ≈ right, both noisy. Eigenvalues γ > 0 are inverted as γ/(γ² + noise²), the others are
+    left out.
+    """
     values, vectors = np.linalg.eigh(matrix)
     kept = np.maximum(values, 0.0)
     gain = kept / (kept * kept + max(noise, 1e-9) ** 2)
@@ -194,7 +205,7 @@ def damped(matrix: NDArray[np.float64], right: NDArray[np.float64], noise: float
 
 
 def cleaned(noisy: NDArray[np.float64], like: NDArray[np.float64], noise: float) -> NDArray[np.float64]:
-    """``like``, corrected by the part of its difference from the ``noisy`` matrix that exceeds the noise.
+    """Return ``like``, corrected by the part of its difference from the ``noisy`` matrix that exceeds the noise.
 
     A symmetric matrix of noise (``noise`` off the diagonal, √2 times as much on it) has eigenvalues up to
     e = 2·√p·``noise``. Eigenvalues of the difference within e become 0, and a larger v becomes √(v² − e²), which errs
@@ -213,14 +224,14 @@ def _surface(
     bought: tuple[Ask, float],
     rng: np.random.Generator,
 ) -> Surface:
-    """The target's smooth dependence on the features, from noisy matrices of moments of (φ, y), in ``ROUNDS``.
+    """Return the target's smooth dependence on the features, from noisy matrices of moments of (φ, y), in ``ROUNDS``.
 
     The first round fits the target, and each later one the residual so far: it is smaller, so a tighter clip suffices,
     and the noise shrinks with the clip. One matrix serves AᵀA and Aᵀy. Bought separately under replace-one, AᵀA would
     have Δ = √2 and Aᵀy Δ = 2, and ρ would be split between them; together, with |y| ≤ ‖φ‖, Δ = 2·√2 and every
-    off-diagonal entry has the noise that Aᵀy alone would have had for all of ρ. Synthetic inputs give such a matrix
-    too, which has no noise but the errors of these inputs: see `cleaned`. ``known`` holds the number of rows, and σ of
-    a count for a ρ of 1. These sums have the same σ, because they have the Δ of counts.
+    off-diagonal entry has the noise that Aᵀy alone would have had for all of ρ. Synthetic inputs also yield such a
+    matrix, which has no noise except the errors of these inputs: see `cleaned`. ``known`` holds the number of rows, and
+    σ of a count for a ρ of 1. These sums have the same σ, because they have the Δ of counts.
     """
     (ask, rho), (total, sigma) = bought, known
     axis, shape = inputs.layout.axes[inputs.layout.target], inputs.shapes[inputs.layout.target]
@@ -254,8 +265,9 @@ def _surface(
 def reach(noise: float) -> float:
     """Clipping bound in standard deviations, given the ``noise`` of a vector of sums of unit length.
 
-    A tighter bound admits less noise and cuts off more of the target. The part of a normal target beyond c is about
-    e^(−c²/2), so at √(2·ln(1/noise)) the loss equals the noise. On other tables, a bound that is smaller by ½ was best.
+    A tighter bound means less noise but cuts off more of the target. The part of a normal target beyond c is about
+    e^(−c²/2), so at √(2·ln(1/noise)) the loss equals the noise. A bound that is smaller by ½ was best on tables that no
+    benchmark reports.
     """
     return max(1.0, math.sqrt(2 * math.log(1 / min(noise, 0.9))) - 0.5)
 
@@ -282,7 +294,7 @@ def shrunk(
 
 
 def _spread(shape: Shape) -> float:
-    """The standard deviation of a noisy distribution, at least a bin's width."""
+    """Return the standard deviation of a noisy distribution, at least a bin's width."""
     edges = np.asarray(shape.axis.edges)
     middles = (edges[1:] + edges[:-1]) / 2
     apart = middles - float(shape.chances @ middles)
@@ -292,7 +304,7 @@ def _spread(shape: Shape) -> float:
 def _left(
     surface: Surface, inputs: Inputs, total: float, bought: tuple[Ask, float], rng: np.random.Generator
 ) -> Response:
-    """The response: the fit, with the noisy histogram of its residual over public bins.
+    """Return the response: the fit, with the noisy histogram of its residual over public bins.
 
     Noise makes that histogram too wide. The target's variance is known from its own counts, and the variance of the fit
     over synthetic inputs is known from the fit. The residual is narrowed until the two variances add up to the

@@ -1,4 +1,6 @@
-"""The use of each column: as a number, ordered or nominal. Reads public facts only, and refuses before spending."""
+"""The use of each column: as a number, ordered or nominal. Only public facts are read, and a table is refused before
+anything is spent.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,7 @@ LEAST, LARGEST = 1e-150, 1e150
 """Smallest width of a tick, and largest bound of a number: a regression sums the squares of both."""
 
 MOST_PRODUCTS = 400
-"""Largest number of products in a polynomial: their moments are some 80,000 sums."""
+"""Largest number of products in a polynomial: their moments are about 80,000 sums."""
 
 FREQUENCIES = 48
 """Number of random frequencies, with two features each."""
@@ -97,7 +99,7 @@ class Layout:
         return Reading(self.axes, self.ordered, self.categories)
 
     def binned(self, name: str, values: NDArray[Any]) -> NDArray[np.int64]:
-        """The schema's codes of a column's drawn values; for numbers, their bins."""
+        """Return the schema's codes of a column's drawn values; for numbers, their bins."""
         if name not in self.edges:
             return np.asarray(values, dtype=np.int64)
         return np.searchsorted(np.asarray(self.edges[name][1:-1]), values, side="right").astype(np.int64)
@@ -105,7 +107,8 @@ class Layout:
     def features(
         self, scores: Mapping[str, NDArray[np.float64]], rows: int | None, rng: np.random.Generator
     ) -> Polynomial | Fourier:
-        """Random features if all columns are numbers and the table is large; else a polynomial, if it is not too long.
+        """Return random features if all columns are numbers and the table is large, else a polynomial, if it is not too
+        long.
 
         ``scores`` are standard deviations by tick; ``rows`` is a public number of rows. A polynomial contains each
         category's level and its products with numbers exactly; random features only approximate them.

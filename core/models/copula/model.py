@@ -21,7 +21,7 @@ from espalier.core.progress import Report
 from espalier.core.project.numeric_axis import Axis
 
 PIECE = 1 << 16
-"""Rows whose features are in memory at a time."""
+"""Number of rows whose features are in memory at a time."""
 FORMAT = "espalier-copula/1"
 """The tag in a model file."""
 
@@ -59,8 +59,8 @@ class Inputs:
         """Draw ``rows`` rows, once as values and once as ticks and codes.
 
         Latin hypercube sampling with the correlation of normal scores (Liu et al., Algorithm 1 step 2, where the
-        correlation replaces their covariance): each input has one value from each of ``rows`` equal parts of its noisy
-        distribution, in the order of its scores.
+        correlation replaces their covariance): each input has one value from each of ``rows`` parts of its noisy
+        distribution with equal probability, in the order of its scores.
         """
         names, layout = self.layout.inputs, self.layout
         drawn = {} if self.nominal is None else self.nominal.sample(rows, rng, even=True)
@@ -86,7 +86,9 @@ def _pieces(rows: int) -> list[slice]:
 
 
 def normal_cube(rows: int, columns: int, rng: np.random.Generator) -> NDArray[np.float64]:
-    """A Latin hypercube of standard normals; its sample correlation is the identity if there are enough rows."""
+    """Return a Latin hypercube of standard normals, whose sample correlation is the identity if there are enough
+    rows.
+    """
     from scipy.special import ndtri
 
     parts = (rng.permuted(np.tile(np.arange(rows), (columns, 1)), axis=1).T + rng.random((rows, columns))) / max(
@@ -111,7 +113,7 @@ class Response:
     left_edges: NDArray[np.float64]
 
     def draw(self, codes: Codes, rng: np.random.Generator) -> NDArray[np.float64]:
-        """The fitted value plus a draw of the residual."""
+        """Return the fitted value plus a draw of the residual."""
         rows = len(next(iter(codes.values())))
         at = np.concatenate([self.surface.at({n: held[part] for n, held in codes.items()}) for part in _pieces(rows)])
         share = rng.permutation((np.arange(len(at)) + rng.random(len(at))) / max(len(at), 1))
@@ -147,7 +149,9 @@ class CopulaModel:
         even: bool = False,  # noqa: ARG002
         report: Report | None = None,  # noqa: ARG002
     ) -> dict[str, NDArray[Any]]:
-        """``rows`` rows of schema codes; they are always spread evenly (Latin hypercube); ``even`` is ignored."""
+        """Return ``rows`` rows of schema codes. They are always spread evenly (Latin hypercube); ``even`` is
+        ignored.
+        """
         drawn = self.draw(rows, rng)
         return {name: self.inputs.layout.binned(name, drawn[name]) for name in self.columns}
 
@@ -167,7 +171,9 @@ class CopulaModel:
         return "not promised"
 
     def draw(self, rows: int, rng: np.random.Generator) -> Drawn:
-        """``rows`` rows: numbers within their bounds at their precision, codes of ordered and nominal columns."""
+        """Return ``rows`` rows: numbers within their bounds at their precision, and codes of ordered and nominal
+        columns.
+        """
         layout = self.inputs.layout
         out, codes = self.inputs.draw(rows, rng)
         target = layout.axes[layout.target]

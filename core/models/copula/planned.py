@@ -21,7 +21,7 @@ FULL = 1.3
 """Values at least this many standard deviations from the mean are entries of 1: larger ones would crowd out others."""
 
 APART = 2.5
-"""Number of standard deviations equivalent to the distance between two categories, over √2."""
+"""Distance between two categories, divided by √2, in standard deviations of a number."""
 
 
 def polynomial(scores: Mapping[str, NDArray[np.float64]], categories: Mapping[str, int]) -> Polynomial:
@@ -52,7 +52,7 @@ def fourier(
     width: float,
     rng: np.random.Generator,
 ) -> Fourier:
-    """A Gaussian kernel of the given ``width`` over scores (standard deviations, in ``APART``) and categories."""
+    """Build a Gaussian kernel of the given ``width`` over scores (standard deviations, in ``APART``) and categories."""
     drawn = _orthogonal(len(scores) + sum(categories.values()), frequencies, rng) / width
     phases = {}
     for name, score in scores.items():
@@ -63,7 +63,7 @@ def fourier(
 
 
 def _orthogonal(dimensions: int, count: int, rng: np.random.Generator) -> NDArray[np.float64]:
-    """``count`` standard normal frequencies, one per column; orthogonal within blocks of ``dimensions``.
+    """Return ``count`` standard normal frequencies, one per column, orthogonal within blocks of ``dimensions``.
 
     Yu et al., Orthogonal Random Features (2016): each frequency has the same distribution, and the kernel's error is
     smaller.

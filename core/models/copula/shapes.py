@@ -12,7 +12,9 @@ from numpy.typing import NDArray
 from espalier.core.project.numeric_axis import Axis
 
 CLEAR = 1.0
-"""Standard deviations beyond which a difference is taken as real: a flat stretch costs more than a little noise."""
+"""Number of standard deviations above which a difference is treated as real: flattening a real difference costs more
+than a little noise.
+"""
 
 
 @dataclass(frozen=True)
@@ -24,17 +26,17 @@ class Shape:
 
     @cached_property
     def below(self) -> NDArray[np.float64]:
-        """The share below each bin edge."""
+        """Return the share below each bin edge."""
         return np.asarray(np.append(0.0, np.cumsum(self.chances)) / self.chances.sum())
 
     def share_below(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The share below each value."""
+        """Return the share below each value."""
         return np.interp(values, np.asarray(self.axis.edges), self.below)
 
     def value_at(self, shares: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The value below which each share lies, at the declared precision.
+        """Return the value below which each share lies, at the declared precision.
 
-        With a precision the value v means [v, v + step): the result is v.
+        With a precision, the value v stands for [v, v + step), and the result is v.
         """
         held = np.flatnonzero(self.chances > 0)
         edges = np.asarray(self.axis.edges)
@@ -48,10 +50,10 @@ class Shape:
 
 @dataclass(frozen=True)
 class Pyramid:
-    """Noisy counts of bins, of pairs of them, of pairs of pairs and so on up to all of them, made consistent.
+    """Noisy counts of bins, of pairs of bins, of pairs of pairs and so on up to all of them, made consistent.
 
     Level 0 holds the bins. ``counts`` are estimates from all counts below them, ``variance`` is their variance,
-    ``widths`` are the bins' widths. ``kept`` holds for each pair's parent whether its halves differ. Hay et al.,
+    ``widths`` are the bins' widths. ``kept`` states for each pair's parent whether its halves differ. Hay et al.,
     Boosting the accuracy of differentially private histograms (2010), add such counts up; here halves that differ by no
     more than the noise are also treated as equal (Kolaczyk & Nowak 2004, Multiscale likelihood analysis), which keeps
     the noise of many empty bins from adding up to a tail.

@@ -1,4 +1,4 @@
-"""Estimation: the distribution whose marginals fit noisy measurements best."""
+"""Estimation of the distribution whose marginals fit noisy measurements best."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from espalier.core.privacy.draws import Measurement
 from espalier.core.progress import Report
 
 SMOOTHING, MOST_SMOOTHING, NOISY = 1.0, 3.0, 10.0
-"""The strength with which a release shrinks toward independent columns (see `estimate`): the smallest value, the
-largest value, and between them the factor that multiplies a cell's noise divided by its rows (see `smoothing_for`).
-With 0 the model follows the noise if most cells are noise, which lowers AUC at small ε: on Adult at ε = 0.2 prism
-has 0.877 with 1 throughout and 0.880 with up to 3.
+"""Strength with which a release shrinks toward independent columns (see `estimate`): the smallest and the largest
+value. Between them, the strength is the third number times a cell's noise divided by its rows (see `smoothing_for`).
+With 0 the model follows the noise if most cells are noise, which lowers AUC at small ε: on Adult at ε = 0.2 prism has
+0.877 with 1 throughout and 0.880 with up to 3.
 """
 
 TOLERANCE = 1e-3
@@ -40,7 +40,7 @@ def estimate(
     tolerance: float = TOLERANCE,
     max_iterations: int = MAX_ITERATIONS,
 ) -> GraphicalModel:
-    """The model of ``total`` rows whose marginals μ minimise Σ_c ‖μ_c − y_c‖²/(2σ_c²).
+    """Return the model of ``total`` rows whose marginals μ minimise Σ_c ‖μ_c − y_c‖²/(2σ_c²).
 
     ``sizes`` are all columns in schema order with their numbers of categories; columns in no measurement are
     uniform. If ``total`` is None, it is estimated from the measurements
@@ -51,11 +51,11 @@ def estimate(
 
     The fit stops when the duality gap, a certified bound on the distance to the best objective, is at
     most ``tolerance`` times the objective (or times 1 if the objective is smaller: differences in
-    log-likelihood below one thousandth mean nothing). ``fit`` of the result records whether it got there within
-    ``max_iterations``; if not, the best point met is returned.
+    log-likelihood below one thousandth mean nothing). ``fit`` of the result records whether this was reached within
+    ``max_iterations``; if not, the best point found is returned.
 
-    Raises ``ValueError`` for a measurement that does not fit the columns, `espalier.core.errors.EspalierError` if the
-    impossibilities leave no row. Check sizes first (`check_size`): nothing is refused for its size here.
+    Raises ``ValueError`` for a measurement that does not fit the columns, and `espalier.core.errors.EspalierError` if
+    the impossibilities leave no row. Check sizes first (`check_size`): nothing is refused here because of its size.
 
     ``smoothing`` > 0 adds λ N KL(p ‖ q) to the objective, λ = smoothing / (median noise scale), q the distribution with
     independent columns and the pooled one-way counts. The best fit to noisy counts follows the noise. If most cells are
@@ -123,13 +123,13 @@ def smoothing_for(measurements: Sequence[Measurement], total: float | None) -> f
 
 
 def _closed_form(problem: Problem) -> FloatArray:
-    """A cold start: the tree that the measurements hold, as if the pooled estimate were exact."""
+    """Return a cold start: the tree in the measurements, as if the pooled estimate were exact."""
     floor = 0.3 * np.sqrt(problem.variance())
     return closed_form(problem.regions, links(problem.regions), np.maximum(problem.target, floor))
 
 
 def _independent(problem: Problem) -> FloatArray:
-    """The potentials of independent columns, each with its pooled counts, none below one row."""
+    """Return the potentials of independent columns, each with its pooled counts, none of them below one row."""
     regions = problem.regions
     centre = np.zeros(regions.size)
     views, pooled = regions.views(centre), regions.views(problem.target)
@@ -165,7 +165,7 @@ def _transfer(problem: Problem, start: GraphicalModel) -> FloatArray:
 def _potentials(
     problem: Problem, flat: FloatArray, cliques: Sequence[Clique], zeros: Sequence[Zeros]
 ) -> dict[Clique, FloatArray]:
-    """Potentials of each maximal clique, in the clique's order, with −∞ for cells that a rule forbids."""
+    """Return the potentials of each maximal clique, in the clique's order, with −∞ for cells that a rule forbids."""
     regions = problem.regions
     views = [view.copy() for view in regions.views(flat)]
     maximal = set(regions.maximal)

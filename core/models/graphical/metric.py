@@ -4,11 +4,11 @@ The log partition function of a decomposable model has an explicit inverse Hessi
 subtract r_s/μ_s on every separator (the second derivative of the Bethe entropy, which is exact on junction trees;
 Wainwright & Jordan 2008, section 4.1). Here the measured cliques are attached one after the other to an earlier
 one by their largest intersection. If they form a junction tree, this is the exact inverse; if they close loops, it is a
-positive definite approximation, which conjugate gradients correct.
+positive definite approximation, whose error conjugate gradients correct.
 
 The regularisation of a proximal step adds λ/w_b to the counts of a region ``b``. This amount is far smaller for a
-precisely measured marginal than for the cells of a clique that contains it. So each region is a separate level: the
-part of a clique's form that belongs to ``b`` is replaced by a form with the smaller denominator of ``b``.
+precisely measured marginal than for the cells of a clique that contains it. Each region is therefore a separate level:
+the part of a clique's form that belongs to ``b`` is replaced by a form with the smaller denominator of ``b``.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Level:
 
 
 def links(regions: Regions) -> list[Link]:
-    """The maximal cliques in the order in which they are attached: cliques that close no loop come first."""
+    """Return the maximal cliques in the order in which they are attached: cliques that close no loop come first."""
     members = {i: frozenset(regions.places[i].columns) for i in regions.maximal}
     holding: dict[int, list[int]] = {}
     for i, held in members.items():
@@ -77,7 +77,7 @@ def links(regions: Regions) -> list[Link]:
 
 
 def levels(regions: Regions, chain: list[Link]) -> list[Level]:
-    """The regions inside the cliques of ``chain``, each in the first clique that holds it."""
+    """Return the regions inside the cliques of ``chain``, each in the first clique that contains it."""
     found: list[Level] = []
     introduced: set[int] = set()
     for link in chain:
@@ -93,7 +93,7 @@ def levels(regions: Regions, chain: list[Link]) -> list[Level]:
 class TreeMetric:
     """The inverse Hessian of a tree at one point, as a positive semidefinite operator on flat vectors.
 
-    ``marginals`` are the marginals at the point. ``scale`` is a flat vector of positive counts, the denominators; on no
+    ``marginals`` are the marginals at the point. ``scale`` is a flat vector of positive counts, the denominators; in no
     region does it exceed the sums over a host. On a clique with separator s the form is Σ (r_c − p(c|s) r_s)² /
     scale_c: the part of the residual that the separator does not explain. The separator belongs to the clique that
     introduced it, so a hub with hundreds of cliques moves once and not hundreds of times.
@@ -122,7 +122,7 @@ class TreeMetric:
             self.shares.append(counts[link.clique] / shared.reshape(regions.lifted(link.clique, link.separator)))
 
     def apply(self, residual: FloatArray) -> FloatArray:
-        """The step in the potentials for a residual of the marginals."""
+        """Return the step in the potentials for a residual of the marginals."""
         regions = self.regions
         step = residual * self.diagonal
         steps, residuals, diagonals = regions.views(step), regions.views(residual), regions.views(self.diagonal)
@@ -137,11 +137,11 @@ class TreeMetric:
 
 
 def closed_form(regions: Regions, chain: list[Link], marginals: FloatArray) -> FloatArray:
-    """Log potentials of the decomposable model with the given positive marginals; loops are left out.
+    """Return the log potentials of the decomposable model with the given positive marginals; loops are left out.
 
-    Each clique goes in as its own p(clique | separator). Cliques that do not quite agree about a separator (cells
-    raised above zero do not add up) would otherwise multiply their differences: with 200 cliques around one hub, all of
-    the mass moves to a wrong category of the hub.
+    Each clique contributes its own p(clique | separator). Otherwise, cliques that do not quite agree on a separator
+    (cells raised above zero do not add up) would multiply their differences: with 200 cliques around one hub, all of
+    the mass would move to a wrong category of the hub.
     """
     potentials = np.zeros(regions.size)
     for link in chain:

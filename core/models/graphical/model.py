@@ -38,8 +38,9 @@ FORMAT = "espalier-model/1"
 
 @dataclass(frozen=True)
 class FitSummary:
-    """How a fit ended: ``objective`` is Σ ‖μ − y‖²/(2σ²), ``gap`` a certified bound on its distance to the best
-    objective, ``converged`` whether ``criterion`` (a sentence) was met within ``iterations``."""
+    """The end of a fit: ``objective`` is Σ ‖μ − y‖²/(2σ²), ``gap`` is a certified bound on its distance to the best
+    objective, and ``converged`` states whether ``criterion`` (a sentence) was met within ``iterations``.
+    """
 
     iterations: int
     objective: float
@@ -52,7 +53,8 @@ class FitSummary:
 class FirstFit:
     """The first fit, which decides how far the second one shrinks each association; kept for checkers.
 
-    ``potentials`` belong to its model; ``wider`` is the factor on each clique's σ in the second fit.
+    ``potentials`` belong to its model; ``wider`` is the factor by which each clique's σ is multiplied in the second
+    fit.
     """
 
     potentials: Mapping[Clique, FloatArray]
@@ -136,14 +138,14 @@ class GraphicalModel:
 
     @property
     def log_partition(self) -> float:
-        """log Σ_x exp Σ_c potential_c(x_c)."""
+        """Return log Σ_x exp Σ_c potential_c(x_c)."""
         return self._calibrated.log_partition
 
     def marginal(self, clique: Sequence[str], *, max_cells: int = MAX_CELLS) -> FloatArray:
-        """Expected counts of ``clique``, one axis per column in the order given, summing to ``total``.
+        """Return the expected counts of ``clique``, one axis per column in the order given, summing to ``total``.
 
-        The columns need not lie in one clique. Raises `SizeError` if the answer, or a table on the way to it,
-        would hold more than ``max_cells`` cells.
+        The columns need not lie in one clique. Raises `SizeError` if the answer, or an intermediate table, would have
+        more than ``max_cells`` cells.
         """
         return self._probability(clique, max_cells) * self.total
 
@@ -182,9 +184,9 @@ class GraphicalModel:
     def cmi(
         self, left: Sequence[str], right: Sequence[str], given: Sequence[str], *, max_cells: int = MAX_CELLS
     ) -> float:
-        """Conditional mutual information I(left; right | given) of the model in nats, exactly.
+        """Return the exact conditional mutual information I(left; right | given) of the model in nats.
 
-        Columns that are also in ``given`` are dropped from the other two. Raises `SizeError` if the joint table
+        Columns that are also in ``given`` are removed from the other two. Raises `SizeError` if the joint table
         would hold more than ``max_cells`` cells.
         """
         known = set(given)
@@ -212,7 +214,7 @@ class GraphicalModel:
 
         Exact ancestral sampling. With ``even`` the rows are spread over the cells as evenly as whole numbers
         allow (`espalier.core.models.graphical.sampling`): every cell keeps its expected count, measured marginals are
-        closer than with independent rows, and conditional independence is kept.
+        closer than with independent rows, and conditional independence is preserved.
         """
         if rows < 0:
             raise ValueError(f"rows ({rows}) must not be negative")

@@ -25,11 +25,13 @@ from espalier.core.models.graphical.regions import Regions
 from espalier.core.privacy.draws import Measurement
 
 SMALLEST_TOTAL = 1.0
-"""Smallest total, in rows: noise can push an estimate below zero, where no distribution exists."""
+"""Smallest total, in rows: noise can bring an estimate below zero, where no distribution exists."""
 
 
 def inner(a: FloatArray, b: FloatArray) -> float:
-    """Σ a b of two flat vectors. Not BLAS: at these lengths its threads are slower, twentyfold on a busy machine."""
+    """Σ a b of two flat vectors. BLAS is not used: for vectors of this length its threads are slower, by a factor of
+    twenty on a busy machine.
+    """
     return float(np.einsum("i,i->", a, b))
 
 
@@ -48,9 +50,9 @@ class Sweep:
 class Problem:
     """Σ_c ‖μ_c − y_c‖²/(2σ_c²) over flat vectors of region marginals (`Regions`).
 
-    ``target`` is û, the pooled unbiased estimate, consistent but possibly negative; ``weight`` its precision
-    per region; ``precision`` and ``centre`` give the objective itself, cell by cell, up to ``constant``;
-    ``floor`` is a lower bound for every distribution: the objective at û.
+    ``target`` is û, the pooled unbiased estimate, consistent but possibly negative; ``weight`` is its precision per
+    region. ``precision`` and ``centre`` give the objective itself, cell by cell, up to ``constant``. ``floor`` is a
+    lower bound for every distribution: the objective at û.
     """
 
     regions: Regions
@@ -84,7 +86,7 @@ class Problem:
         return self.regions.smooth(potentials, self.weight)
 
     def sweep(self, potentials: FloatArray) -> Sweep:
-        """Log partition function and marginals of the potentials."""
+        """Return the log partition function and the marginals of the potentials."""
         tree = self.regions.tree
         log_partition, kept = collect(tree, self.regions.tables(potentials, self.base), sum_product)
         conditionals = [np.asarray(table, dtype=np.float64) for table in kept]
@@ -92,14 +94,14 @@ class Problem:
         return Sweep(log_partition, conditionals, nodes, self.regions.marginals(nodes))
 
     def covariance(self, sweep: Sweep, direction: FloatArray) -> FloatArray:
-        """N Cov(p) times ``direction``: the derivative of the regions' marginals when the potentials move in that
+        """Return N Cov(p) times ``direction``: the derivative of the regions' marginals as the potentials move in that
         direction.
         """
         tables = self.regions.tables(direction)
         return self.regions.marginals(derivative(self.regions.tree, sweep.conditionals, sweep.nodes, tables))
 
     def best_score(self, potentials: FloatArray) -> float:
-        """The largest sum of potentials over all possible rows."""
+        """Return the largest sum of potentials over all possible rows."""
         return collect(self.regions.tree, self.regions.tables(potentials, self.base), max_only)[0]
 
 
@@ -109,8 +111,9 @@ def pose(
     total: float | None,
     zeros: Iterable[Zeros] = (),
 ) -> Problem:
-    """Check the measurements and build the problem. Raises ``ValueError`` for shapes, scales or names that
-    do not fit, `EspalierError` if the impossibilities leave no row."""
+    """Check the measurements and build the problem. Raises ``ValueError`` for shapes, scales or names that do not fit,
+    and `EspalierError` if the impossibilities leave no row.
+    """
     zeros = tuple(zeros)
     for measurement in measurements:
         _check(sizes, measurement.clique, measurement.values.shape)
@@ -152,8 +155,8 @@ def pose(
 
 
 def estimate_total(measurements: Iterable[Measurement]) -> float:
-    """The number of rows according to all measurements: the sums of their noisy counts, each weighted by its inverse
-    variance 1/(cells σ²). At least `SMALLEST_TOTAL`.
+    """Return the number of rows according to all measurements: the sums of their noisy counts, each weighted by its
+    inverse variance 1/(cells σ²). At least `SMALLEST_TOTAL`.
     """
     numerator = denominator = 0.0
     for measurement in measurements:
@@ -166,7 +169,7 @@ def estimate_total(measurements: Iterable[Measurement]) -> float:
 def _pool_cells(
     regions: Regions, measurements: Iterable[Measurement], total: float
 ) -> tuple[FloatArray, FloatArray, float]:
-    """Repeated measurements of one clique merged: precision and mean per cell, and the objective that remains.
+    """Return repeated measurements of one clique merged: precision and mean per cell, and the objective that remains.
 
     Measurements of columns with one category (or of none) only repeat the total: a constant.
     """

@@ -32,10 +32,10 @@ def joint(
     wanted: Sequence[int],
     limit: int,
 ) -> FloatArray:
-    """The joint distribution of the tree positions ``wanted`` (sorted), axes in that order.
+    """Return the joint distribution of the tree positions ``wanted`` (sorted), with axes in that order.
 
-    ``conditionals`` belong to the calibrated tree. Raises `SizeError` if the answer or a table on the way
-    would hold more than ``limit`` cells.
+    ``conditionals`` belong to the calibrated tree. Raises `SizeError` if the answer or an intermediate table would have
+    more than ``limit`` cells.
     """
     target = tuple(wanted)
     _check(tree, target, limit, "This marginal")
@@ -69,7 +69,7 @@ def _cost(tree: JunctionTree, factors: Sequence[Factor], column: int) -> int:
 
 
 def _product(factors: Sequence[Factor], keep: tuple[int, ...]) -> Factor:
-    """The product of the factors, summed over every column that is not in ``keep``."""
+    """Return the product of the factors, summed over every column that is not in ``keep``."""
     if not factors:
         return Factor((), np.ones(()))
     held, *rest = sorted(factors, key=lambda factor: factor.table.size)

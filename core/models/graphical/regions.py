@@ -1,12 +1,12 @@
 """The information in a set of noisy marginals, without repetition.
 
 Overlapping marginals repeat each other: every pair with column A contains its own noisy copy of A's
-counts. Splitting each marginal into orthogonal components undoes that. Take the measured cliques and all their
-intersections (the *regions*). The part of a marginal that belongs to region ``a`` is what remains on ``a`` after
-subtracting the parts of all smaller regions (an analysis of variance; the same split underlies
-the residual mechanism of Xiao, He, Zhang & Kifer 2023, "An Optimal and Scalable Matrix Mechanism for Noisy
-Marginals under Convex Loss Functions"). Marginals agree with each other exactly when they share components, and the
-squared loss splits into one term per component:
+counts. Splitting each marginal into orthogonal components removes the repetition. Take the measured cliques and all
+their intersections (the *regions*). The part of a marginal that belongs to region ``a`` is what remains on ``a`` after
+subtracting the parts of all smaller regions (an analysis of variance; the same split underlies the residual mechanism
+of Xiao, He, Zhang & Kifer 2023, "An Optimal and Scalable Matrix Mechanism for Noisy Marginals under Convex Loss
+Functions"). Marginals agree with each other exactly when they share components, and the squared loss splits into one
+term per component:
 
     Σ_c ‖μ_c − y_c‖²/(2σ_c²) = const + Σ_a w_a ‖u_a − û_a‖²/2,   w_a = Σ_{c ⊇ a} 1/(σ_c² cells(c∖a))
 
@@ -68,11 +68,11 @@ class Regions:
             self._per_node[place.node].append(i)
 
     def views(self, flat: FloatArray) -> list[FloatArray]:
-        """The parts of a flat vector as arrays, one per region, sharing its memory."""
+        """Return the parts of a flat vector as arrays, one per region, which share its memory."""
         return [flat[span].reshape(place.shape) for span, place in zip(self.spans, self.places, strict=True)]
 
     def home(self, columns: tuple[int, ...], among: Collection[int] | None = None) -> int:
-        """The smallest region (of those ``among``) that contains all of ``columns``; −1 if none does."""
+        """Return the smallest region (of those ``among``) that contains all of ``columns``; −1 if none does."""
         if among is None and columns in self.index:
             return self.index[columns]
         if not columns:
@@ -83,20 +83,22 @@ class Regions:
         return next((i for i in allowed if wanted.issubset(self.places[i].columns)), -1)
 
     def dropped(self, region: int, inner: int) -> tuple[int, ...]:
-        """The axes of a region that are not in a smaller one inside it."""
+        """Return the axes of a region that are not in a smaller region inside it."""
         return self._axes[region, inner]
 
     def lifted(self, region: int, inner: int) -> tuple[int, ...]:
-        """The shape in which a table over a smaller region inside it is added to one over a region."""
+        """Return the shape in which a table over a smaller region is added to a table over a region that contains
+        it.
+        """
         return self._lift[region, inner]
 
     def lift(self, columns: tuple[int, ...], region: int) -> tuple[int, ...]:
-        """The shape in which a table over ``columns`` is added to one over the region."""
+        """Return the shape in which a table over ``columns`` is added to a table over the region."""
         place, inside = self.places[region], set(columns)
         return tuple(n if c in inside else 1 for c, n in zip(place.columns, place.shape, strict=True))
 
     def tables(self, potentials: FloatArray, base: Sequence[FloatArray | None] | None = None) -> list[FloatArray]:
-        """Log potentials of the regions, and those in ``base``, gathered into one fresh table per node."""
+        """Return the log potentials of the regions, and those in ``base``, gathered into one new table per node."""
         parts = self.views(potentials)
         tables: list[FloatArray] = []
         for node, inside in zip(self.tree.nodes, self._per_node, strict=True):
@@ -114,7 +116,7 @@ class Regions:
         return tables
 
     def marginals(self, nodes: Sequence[FloatArray]) -> FloatArray:
-        """The regions' marginals, from those of the tree's nodes."""
+        """Return the regions' marginals, computed from those of the tree's nodes."""
         flat = np.empty(self.size)
         for place, span in zip(self.places, self.spans, strict=True):
             held = nodes[place.node]
@@ -122,10 +124,10 @@ class Regions:
         return flat
 
     def pool(self, measurements: Iterable[Measurement], total: float) -> tuple[FloatArray, FloatArray]:
-        """All measurements pooled: weights w and the best linear unbiased estimate of every marginal.
+        """Pool all measurements: return the weights w and the best linear unbiased estimate of every marginal.
 
-        Returns one weight per region (per cell² of noise variance) and the flat vector of consistent marginals
-        û summing to ``total``, negative cells included.
+        There is one weight per region (per cell² of noise variance). The flat vector of consistent marginals û sums to
+        ``total`` and may contain negative cells.
         """
         weight = np.zeros(len(self.places))
         sums = [np.zeros(place.shape) for place in self.places]
@@ -145,7 +147,7 @@ class Regions:
         return weight, self._assemble(self.views(pooled), total)
 
     def _components(self, home: int, marginal: FloatArray) -> dict[int, FloatArray]:
-        """The components of one marginal, by region; each sums to zero over every smaller region."""
+        """Return the components of one marginal, by region; each sums to zero over every smaller region."""
         parts: dict[int, FloatArray] = {}
         for i in (*self.below[home], home):
             own = marginal if i == home else np.add.reduce(marginal, axis=self._axes[home, i])
@@ -156,7 +158,7 @@ class Regions:
         return parts
 
     def _assemble(self, components: Sequence[FloatArray], total: float) -> FloatArray:
-        """Marginals from their components: the inverse of the split."""
+        """Return marginals from their components: the inverse of the split."""
         flat = np.empty(self.size)
         for i, view in enumerate(self.views(flat)):
             np.add(components[i], total / view.size, out=view)
@@ -165,7 +167,8 @@ class Regions:
         return flat
 
     def smooth(self, potentials: FloatArray, weight: FloatArray) -> FloatArray:
-        """The gradient of Σ_a ‖τ_a‖²/(2 w_a), τ the components of the potentials: a flat vector of marginals.
+        """Return the gradient of Σ_a ‖τ_a‖²/(2 w_a), where τ are the components of the potentials: a flat vector of
+        marginals.
 
         This is the conjugate of the pooled squared loss (without its linear part ⟨τ, û⟩).
         """
@@ -196,7 +199,7 @@ class Regions:
 
 
 def _close(cliques: set[tuple[int, ...]]) -> list[tuple[int, ...]]:
-    """The cliques and all their nonempty intersections, smaller ones first."""
+    """Return the cliques and all their nonempty intersections, smaller ones first."""
     closed: set[tuple[int, ...]] = set()
     holding: dict[int, set[tuple[int, ...]]] = {}
     waiting = sorted(cliques)
@@ -234,7 +237,8 @@ def _maximal(below: Sequence[Sequence[int]]) -> list[int]:
 
 
 def _mobius(top: int, below: Sequence[Sequence[int]]) -> tuple[float, list[tuple[int, float]]]:
-    """The Möbius function of the regions under ``top``: for the empty region, and for all regions in which it is not 0.
+    """Return the Möbius function of the regions under ``top``: for the empty region, and for all regions in which it is
+    not 0.
 
     The component of ``top`` in a table is Σ_b m(b, top) mean_b(table).
     """

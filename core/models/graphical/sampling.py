@@ -1,4 +1,4 @@
-"""Rows from a fitted model: one column at a time, parents first, each given the columns it depends on.
+"""Rows from a fitted model: one column at a time, parents first, each given the columns on which it depends.
 
 Plain sampling is exact: every row is an independent draw from the model.
 
@@ -6,7 +6,7 @@ Rounded sampling spreads the rows over the categories as evenly as whole numbers
 values of ``given`` are a group of n_s rows; category v gets ⌊n_s p(v|s)⌋ of them or one more, and a fresh random
 permutation decides which rows. So the expected count of every cell is the model's, a measured pair errs by about one
 row per cell instead of √count, and two columns that depend on the same parent stay independent given it: each is
-shuffled on its own within the group. The counts vary less from table to table than those of independent rows. This
+shuffled separately within the group. The counts vary less from table to table than those of independent rows. This
 matters when several tables are combined, or when a variance is computed from one table. (A rounding that hands out
 categories in the *same* order to two such columns couples them: mbi before 2.0 did, with a total variation of 0.6 when
 the model had 0.001.)
@@ -36,7 +36,7 @@ def draw_rows(
     even: bool = False,
     report: Report | None = None,
 ) -> dict[str, Codes]:
-    """``n`` rows as one array of codes per column, in schema order, in the smallest unsigned type.
+    """Return ``n`` rows as one array of codes per column, in schema order, in the smallest unsigned type.
 
     ``conditionals`` are p(v | given) per node of the calibrated tree.
     """
@@ -73,7 +73,9 @@ def _groups(node: Node, drawn: Sequence[Codes] | Mapping[int, Codes]) -> NDArray
 
 
 def _draw(table: FloatArray, group: NDArray[Any] | None, n: int, rng: np.random.Generator) -> NDArray[np.int64]:
-    """One category per row by inversion: a binary search of all rows at once, each in its group's distribution."""
+    """Draw one category per row by inversion: a binary search for all rows at once, each in its group's
+    distribution.
+    """
     groups, size = table.shape
     point = rng.random(n)
     if group is None:
@@ -98,7 +100,7 @@ def _ladder(table: FloatArray) -> FloatArray:
 
 
 def _spread(table: FloatArray, group: NDArray[Any] | None, n: int, rng: np.random.Generator) -> NDArray[np.int64]:
-    """Categories in counts as even as whole numbers allow, in random order within each group."""
+    """Return categories in counts that are as even as whole numbers allow, in random order within each group."""
     size = table.shape[1]
     if group is None:
         counts = np.array([n])

@@ -13,8 +13,9 @@ from espalier.core.models.graphical.model import GraphicalModel
 from espalier.core.privacy.draws import Measurement
 
 FIRM = 5.0
-"""Factor on the precision of single columns in the second fit. With 2 they are worse than in the first
-fit (COMPAS at ε = 0.2: one-way L1 + 0.0004, asia with 3,000 rows + 0.0008); 20 gives the same as 5."""
+"""Factor on the precision of single columns in the second fit. With 2, they are worse than in the first fit (COMPAS at
+ε = 0.2: one-way L1 + 0.0004, asia with 3,000 rows + 0.0008); 20 gives the same result as 5.
+"""
 
 WIDEST = 2.0
 """Largest factor on a pair's σ. Without a bound, a column that matters is sometimes mistaken for noise. AUC minus the
@@ -24,8 +25,7 @@ at 0.2 + 0.015 and + 0.011 (± 0.002), with 8,000 rows at 1 + 0.020 and + 0.013 
 """
 
 STRENGTHS, STEPS, EVEN = 60, 40, 2.0
-"""The number of strengths compared, the number of EM steps, and the prior weight spread over all strengths, in
-pairs."""
+"""Number of strengths compared, number of EM steps, and prior weight spread over all strengths, in pairs."""
 
 
 def believed(
@@ -35,15 +35,16 @@ def believed(
 
     ``model`` is the first fit, with ``smoothing``.
 
-    A release's first fit shrinks every pair equally toward independence. This shrinks a pair further if its association
-    may be noise. Let p, q be the shares of its columns in ``model``, N the total, y the pair's counts. The prior for
-    d = μ − N p qᵀ is normal with variance τ · N (diag p − p pᵀ) ⊗ (diag q − q qᵀ), on tables with row and column sums
-    of zero: τ times the variance of N rows with independent columns by chance, so τ = 1 is the association of such rows
-    by χ², per degree of freedom. With λ the fit's price of divergence (smoothing over noise, see `estimate`), λ N KL is
-    this prior to second order with τ = 1/λ for all pairs. Here each pair has its own τ: along the eigenvectors of
-    the prior's variance, d is measured as z_k ~ N(0, τ g_k + σ²). The distribution of τ over the pairs is the mixture
-    that makes all z likeliest (Kiefer & Wolfowitz 1956; by EM, Laird 1978), and a pair's weight τ g/(τ g + σ²), at its
-    median g, is its mean under that. A τ above 1/λ is set to 1/λ: no pair is shrunk less than in the first fit.
+    A release's first fit shrinks every pair equally toward independence. This function shrinks a pair further if its
+    association may be noise. Let p, q be the shares of its columns in ``model``, N the total, y the pair's counts. The
+    prior for d = μ − N p qᵀ is normal with variance τ · N (diag p − p pᵀ) ⊗ (diag q − q qᵀ), on tables with row and
+    column sums of zero: τ times the variance of N rows with independent columns by chance, so τ = 1 is the association
+    of such rows by χ², per degree of freedom. With λ the fit's price of divergence (smoothing over noise, see
+    `estimate`), λ N KL is this prior to second order with τ = 1/λ for all pairs. Here each pair has its own τ: along
+    the eigenvectors of the prior's variance, d is measured as z_k ~ N(0, τ g_k + σ²). The distribution of τ over the
+    pairs is the mixture with the largest likelihood of all z (Kiefer & Wolfowitz 1956; by EM, Laird 1978). A pair's
+    weight τ g/(τ g + σ²), at its median g, is its mean under this mixture. A τ above 1/λ is set to 1/λ: no pair is
+    shrunk less than in the first fit.
 
     In the result a pair's σ is multiplied by √(1/(λ τ)), at most `WIDEST`, which gives λ the value 1/τ there, and
     columns are held at their values in ``model``. Tables of three columns or more are unchanged. The measurements
@@ -67,7 +68,7 @@ def believed(
 
 
 def _pooled(measurements: Sequence[Measurement]) -> list[Measurement]:
-    """Repeated measurements of a clique as one."""
+    """Return repeated measurements of a clique as one."""
     precision: dict[Clique, float] = {}
     sums: dict[Clique, FloatArray] = {}
     for m in measurements:
@@ -77,7 +78,9 @@ def _pooled(measurements: Sequence[Measurement]) -> list[Measurement]:
 
 
 def _noise(pooled: Sequence[Measurement]) -> float:
-    """The median noise scale of the maximal cliques, in rows, without columns of one value (as in `Problem.noise`)."""
+    """Return the median noise scale of the maximal cliques, in rows, without columns of one value (as in
+    `Problem.noise`).
+    """
     precision: dict[frozenset[str], float] = {}
     for m in pooled:
         own = frozenset(name for name, size in zip(m.clique, m.values.shape, strict=True) if size > 1)
@@ -87,7 +90,7 @@ def _noise(pooled: Sequence[Measurement]) -> float:
 
 
 def _alone(pooled: Sequence[Measurement]) -> dict[str, float]:
-    """σ of a column's counts, estimated from all of ``pooled``, by column."""
+    """Return σ of a column's counts, estimated from all of ``pooled``, by column."""
     precision: dict[str, float] = {}
     for m in pooled:
         for axis, name in enumerate(m.clique):
@@ -96,7 +99,7 @@ def _alone(pooled: Sequence[Measurement]) -> dict[str, float]:
 
 
 def _spectrum(m: Measurement, shares: dict[str, FloatArray], total: float) -> tuple[FloatArray, FloatArray]:
-    """z and g of one pair: its association along the prior's eigenvectors, and the variance of each at τ = 1."""
+    """Return z and g of one pair: its association along the prior's eigenvectors, and the variance of each at τ = 1."""
     p, q = (shares[name] for name in m.clique)
     (u, first), (v, second) = _contrasts(p), _contrasts(q)
     z = u.T @ (m.values - total * np.outer(p, q)) @ v
@@ -104,13 +107,13 @@ def _spectrum(m: Measurement, shares: dict[str, FloatArray], total: float) -> tu
 
 
 def _contrasts(share: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """The eigenvectors of diag p − p pᵀ that sum to 0, and their eigenvalues."""
+    """Return the eigenvectors of diag p − p pᵀ that sum to 0, and their eigenvalues."""
     values, vectors = np.linalg.eigh(np.diag(share) - np.outer(share, share) - 1.0)  # − 1 puts the constant first
     return vectors[:, 1:], np.maximum(values[1:], 0.0)
 
 
 def _strengths(spectra: Sequence[tuple[FloatArray, FloatArray]], sigmas: Sequence[float], total: float) -> list[float]:
-    """τ of each pair, between 1 and the number of rows (at least 2)."""
+    """Return τ of each pair, between 1 and the number of rows (at least 2)."""
     grid = np.geomspace(1.0, max(2.0, total), STRENGTHS)
     likely = np.zeros((len(sigmas), STRENGTHS))
     for row, (z, g), sigma in zip(likely, spectra, sigmas, strict=True):

@@ -12,14 +12,16 @@ from espalier.core.graph.junction_tree import MAX_CELLS, JunctionTree, cells, ju
 from espalier.core.graph.separations import Clique
 
 SECONDS_PER_NOISY_CELL = 14e-6
-"""Seconds per draw of discrete Gaussian noise: 9 to 14 µs, more for smaller σ."""
+"""Seconds per draw of discrete Gaussian noise; measured: 9 to 14 µs, more for smaller σ."""
 
 SWEEPS = 40
 """Passes over the junction tree assumed for a fit: trees take 5 to 15, models of 300,000 cells 30 to 65."""
 
 SECONDS_PER_CELL = 100e-9
 SECONDS_PER_NODE = 60e-6
-"""Seconds of one pass per cell of the tree and per column: 40–120 ns and 15–70 µs (seven tables of 8 to 37 columns)."""
+"""Seconds of one pass per cell of the tree and per column; measured: 40–120 ns and 15–70 µs (seven tables of 8 to 37
+columns).
+"""
 
 SECONDS_PER_PAIR = 250e-6
 """Seconds to score one pair of columns against a fitted model: 0.15 to 0.5 ms, most of it the pair's marginal."""
@@ -59,9 +61,9 @@ class Size:
         """Return this size for a plan in which private choices decide between large and small tables, with ``fits``
         intermediate models.
 
-        ``cells`` and ``bytes`` remain the maximum. Choices seldom take the largest tables, so the seconds are those of
-        a model halfway, on a logarithmic scale, between these cells and the cells of the columns alone. Intermediate
-        models grow, so each counts half, and the pairs of columns are scored against each of them.
+        ``cells`` and ``bytes`` remain the maximum. Choices rarely take the largest tables, so the seconds are those of
+        a model halfway, on a logarithmic scale, between these cells and the cells of the single columns. Intermediate
+        models grow, so each counts as half a model, and the pairs of columns are scored against each of them.
         """
         if not fits:
             return self
@@ -72,9 +74,9 @@ class Size:
 
 
 def predict_size(sizes: Mapping[str, int], cliques: Iterable[Clique], *, noisy: bool = True) -> Size:
-    """The cost of measuring ``cliques`` and fitting a model to them.
+    """Return the cost of measuring ``cliques`` and fitting a model to them.
 
-    ``noisy`` adds the time of drawing noise for every measured cell. Runs in milliseconds for tables of any size.
+    ``noisy`` adds the time of drawing noise for every measured cell. It runs in milliseconds for tables of any size.
     """
     measured = [tuple(clique) for clique in cliques]
     tree = junction_tree(sizes, measured)

@@ -14,10 +14,10 @@ pooled loss, `espalier.core.models.graphical.regions`):
 
     N log Z(θ) − ⟨θ, û⟩ + λ/2 ⟨θ − θ_k, K(θ − θ_k)⟩,     gradient  μ(θ) − û + λ K(θ − θ_k).
 
-Its Hessian is N Cov(p) + λK. Newton's direction is found by conjugate gradients: a product with Cov(p) is one more pass
+Its Hessian is N Cov(p) + λK. Newton's direction is found by conjugate gradients: a product with Cov(p) is another pass
 over the junction tree (`espalier.core.graph.junction_tree.derivative`), and the explicit inverse of the Hessian on a
 tree (`espalier.core.models.graphical.metric`) preconditions them at any noise scales: a few products suffice. They stop
-at half the residual or after PRODUCTS, far from exact; the next step corrects the rest.
+at half the residual or after PRODUCTS, far from an exact solution; the next step corrects the rest.
 
 **Stopping.** Any w bounds the optimum from below: min_s ⟨w, s⟩ − ⟨w, û⟩ − ⟨w, Kw⟩/2 + f(û), s over all
 single rows (one max-plus sweep). With w = −λ(θ − θ_k) that bound is tight at the end. The gap between f and the
@@ -42,8 +42,9 @@ DAMPING, LOWER = 0.3, 0.6
 """The first λ, times the median noise scale; and the factor by which λ falls from one proximal point to the next."""
 
 PATIENCE, RAISE = 12, 5.0
-"""A proximal point not found within this many steps is replaced by a nearer one, with λ raised by this factor: if λ is
-too low, a step may move most of the mass to wrong cells, and hundreds of steps are needed to return."""
+"""A proximal point that is not found within this number of steps is replaced by a nearer one, with λ raised by this
+factor: if λ is too low, a step may move most of the mass to wrong cells, and hundreds of steps are needed to return.
+"""
 
 FORCING, PRODUCTS = 0.5, 20
 """Conjugate gradients stop when the residual has fallen to this share, or after this number of products."""
@@ -68,7 +69,7 @@ class Point:
 
 @dataclass(frozen=True)
 class Solution:
-    """Potentials and their quality: ``objective`` f, certified ``gap`` to the optimum.
+    """Potentials and their quality: the ``objective`` f and the certified ``gap`` to the optimum.
 
     ``iterations`` are Newton steps, ``sweeps`` all passes up and down the junction tree.
     """
@@ -90,17 +91,17 @@ class Subproblem:
     damping: float
 
     def value(self, point: Point) -> float:
-        """The dual objective, up to a constant."""
+        """Return the dual objective, up to a constant."""
         offset = point.potentials - self.centre
         linear = inner(offset, 0.5 * self.damping * point.smoothed - self.problem.target)
         return self.problem.total * point.sweep.log_partition + linear
 
     def gradient(self, point: Point) -> FloatArray:
-        """Marginals minus their targets."""
+        """Return the marginals minus their targets."""
         return point.marginals + self.damping * point.smoothed - self.problem.target
 
     def bound(self, point: Point) -> float:
-        """A lower bound on the optimum of f, certified by w = −λ(θ − centre)."""
+        """Return a lower bound on the optimum of f, certified by w = −λ(θ − centre)."""
         problem, offset = self.problem, point.potentials - self.centre
         linear = inner(offset, problem.target - 0.5 * self.damping * point.smoothed)
         return self.damping * (linear - problem.total * problem.best_score(offset)) + problem.floor
@@ -157,10 +158,10 @@ class Solver:
         return Solution(best, lowest, gap, iteration, self.sweeps, done)
 
     def smoothed(self, potentials: FloatArray, smoothing: float, centre: FloatArray) -> Solution:
-        """The minimum of f(μ) + λ N KL(p ‖ q) with λ = ``smoothing`` over the median noise scale.
+        """Return the minimum of f(μ) + λ N KL(p ‖ q) with λ = ``smoothing`` divided by the median noise scale.
 
-        One proximal step around q, the distribution with the potentials ``centre``. Its duality gap bounds the error of
-        the marginals in the norm of f.
+        It takes one proximal step around q, the distribution with the potentials ``centre``. Its duality gap bounds the
+        error of the marginals in the norm of f.
         """
         problem = self.problem
         task = Subproblem(problem, centre, smoothing / problem.noise())
@@ -181,7 +182,7 @@ class Solver:
         return Point(potentials, smoothed, self.problem.sweep(potentials))
 
     def _step(self, task: Subproblem, point: Point) -> Point | None:
-        """One Newton step with a backtracking line search; None if rounding errors prevent descent."""
+        """Take one Newton step with a backtracking line search; return None if rounding errors prevent descent."""
         gradient = task.gradient(point)
         direction, smoothed = self._direction(task, point, gradient)
         descent = inner(direction, gradient)

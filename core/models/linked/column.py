@@ -8,8 +8,8 @@ the previous visit, c the column at the visit before that. The parameters maximi
 over evidence rows r with weights w_r, for noisy counts T. It is the dual of min Σ_e ‖M_e − T_e‖²/(2σ_e²) + λ·KL, so it
 is concave, and it needs no table over all parents, however many there are. β, s and κ are hardly penalised: the fit
 shrinks towards "stay or draw again", not towards independence of the previous visit. Tables whose cells are mostly
-noise weigh less: σ_e² is multiplied by 1 + σ over the mean cell. The counts that determine s shrink towards one
-probability of staying.
+noise have less weight: σ_e² is multiplied by 1 + σ divided by the mean cell. The counts that determine s are shrunk
+towards one probability of staying.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ from espalier.core.project.linked import BEFORE, EARLIER
 
 Array = NDArray[np.float64]
 Cells = Callable[[str], NDArray[Any]]
-"""Returns the code of a name at each step."""
+"""Function that returns the code of a name at each step."""
 
 PENALTY = 1e-4
-"""Penalty of β, s and κ, per unit of weight: its only purpose is to keep them finite if a value never occurs."""
+"""Penalty of β, s and κ, per unit of weight; its only purpose is to keep them finite if a value never occurs."""
 ROWS_BY = 2.0
-"""A row of a noisy table is scaled by at most this factor, or its inverse, to the number of evidence rows."""
+"""Largest factor (or inverse factor) by which a row of a noisy table is scaled to the number of evidence rows."""
 MEMORY = 12
 """Number of steps that L-BFGS stores."""
 LARGEST = 60.0
-"""Logits are clipped here while a column is fitted."""
+"""Bound at which logits are clipped while a column is fitted."""
 GAP = 1e-5
-"""The fit stops where no entry of the scaled gradient is larger."""
+"""The fit stops once no entry of the scaled gradient is larger than this."""
 
 
 @dataclass(frozen=True)
@@ -194,7 +194,7 @@ class _Problem:
         self.small = np.concatenate([np.sqrt(np.maximum(self.margin, 1e-3))] * 2 + [[0.5]])
 
     def _stays(self, counted: Array, sigma: float) -> Array:
-        """Return the shares that stay at each value, shrunk towards a common probability of staying."""
+        """Return, for each value, the share of steps that keep it, shrunk towards a common probability of staying."""
         by_chance = self.margin**2
         chance = float((counted.sum() - by_chance.sum()) / max(1 - by_chance.sum(), 1e-9))
         chance = min(max(chance, 0.0), 1.0)

@@ -1,7 +1,7 @@
 """The distribution nearest to noisy answers of any kind: questions, counts and marginals in one fit.
 
 The table p of N rows minimises Σ_j (μ_j − y_j)²/(2 s_j²) + τ KL(p ‖ uniform), all in shares of N, s = σ/N. Divided by
-τ, with S² = τ s², the dual is smooth, strictly convex and without constraints,
+τ, with S² = τ s², the dual is smooth, strictly convex and unconstrained,
 
     g(θ) = log Z(θ) − ⟨θ, y⟩ + ½ Σ S_j² θ_j²,     ∇g = μ(θ) − y + S²θ,
 
@@ -74,7 +74,7 @@ def fit(
     max_iterations: int = MAX_ITERATIONS,
     report: Callable[[float, str], None] | None = None,
 ) -> Fit:
-    """The maximum-entropy fit. ``answers`` and ``sigma`` are in rows, in the order of the network's statistics.
+    """Return the maximum-entropy fit. ``answers`` and ``sigma`` are in rows, in the order of the network's statistics.
 
     ``smoothing`` is τ; 1 barely smooths. `espalier.core.models.graphical.estimate` with its own smoothing c over the
     median noise σ minimises the same objective with τ = c·total/σ. ``start`` are weights to start from. Raises

@@ -73,7 +73,9 @@ def fit_together(
 
 
 def _block(clique: Clique, sizes: Mapping[str, int], merged: Merged) -> Block:
-    """The cells of a marginal as statistics; over groups of categories, one statistic for each cell of groups."""
+    """Return the cells of a marginal as statistics; over groups of categories, one statistic for each cell of
+    groups.
+    """
     if not any(name in merged for name in clique):
         return Block(clique, None)
     shape = [sizes[name] for name in clique]

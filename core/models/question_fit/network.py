@@ -124,7 +124,7 @@ class Network:
         return [part.span for part in self.parts]
 
     def _tables(self, weights: FloatArray) -> tuple[list[FloatArray], float]:
-        """The score as one table per node, and the constant part that all rows share."""
+        """Return the score as one table per node, and the constant part that all rows share."""
         tables = [
             np.zeros(node.shape) if base is None else base.copy()
             for node, base in zip(self.tree.nodes, self._base, strict=True)
@@ -170,8 +170,8 @@ class Network:
     def covariance(self, at: Calibrated) -> FloatArray:
         """The covariance matrix of all statistics.
 
-        Two statistics meet first at one node of the tree. Below it, each is replaced by its expectation given the
-        separator; there, E[q q'] is a sum over the node's cells. So every pair costs one product.
+        Any two statistics first meet at one node of the tree. Below it, each is replaced by its expectation given the
+        separator; at the node, E[q q'] is a sum over the node's cells. So every pair costs one product.
         """
         outer = np.outer(at.mean, at.mean)
         both = outer.copy()
@@ -214,7 +214,7 @@ class Network:
         return found
 
     def highest(self, weights: FloatArray) -> float:
-        """max_x Σ_j w_j q_j(x), exactly up to rounding."""
+        """Return max_x Σ_j w_j q_j(x), exact up to rounding."""
         tables, constant = self._tables(weights)
         return collect(self.tree, tables, max_only)[0] + constant
 
@@ -227,11 +227,13 @@ class Network:
         return value + constant, codes
 
     def draw(self, weights: FloatArray, rows: int, rng: np.random.Generator) -> dict[str, Codes]:
-        """``rows`` independent rows of p ∝ exp Σ_j w_j q_j, hidden columns included (the paper's Gibbs sampler)."""
+        """Draw ``rows`` independent rows of p ∝ exp Σ_j w_j q_j, hidden columns included (the paper's Gibbs
+        sampler).
+        """
         return draw_rows(self.tree, self._calibrate(weights)[0], rows, rng)
 
     def statistics(self, codes: Mapping[str, NDArray[np.integer]]) -> FloatArray:
-        """The statistics of every row, one column per row; ``codes`` hold the hidden columns too."""
+        """Return the statistics of every row, one column per row; ``codes`` include the hidden columns."""
         rows = len(next(iter(codes.values())))
         found = np.zeros((self.length, rows))
         for block, part in zip(self.blocks, self.parts, strict=True):
@@ -245,7 +247,7 @@ class Network:
         return found
 
     def model(self, weights: FloatArray, total: float, fit: FitSummary) -> GraphicalModel:
-        """p ∝ exp Σ_j w_j q_j as a model of ``total`` rows over all columns, hidden ones included."""
+        """Return p ∝ exp Σ_j w_j q_j as a model of ``total`` rows over all columns, hidden ones included."""
         potentials: dict[Clique, FloatArray] = {}
         for block, part in zip(self.blocks, self.parts, strict=True):
             own = weights[part.span]

@@ -5,9 +5,9 @@ xᵀ D Cov D x = Σ_v E Var[u_v | given]: the variance, one column of the tree a
 
     ½ ‖x‖² + ⟨slope, x⟩ + ½ Σ_v u_vᵀ W_v u_v   subject to   u = M x + P u,
 
-where W_v is the covariance of the node's own column given the others, and P are the expectations that go up. Its
-optimality conditions with multipliers ν are sparse, and a sparse LU factorisation follows the tree: its cost is linear
-in the number of columns, while the dense matrix is quadratic in the number of statistics.
+where W_v is the covariance of the node's own column given the others, and P computes the expectations that are passed
+up. The optimality conditions with multipliers ν are sparse, and a sparse LU factorisation follows the tree: its cost is
+linear in the number of columns, while the dense matrix is quadratic in the number of statistics.
 """
 
 from __future__ import annotations

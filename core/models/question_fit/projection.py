@@ -1,4 +1,4 @@
-"""The table that agrees best with noisy answers in the worst question, and the proof that no table agrees better.
+"""The table with the smallest worst deviation from noisy answers, and the proof that no table has a smaller one.
 
 Algorithm A of the paper. Over shares h of all rows, minimise α subject to |Σ_x q_j(x) h(x) − y_j| ≤ α s_j. Its dual is
 max ⟨λ, y⟩ − max_x Σ_j λ_j q_j(x) over Σ_j s_j |λ_j| ≤ 1; the inner maximum is one max-plus sweep, so any λ proves a
@@ -15,7 +15,7 @@ Without a ``start``, column generation needs no fit, but 20 to 300 rounds.
 
 The projection is for comparison. In most cases its answers err *more* than the noisy ones, because a vertex of the
 linear program puts residuals on ±α. It has at most k + 1 rows, too few for a useful table. Columns that no question
-names stay arbitrary, so the answers should include one-way counts. The maximum-entropy fit is better than both.
+names are arbitrary, so the answers should include one-way counts. The maximum-entropy fit is better than both.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ PERTURBED = 8
 
 @dataclass(frozen=True)
 class Certificate:
-    """In its worst question, every table deviates from the noisy answers by at least ``bound``, and one table by
+    """Every table deviates from the noisy answers by at least ``bound`` in its worst question, and one table by
     ``alpha``.
 
     Both are in units of the scale given for each answer. ``weights`` are the λ that prove the bound: `lower_bound`

@@ -9,9 +9,9 @@ against 0.140 with 4,000 samples) and 150 times as fast. Sampling remains an opt
 The caller passes in the private draws: nothing here reads data, and nothing here is private by itself. Every round pays
 for one choice and one margin, so the total is at most ``rounds`` of each.
 
-Suited to thousands of questions on a few thousand rows, where direct answers would be mostly noise. With fewer
-questions or more rows, the fit of direct answers (`espalier.core.models.question_fit.fitting`) or of clique marginals
-is several times closer.
+The method is suited to thousands of questions on a few thousand rows, where direct answers would be mostly noise. With
+fewer questions or more rows, the fit of direct answers (`espalier.core.models.question_fit.fitting`) or of clique
+marginals is several times closer.
 """
 
 from __future__ import annotations
@@ -61,12 +61,12 @@ class Course:
 
 ROUNDS, DAMPING = 0.1, 0.7
 """Constants of `public_rule` and of the measured step, tuned on seeds that no benchmark reports
-(``python -m benchmarks.asked rule``): with 10,000 questions on 20 columns they hold from 500 to 10,000 rows."""
+(``python -m benchmarks.asked rule``). With 10,000 questions on 20 columns, they are suitable for 500 to 10,000 rows."""
 
 FEWEST, MOST = 5, 100
 
 CLIP = 0.01
-"""Answers are clipped to this share and one minus it: a noisy answer may lie outside."""
+"""Answers are clipped to between this share and one minus it, because a noisy answer may lie outside."""
 
 
 def public_rule(
