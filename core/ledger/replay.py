@@ -216,7 +216,7 @@ class _State:
         return entry
 
     def _change(self, e: Event, rho: Fraction, delta: Fraction) -> tuple[float, float]:
-        """Add ``rho``; return the ρ that counts before and after the event, checked against the figures in the event."""
+        """Add ``rho``; return the ρ that counts before and after the event, checked against the event."""
         now = self.rho[e.population]
         before, after = rounded_up(now), rounded_up(now + rho)
         sums = e.rho_before, e.rho_after
