@@ -56,7 +56,7 @@ def rows_for_the_curator(state: Session, text: TextTable) -> None:
 def first_rows(state: Session, relation: Relation) -> None:
     """Show a few rows of a table that is read in place, on request."""
     if not st.toggle("Show me the first rows (confidential)", key=f"first-{state.opened}"):
-        st.info("Counts of this table require reading all of it. Diagnostics show them next to a release.")
+        st.info("Counting this table means reading all of it. Diagnostics shows the counts next to those of a release.")
         return
     try:
         few = relation.first(8)

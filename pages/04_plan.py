@@ -89,7 +89,7 @@ with below:
         with st.expander("How each column is modelled from its causes"):
             st.markdown("\n".join(f"- {plain(family)}" for family in seen.families))
             st.caption(
-                "A table keeps every effect that causes have together. Additive causes each act on their own. If "
+                "A table keeps every joint effect of the causes. Additive causes act separately. If "
                 "two of them act together, say so on the Structure page: select both and choose *Act together*."
             )
     for warning in seen.warnings:

@@ -88,7 +88,8 @@ def spend(state: Session, table: Table | None, seen: Preview) -> None:
         planned, counted = state.public_rows, None if table is None else public_rows(plan, table.rows)
         if planned is not None and counted is not None and planned != counted:
             st.warning(
-                f"The plan states n = {planned:,}, but the table has {counted:,} rows. The table's number is used."
+                f"The plan states n = {planned:,}, but the table has {counted:,} rows. The release uses the table's "
+                "number."
             )
         share = (
             0
@@ -136,8 +137,8 @@ def spend(state: Session, table: Table | None, seen: Preview) -> None:
         elif again:
             st.warning(
                 f"This session has already made {'a release' if len(again) == 1 else f'{len(again)} releases'} from "
-                "this table. Costs **add up**: the ρ of all releases is summed. If you pay from a budget of the "
-                "ledger, the ledger keeps the total."
+                "this table. Costs **add up**: the ρ of all releases is summed. If you pay from a ledger budget, the "
+                "ledger keeps the total."
             )
             agreed = st.checkbox(
                 "I want to spend the budget on this table again", key=f"again-{state.opened}-{len(state.spent)}"
@@ -162,7 +163,7 @@ if state.job is not None and state.job.kind == "release":
     shell.progress()
     st.caption("You can use the other pages in the meantime.")
 elif state.job is not None:
-    st.info("Another job of this session is running. Release again when it has ended.")
+    st.info("Another job of this session is running. Try again when it has ended.")
     shell.progress()
 else:
     trouble(state)
@@ -179,7 +180,7 @@ if state.spent and (sums := spending.total(state)) and len([s for s in state.spe
     )
 if state.released is not None:
     if state.too_late:
-        st.info("It was too late to cancel: all noise had been drawn and paid for. Here is the release.")
+        st.info("It was too late to cancel, because all noise had been drawn and paid for. Here is the release.")
     opening_on_server.offer_whole(state)
     bundle.show(state, state.released)
 for old in reversed(state.earlier):

@@ -99,7 +99,7 @@ came = len(study.given) > 1
 st.caption(
     f"Answers from {said(which)} combine {len(study.given) if came else SUGGESTED} {term('copies')}, which "
     f"{'came with it' if came else 'are made from it for each question'}. The intervals do not cover the choice of the "
-    "columns counted together. Regressions and effects take a number at the middle of its bin.",
+    "columns counted together. Regressions and effects place each number at the middle of its bin.",
     help="Copies follow the noisy counts more closely than the table does, so a figure may differ a little from the "
     "table's own.",
 )

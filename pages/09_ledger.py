@@ -31,7 +31,7 @@ state = shell.start(
 
 
 def total(state: Session, p: Population) -> None:
-    """Show the total, the amount spent, the rest, and the rest after the next plan."""
+    """Show the total, the amount spent, the remainder, and the remainder after the next plan."""
     with st.container(horizontal=True, gap="medium"):
         st.metric("Total ε", f"{p.epsilon:g}", width="content", help=f"At δ = {p.delta:g}, which is ρ = {p.rho:.6g}.")
         st.metric("Spent ε", round_up(p.epsilon_after(p.spent)), width="content", help="All releases together.")
@@ -42,8 +42,8 @@ def total(state: Session, p: Population) -> None:
             "Largest next ε",
             largest,
             width="content",
-            help="One more plan of this ε would use up what is left. "
-            "It can be more than total minus spent: ρ adds up, ε does not.",
+            help="Another plan with this ε would use up what is left. It can be more than the total minus the amount "
+            "spent: ρ adds up, ε does not.",
         )
     following, called = next_plan(state, p)
     charts.show(charts.ledger(p, following, called), f"ledger-{p.name}", "Spent, and the cost of the next plan")
@@ -63,7 +63,9 @@ def total(state: Session, p: Population) -> None:
 
 
 def next_plan(state: Session, p: Population) -> tuple[float, str]:
-    """Show the rest after the open plan, if it is paid from here. Return its ρ (0 if it takes none) and its name."""
+    """Show the remainder after the open plan, if it is paid from here. Return the plan's ρ (0 if it takes none) and its
+    name.
+    """
     if not state.has_project:
         return 0.0, ""
     payer, _ = payment.chosen(state)
@@ -245,7 +247,7 @@ def releases(state: Session, ledger: Ledger, p: Population) -> None:
 
 
 def checks(ledger: Ledger) -> None:
-    """Verify, and export."""
+    """Show the buttons that verify and export the ledger."""
     with st.container(horizontal=True):
         verify = st.button("Check every hash and sum", icon=":material/fact_check:")
         st.download_button(
@@ -300,7 +302,8 @@ else:
     st.subheader(
         "The ledger itself",
         anchor=False,
-        help=f"It is {name(ledger.name)}. It only ever grows; each event contains the hash of the previous event.",
+        help=f"It is {name(ledger.name)}. Events are only ever added, and each event contains the hash of the "
+        f"previous event.",
     )
     checks(ledger)
     with st.expander("Open another table's budget"):

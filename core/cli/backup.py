@@ -17,7 +17,12 @@ def add(commands: Any) -> None:
     restore = commands.add_parser("restore", help="restore a backup to a place without a ledger")
     restore.add_argument("folder", type=Path, help="a backup's folder")
     restore.add_argument(
-        "--memories", type=Path, action="append", default=[], metavar="FOLDER", help="later memories; may be repeated"
+        "--memories",
+        type=Path,
+        action="append",
+        default=[],
+        metavar="FOLDER",
+        help="later memory files; may be repeated",
     )
     for command in (backup, restore):
         command.add_argument("--ledger", metavar="FILE_OR_URL", help=WHERE)

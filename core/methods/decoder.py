@@ -98,7 +98,7 @@ class DecoderOptions:
         "Groups of the drawing",
         choices={
             "columns": "Each column has its own arrows.",
-            "joint": "A group is one node: an arrow from or to one of its columns counts for all of them, and its "
+            "joint": "A group is one node: an arrow from or to one of its columns applies to all of them, and its "
             "columns depend on each other.",
         },
     )

@@ -1,7 +1,7 @@
 """The effect of a plan's noise on its purpose, at any ε.
 
-Noise in rows is proportional to a factor. Everything that does not depend on this factor is computed once (`Scale`),
-because a verdict evaluates a plan at hundreds of factors.
+All noise in rows is proportional to one factor. Everything that does not depend on this factor is computed once
+(`Scale`), because a verdict evaluates a plan at hundreds of factors.
 """
 
 from __future__ import annotations

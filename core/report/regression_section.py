@@ -59,7 +59,7 @@ def analysis_section(facts: Mapping[str, Any]) -> str:
     return (
         "<h2>Planned analyses</h2>"
         "<p>The counts of exactly these rows, or the sums of the regression, were bought. The promised half-width was "
-        "computed before any row was read, from the declared assumptions: where they hold, 9 of 10 releases stay "
+        "computed before any row was read, from the declared assumptions: if they hold, 9 of 10 releases stay "
         "within it. Half-widths of odds ratios are on the log scale. An effect is the difference of the event's shares "
         "in each stratum, weighted by the strata's shares of all rows. Rows with a missing cell in one of the columns "
         "are left out.</p>" + table("Planned analyses", heads, rows) + _survival(listed)

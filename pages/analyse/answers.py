@@ -1,4 +1,4 @@
-"""Answers to questions about one release: computed at once if fast, else in a job; and the kept questions."""
+"""Answers to questions about one release, computed at once if that is fast, else in a job; and the kept questions."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def keep_button(state: Session, asked: AskedQuestion, found: Answered) -> None:
 
 
 def so_far(state: Session, which: str, study: Study) -> None:
-    """The kept questions: a forest plot, the numbers as CSV, and a way to remove each."""
+    """Show the kept questions: a forest plot, the numbers as CSV, and a way to remove each question."""
     if not state.asked:
         return
     st.subheader("Answers so far", anchor=False)

@@ -44,7 +44,9 @@ MEANING = {
 
 
 def ask(study: Study, key: str) -> AskedQuestion | None:
-    """The fields of a question; None until the choice is complete. They survive a change of page."""
+    """Show the fields of a question, which survive a change of page; return the question, or None until the choice is
+    complete.
+    """
     kind = st.segmented_control(
         "What to ask", KINDS, default=KINDS[0], required=True, key=f"{key}-kind", persist_state="session"
     )
@@ -291,7 +293,7 @@ def _value(project: Project, column: str, label: str, key: str, start: int | Non
 
 
 def show(study: Study, figure: Figure, answers: Sequence[Answer]) -> None:
-    """The numbers with their intervals and badges, in a table, in sentences, and as text to copy."""
+    """Show the numbers with their intervals and badges, in a table, in sentences, and as text to copy."""
     if isinstance(figure, Regression):
         how = "Odds ratios by logistic regression" if figure.event is not None else "Linear regression"
         st.markdown(f"**{how}** of {name(figure.outcome)} on {names(figure.predictors, 40)}.")

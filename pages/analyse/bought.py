@@ -14,7 +14,7 @@ from espalier.pages.common.text import plain
 
 
 def show_planned(listed: Sequence[Mapping[str, Any]]) -> None:
-    """Show the planned analyses of a release with promised and reached half-widths; nothing if it has none."""
+    """Show the planned analyses of a release with promised and achieved half-widths; nothing if it has none."""
     if not listed:
         return
     with st.expander("Planned analyses", expanded=True):

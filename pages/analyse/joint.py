@@ -43,7 +43,7 @@ def answers(
             default=ALONE,
             required=True,
             key=f"joint-{which}",
-            help="Among many separate intervals, some miss the true value. Intervals that hold simultaneously are "
+            help="Among many separate intervals, some will miss the true value. Intervals that hold simultaneously are "
             "wider; with at least 100 copies, they are slightly shorter.",
         )
     if chosen == ALONE:
@@ -59,7 +59,7 @@ def answers(
 
 
 def _offer(state: Session, study: Study, family: Family, figures: list[Figure]) -> None:
-    """The button that computes a family, with an estimate of the time; or its progress."""
+    """Show the button that computes a family, with an estimate of the time; or its progress."""
     if state.job is not None:
         shell.progress()
         return

@@ -21,8 +21,8 @@ from espalier.pages.session.session import Session
 
 
 def show(state: Session, *, open_: bool) -> None:
-    """Sources of a release. A folder is offered only if no one else uses this server, because its path is on the
-    server.
+    """Show the sources of a release. A folder is offered only if no one else uses this server, because its path is on
+    the server.
     """
     if reason := state.trouble.pop("analyse", None):
         st.error(f"This release was not opened: {plain(reason)}")
@@ -71,12 +71,12 @@ def opened(files: Mapping[str, bytes]) -> Study | Files:
 
 
 def chooser(state: Session) -> str:
-    """The key of the field that selects a release: a new one whenever a release is added."""
+    """Return the key of the field that selects a release: a new one whenever a release is added."""
     return f"analyse-which-{state.releases}-{len(state.taken)}"
 
 
 def of_folder(text: str) -> dict[str, bytes]:
-    """The files of a release's folder."""
+    """Return the files of a release's folder."""
     try:
         return files_of(Path(text).expanduser())
     except (OSError, RuntimeError, ValueError) as error:  # an unknown user's home, or not a path

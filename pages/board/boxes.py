@@ -44,7 +44,7 @@ GAP = 34.0
 LEAST = 12.0
 """Smallest share of this space that remains when boxes grow."""
 WIDEST = 1300.0
-"""Width in pixels from which layers move closer together: a drawing of this width is readable at first glance."""
+"""Width in pixels above which layers move closer together: a drawing of this width is readable at first glance."""
 SLICED = 1040.0
 """The same for linked tables, whose three slices then fit a screen of 800 pixels."""
 LONGEST_LABEL = 28
@@ -123,7 +123,7 @@ def free_place(at: tuple[float, float], taken: Places) -> tuple[float, float]:
 
 
 def width(column: str, roles: Roles, target: str | None, tags: Iterable[str] = (), shown: str = "") -> float:
-    """Width of a box, in the picture's pixels."""
+    """Return the width of a box, in the picture's pixels."""
     longest = max(len(part) for part in label(column, roles, target, tags, shown).split("\n"))
     return min(34 + 8.4 * longest, MOST_WIDE)
 
@@ -131,7 +131,9 @@ def width(column: str, roles: Roles, target: str | None, tags: Iterable[str] = (
 def high(
     column: str, roles: Roles, target: str | None, tags: Iterable[str] = (), arrows: int = 0, shown: str = ""
 ) -> float:
-    """Height of a box at which ``arrows`` end, in the picture's pixels; names longer than a line are wrapped."""
+    """Return the height of a box at which ``arrows`` end, in the picture's pixels; names longer than a line are
+    wrapped.
+    """
     lines = label(column, roles, target, tags, shown).split("\n")
     text = 18.0 + 20 * sum(math.ceil(len(part) / PER_LINE) for part in lines)
     return max(text, min(18 + PER_ARROW * arrows, TALLEST))

@@ -65,7 +65,7 @@ def take(state: Session, sent: Any) -> None:
 
 
 def say(state: Session, text: str, bad: bool = False) -> None:
-    """A sentence under the drawing."""
+    """Show a sentence under the drawing."""
     board = state.drafts.board
     board.message = {"n": 1 + (board.message["n"] if board.message else 0), "text": text, "bad": bad}
 
@@ -154,7 +154,7 @@ def _bring(state: Session, action: Mapping[str, Any]) -> str:
     """Put a column from the tray on the drawing."""
     column, board, columns = column_of(state, action.get("column")), state.drafts.board, shown(state)
     if column not in columns and view(state) == "around" and len(columns) >= MOST_BOXES:
-        raise GraphError(f"the drawing has {MOST_BOXES} boxes already: show a smaller neighbourhood first")
+        raise GraphError(f"the drawing already has {MOST_BOXES} boxes: show a smaller neighbourhood first")
     at = points_of({column: action.get("at")}, state)
     if state.project.linked is not None:
         at = {column: slices.inside(state.project, column, at[column], places(state, boxes(state)))}
@@ -285,7 +285,7 @@ VIEWS = {"all": "All columns", "linked": "Columns with an arrow or a role", "aro
 
 
 def view(state: Session) -> str:
-    """The choice of the columns shown: one of :data:`VIEWS`."""
+    """Return the choice of the columns shown: one of :data:`VIEWS`."""
     if chosen := state.drafts.board.view:
         return chosen
     if len(state.project.schema.columns) <= FEW_COLUMNS:
@@ -310,7 +310,8 @@ def marks(state: Session) -> list[str]:
 
 
 def steps(state: Session) -> int:
-    """Radius of a neighbourhood, in arrows. By default, it is the largest radius with at most `FEW_NEAR` columns.
+    """Return the radius of a neighbourhood, in arrows. By default, it is the largest radius with at most `FEW_NEAR`
+    columns.
 
     The default is computed once for each column, so that a new arrow does not move any box.
     """
@@ -324,12 +325,12 @@ def steps(state: Session) -> int:
 
 
 def view_of(state: Session) -> str:
-    """The view to which the positions of the boxes belong."""
+    """Return the view to which the positions of the boxes belong."""
     return f"around {centre(state)} {steps(state)}" if view(state) == "around" else "all"
 
 
 def centre(state: Session) -> str:
-    """The column whose neighbourhood is shown."""
+    """Return the column whose neighbourhood is shown."""
     columns, arrow = selected(state)
     last = columns[-1] if columns else arrow[1] if arrow else state.drafts.board.effect
     first = state.project.plan.target or next(iter(state.project.roles.outcome), state.project.schema.names[0])
@@ -337,7 +338,7 @@ def centre(state: Session) -> str:
 
 
 def shown(state: Session) -> list[str]:
-    """The columns on the drawing, at most :data:`MOST_BOXES` of a neighbourhood."""
+    """Return the columns on the drawing, at most :data:`MOST_BOXES` of a neighbourhood."""
     project = state.project
     kind = view(state)
     if kind == "all":

@@ -14,7 +14,7 @@ from espalier.pages.session.session import Session
 from espalier.pages.structure import implications
 
 MOST_WHAT_IF = 400
-"""Up to this number of arrows, the board states for each arrow what erasing it would change."""
+"""Largest number of arrows for which the board states what erasing each of them would change."""
 
 Paths = Mapping[Line, tuple[Point, ...]]
 
@@ -38,7 +38,7 @@ def data(
     dag = project.dag
 
     def ends(*names: str) -> tuple[str, ...]:
-        """The boxes of these columns: fewer if two columns share a box, none if a column is not shown."""
+        """Return the boxes of these columns: fewer if two columns share a box, none if a column is not shown."""
         found = tuple(dict.fromkeys(box.get(n, n) for n in names))
         return found if boxes.keys() >= {*found} else ()
 

@@ -37,7 +37,9 @@ def show(figure: go.Figure, key: str, alt: str, on_select: Callable[[], None] | 
 
 
 def legible(figure: go.Figure) -> None:
-    """Use the page's text colour for a figure: Streamlit's grey has a contrast of 3.6:1, but 4.5:1 is required."""
+    """Use the page's text colour for a figure, because Streamlit's grey has a contrast of 3.6:1 and 4.5:1 is
+    required.
+    """
     ink = _ink()
     for update in (figure.update_xaxes, figure.update_yaxes):
         update(tickfont={"color": ink}, title={"font": {"color": ink}})
@@ -159,7 +161,7 @@ def bars(
     whiskers: Mapping[str, Sequence[tuple[float, float] | None]] | None = None,
     marks: tuple[str, Sequence[float | None]] | None = None,
 ) -> go.Figure:
-    """Grouped upright bars with intervals as whiskers and a mark for each name.
+    """Return grouped upright bars with intervals as whiskers and a mark for each name.
 
     Figures appear above each bar and whisker; crowded bars show theirs on hover.
     """
@@ -242,7 +244,7 @@ def coin_toss(figure: go.Figure, start: float, end: float) -> go.Figure:
 
 
 def by_epsilon(lines: Mapping[str, Sequence[tuple[float, float, tuple[float, float] | None]]], unit: str) -> go.Figure:
-    """One line for each method over ε: (ε, figure, interval). The axis of ε is logarithmic."""
+    """Return one line for each method over ε: (ε, figure, interval). The axis of ε is logarithmic."""
     import plotly.graph_objects as go
 
     figure = blank(330, showlegend=True)
@@ -288,7 +290,7 @@ def wrapped(figure: go.Figure, names: Sequence[str]) -> go.Figure:
 
 
 def front(points: Sequence[tuple[str, float | None, float | None, bool]], x: str, y: str) -> go.Figure:
-    """Plans as numbered points: undominated plans are filled, the others are hollow. Left and up is better."""
+    """Draw plans as numbered points: undominated plans are filled, the others are hollow. Left and up is better."""
     import plotly.graph_objects as go
 
     figure = blank(320, showlegend=False)
@@ -327,7 +329,7 @@ def _fitted(
 def lying(
     names: Sequence[str], series: Mapping[str, Sequence[float | None]], unit: str, colors: Sequence[str]
 ) -> go.Figure:
-    """Grouped horizontal bars, for many or long names; the first name is at the top."""
+    """Return grouped horizontal bars, for many or long names; the first name is at the top."""
     import plotly.graph_objects as go
 
     figure = blank(70 + (18 + 12 * len(series)) * max(len(names), 1), barmode="group", showlegend=len(series) > 1)
@@ -381,7 +383,7 @@ def pair_map(names: Sequence[str], errors: Mapping[tuple[str, ...], float]) -> t
 def heat(
     shares: Sequence[Sequence[float]], labels: Sequence[Sequence[str]], names: Sequence[str], top: float
 ) -> go.Figure:
-    """The shares of the combinations of two columns, rows by columns, shaded up to ``top``.
+    """Draw the shares of the combinations of two columns, rows by columns, shaded up to ``top``.
 
     The height fits the labels at the left; if there are too many, every second, third, … is shown.
     """
@@ -411,7 +413,7 @@ def heat(
 def calibration(
     lines: Mapping[str, Sequence[Mapping[str, float]]], colors: Sequence[str], predicted: str, observed: str
 ) -> go.Figure:
-    """Predicted probability against observed frequency, with a line and a mark for each group."""
+    """Draw predicted probability against observed frequency, with a line and a mark for each group."""
     import plotly.graph_objects as go
 
     figure = blank(400)

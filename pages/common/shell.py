@@ -78,7 +78,7 @@ export default function ({ parentElement }) {
 
 @cache
 def _folding() -> Any:
-    """Folds the sidebar in a narrow window, when a page opens and when the window becomes narrow."""
+    """Fold the sidebar in a narrow window, when a page opens and when the window becomes narrow."""
     return st.components.v2.component("espalier_fold", js=_FOLD, html="<span></span>")
 
 
@@ -214,7 +214,7 @@ def need_unit(state: session.Session) -> None:
 
 
 def link_to(page: str, label: str, primary: bool = True) -> None:
-    """A button that leads to another page."""
+    """Show a button that leads to another page."""
     if st.button(
         label, type="primary" if primary else "secondary", key=f"way-{page}-{label}", icon=":material/arrow_forward:"
     ):

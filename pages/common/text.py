@@ -44,7 +44,7 @@ _BREAKS = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
 
 def plain(text: object) -> str:
-    """``text`` as markdown that shows it literally."""
+    """Return ``text`` as markdown that shows it literally."""
     shown = _BREAKS.sub(" ", str(text))
     for mark in ("://", "www.", "@"):  # a plain address would become a link
         shown = shown.replace(mark, f"{mark[0]}\u2060{mark[1:]}")
@@ -64,7 +64,7 @@ def called(schema: Schema, *columns: str) -> str:
 
 
 def name(column: str, schema: Schema | None = None) -> str:
-    """A column's name as inline code; with ``schema``, followed by its label in brackets."""
+    """Return a column's name as inline code; with ``schema``, it is followed by its label in brackets."""
     label = label_of(schema, column) if schema is not None else ""
     if label:
         return f"{name(column)} ({plain(label)})"
@@ -83,12 +83,12 @@ def names(columns: Iterable[str], cap: int = 12, nothing: str = "nothing", schem
 
 
 def where(ledger: str) -> str:
-    """A ledger's path or URL, without a password."""
+    """Return a ledger's path or URL, without a password."""
     return re.sub(r"(://[^:/@]*):[^@]*@", r"\1:***@", ledger)
 
 
 def size(count: int) -> str:
-    """Bytes in a readable unit."""
+    """Return a number of bytes in a readable unit."""
     return f"{count / 2**30:.1f} GiB" if count >= 2**30 else f"{max(count / 2**20, 0.1):.1f} MiB"
 
 
@@ -101,7 +101,7 @@ def separation(s: Separation, schema: Schema | None = None) -> str:
 
 
 def sides(project: Project, frame: Frame) -> list[dict[str, str]]:
-    """The sides of the fence on which each inadmissible column may be."""
+    """Describe the sides of the fence on which each inadmissible column may be."""
     roles = project.roles
     out = []
     for column in roles.inadmissible:
@@ -151,8 +151,8 @@ def people(project: Project) -> str:
 def guess(share: float) -> str:
     """Explain ε for a person in the table."""
     return (
-        "Someone guessing between two versions of a person's record is right half the time. With this table, at most "
-        f"**{round_up(100 * share, 3)} %** of the time."
+        "Someone guessing between two versions of a person's record is right half the time. With this table, they "
+        f"are right at most **{round_up(100 * share, 3)} %** of the time."
     )
 
 

@@ -72,7 +72,7 @@ def allowed(state: Session) -> bool:
 
 
 def plans(state: Session, project: Project) -> dict[str, Project]:
-    """The plans to compare: the open one, and variants of it in method, ε and fence."""
+    """Return the plans to compare: the open one, and variants of it in method, ε and fence."""
     plan = project.plan
     left, right = st.columns(2)
     methods = left.multiselect(
@@ -213,7 +213,7 @@ def results(state: Session, plans_by_name: Mapping[str, Project]) -> None:
             "Diagnostics can test a release on a table from there."
         )
     names_of = [o.name for o in found if o.name in plans_by_name]
-    chosen = st.selectbox("Take this plan", names_of, index=None, key="compare-take", placeholder="Choose one")
+    chosen = st.selectbox("Use this plan", names_of, index=None, key="compare-take", placeholder="Choose one")
     why = st.text_input("Why this one? (shown in the report)", key="compare-why", max_chars=400)
     st.button(
         "Use it",

@@ -85,7 +85,7 @@ def show(state: Session) -> bool:
 
 
 def _section(state: Session, section: str, rows: Sequence[Row]) -> None:
-    """One group: its proposals, its columns, and the button after the last value."""
+    """Show one group: its proposals, its columns, and the button after the last value."""
     title, about = TITLES[section]
     open_ = [row for row in rows if row.stage == "open"]
     st.subheader(f"{title} ({len(rows)})", anchor=False)
@@ -118,7 +118,7 @@ def _confirm(state: Session, columns: Sequence[str]) -> None:
 
 
 def _proposals(state: Session, section: str, rows: Sequence[Row]) -> None:
-    """One button for each code book, mark of a missing value and order of dates, for all columns of the group."""
+    """Show one button for each code book, missing-value mark and date order, for all columns of the group."""
     books: dict[str, list[str]] = {}
     marks: dict[str, list[str]] = {}
     orders: dict[tuple[str, ...], list[str]] = {}
@@ -265,7 +265,7 @@ def _bought(state: Session) -> None:
 
 
 def _add(state: Session) -> None:
-    """A field for a further column of a project without a table."""
+    """Show a field for a further column of a project without a table."""
     key = f"add-column-{state.opened}"
 
     def add() -> None:
@@ -280,7 +280,7 @@ def _add(state: Session) -> None:
 
 
 def lead_on(state: Session) -> None:
-    """Links to the next pages."""
+    """Show links to the next pages."""
     with st.container(horizontal=True):
         shell.link_to("Structure", "Next: Structure")
         if not state.project.unit_open:

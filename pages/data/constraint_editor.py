@@ -31,7 +31,7 @@ KINDS = {
 
 
 def show(state: Session) -> None:
-    """The constraints of the open project, and a form to add one."""
+    """Show the constraints of the open project, and a form to add one."""
     st.markdown(
         "Combinations that cannot occur: the model gives them no probability, so **no synthetic row has one**. They "
         "are public; real rows may still violate them."
@@ -173,7 +173,7 @@ def _put(state: Session, constraints: Constraints) -> None:
 
 
 def _look(state: Session) -> None:
-    """Candidates from the rows, on demand."""
+    """Show candidates from the rows, on demand."""
     if state.text is None:
         return
     st.button(

@@ -25,7 +25,7 @@ SHOWN = 30
 
 
 def show(state: Session) -> None:
-    """The upload, its columns, the statement, and the button."""
+    """Show the upload, its columns, the statement, and the button."""
     for used in state.project.dictionaries:
         st.caption(f"{name(used.name)} ({plain(used.format)}) declares {names(used.columns, 8)}.")
     if state.text is None:

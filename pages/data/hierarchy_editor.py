@@ -1,4 +1,4 @@
-"""Hierarchy of a column with many codes, on the Data page: pasted or uploaded, checked, and used."""
+"""The hierarchy of a column with many codes, on the Data page: pasted or uploaded, checked, and used."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ LARGEST = 5
 
 
 def show(state: Session) -> None:
-    """The form, and the existing hierarchies."""
+    """Show the form and the existing hierarchies."""
     schema, key = state.project.schema, f"hierarchy-{state.opened}"
     st.markdown("#### A hierarchy for a column with many codes")
     st.markdown(
-        "Diagnoses in blocks and chapters, postcodes in regions: the groups are public. The codes are counted from the "
-        "top down, and distinguished **only where the budget suffices**. The share for the schema on the Plan page "
-        "pays for this; the page shows the expected codes."
+        "For example, diagnoses in blocks and chapters, or postcodes in regions. The groups are public. The codes are "
+        "counted from the top down, and distinguished **only where the budget suffices**. The share for the schema on "
+        "the Plan page pays for this; the page shows the expected codes."
     )
     for column in schema.columns:
         if isinstance(column, HierarchyToBuy):
@@ -68,7 +68,7 @@ def show(state: Session) -> None:
     if made is not None:
         st.caption(f"{_shape(made)}.")
     right.button(
-        "Take this hierarchy",
+        "Use this hierarchy",
         key=f"{key}-take",
         type="primary",
         disabled=made is None,
@@ -98,13 +98,13 @@ def _made(column: Column, given: Mapping[str, str], at_most: int) -> HierarchyTo
 
 
 def _declared(column: Column) -> tuple[str, ...]:
-    """The texts allowed by the column's description."""
+    """Return the texts allowed by the column's description."""
     grouped = dict(column.groups)
     return tuple(text for category in column.categories for text in grouped.get(category, (category,)))
 
 
 def _orphans(column: Column, given: Mapping[str, str]) -> list[str]:
-    """Declared categories missing from the hierarchy."""
+    """Return the declared categories that are missing from the hierarchy."""
     return [] if isinstance(column, ToBuy) else [text for text in _declared(column) if text not in given]
 
 

@@ -24,7 +24,7 @@ NONE = "none"
 
 
 def upload(state: Session, project: Project | None = None) -> None:
-    """Fields for the tables: the tables of a ``project`` that links them, or those from which a project is drafted."""
+    """Show fields for the tables: those of a ``project`` that links them, or those from which a project is drafted."""
     left, right = st.columns(2)
     together = project is not None and project.linked is not None and project.linked.together
     people = left.file_uploader(
@@ -57,7 +57,7 @@ def upload(state: Session, project: Project | None = None) -> None:
 
 
 def read_from_database(state: Session, read: Sequence[TextTable]) -> None:
-    """Fields for tables that were read from a database: open them in the open project, or draft one from them."""
+    """Show fields for tables that were read from a database: open them in the open project, or draft one from them."""
     st.markdown(" and ".join(f"{name(table.source)}: {len(table.columns)} columns" for table in read) + ".")
     link = state.project.linked if state.has_project else None
     if link is not None and len(read) == (1 if link.together else 2):
@@ -82,7 +82,7 @@ def _read(state: Session, file: Any) -> TextTable:
 
 
 def _with_project(state: Session, project: Project, read: Sequence[TextTable]) -> None:
-    """The button that opens a project of linked tables, with its tables once they are chosen."""
+    """Show the button that opens a project of linked tables, with its tables once they are chosen."""
     assert project.linked is not None
     if read and len(read) < (1 if project.linked.together else 2):
         st.info("Also choose the other table, or open the project without a table.")
@@ -97,7 +97,7 @@ def _with_project(state: Session, project: Project, read: Sequence[TextTable]) -
 
 
 def _questions(state: Session, read: Sequence[TextTable], source: TableSource = "upload") -> None:
-    """The four questions, and the button that drafts the project."""
+    """Show the four questions, and the button that drafts the project."""
     people, visits = read[0], read[-1]
     shared = [n for n in visits.columns if n and n in people.columns]
     if not shared:
@@ -186,7 +186,7 @@ def _share(text: LinkedText, keep: int) -> None:
     """Show the share of visits that are kept, to the steward only."""
     st.caption(
         f"{CONFIDENTIAL} Keeping {keep} retains **{text.kept(keep):.1%}** of the visits; one more would retain "
-        f"{text.kept(keep + 1):.1%}. Choose a number that you would also have named without looking."
+        f"{text.kept(keep + 1):.1%}. Choose a number that you would also have chosen without looking."
     )
 
 
@@ -228,7 +228,7 @@ def _keep(state: Session, keep: int) -> None:
 
 
 def rows(text: LinkedText) -> None:
-    """A few rows of both tables, on request."""
+    """Show a few rows of both tables, on request."""
     if not st.toggle("Show me the rows (confidential)", key="linked-rows"):
         return
     for table in text.tables:

@@ -22,7 +22,7 @@ from espalier.pages.session.session import Session, blank
 
 
 def samples(state: Session) -> None:
-    """Cards, two by two; one click opens a sample with its project."""
+    """Show the samples as cards, two by two; one click opens a sample with its project."""
     places = [place for _ in range(0, len(SAMPLES), 2) for place in st.columns(2)]
     for place, (key, (title, icon, rows, text)) in zip(places, SAMPLES.items(), strict=False):
         with place.container(border=True, height="stretch"):
@@ -45,7 +45,7 @@ def open_sample(state: Session, key: str, rows: int) -> None:
 
 
 def upload(state: Session) -> None:
-    """Fields for the user's own table, with or without a project file, or for a project file alone."""
+    """Show fields for the user's own table, with or without a project file, or for a project file alone."""
     left, right = st.columns(2)
     file = left.file_uploader(
         "Your table",
@@ -90,7 +90,7 @@ def upload(state: Session) -> None:
 
 
 def _read(state: Session, file: Any) -> TextTable:
-    """The uploaded table, parsed once and not at every rerun."""
+    """Return the uploaded table, parsed once and not at every rerun."""
     known = state.drafts.upload
     if known is None or known[0] != file.file_id:
         known = state.drafts.upload = (file.file_id, read_table(file.getvalue(), file.name))
@@ -102,8 +102,8 @@ def warn_if_misread(text: TextTable) -> None:
     if misread(text):
         st.warning(
             f"{name(text.source)} was read as **one column**, and most of its cells hold a comma, a semicolon, a tab "
-            "or a bar. Most likely its header line does not name every column, or it contains a stray quotation mark. "
-            "Correct the first lines of the file and open it again."
+            "or a bar. Probably its header line does not name every column, or the file contains a stray quotation "
+            "mark. Correct the first lines of the file and open it again."
         )
 
 
@@ -148,7 +148,7 @@ def _buy(state: Session, text: TextTable) -> None:
 
 
 def _guess(state: Session, text: TextTable) -> None:
-    """Open the table with guessed columns. Signs such as ``?`` are guessed to be empty cells."""
+    """Open the table with guessed columns. Marks such as ``?`` are guessed to be empty cells."""
     try:
         state.open(blank(filename(text.source.split(".")[0]), guess_schema(text, sure_marks(text))), text)
     except EspalierError as error:

@@ -92,7 +92,7 @@ def _current(state: Session) -> str | None:
 
 def _one_row(state: Session) -> None:
     """Show that this answer is a promise, and name columns that contradict it."""
-    st.caption("This is a promise. Anyone with more rows is protected less than the report states.")
+    st.caption("You promise this. Anyone with more rows is protected less than the report states.")
     if state.text is None:
         return
     if found := repeating(state.text, [c for c in _set_aside(state) if c in state.text.columns]):
@@ -151,7 +151,7 @@ def _promise(state: Session) -> int:
         help="Derive this number from how the table was made, such as one row a year for five years. A higher number "
         "needs more noise.",
     )
-    st.caption("This is a promise; nothing checks it. Anyone with more rows is protected less than the report states.")
+    st.caption("You promise this; nothing checks it. Anyone with more rows is protected less than the report states.")
     return int(k or 1)
 
 

@@ -366,7 +366,7 @@ class ReviewDraft:
 
 
 def fits(column: Column, read: TextColumn) -> bool:
-    """Whether a description allows every value of a column. Private."""
+    """Return whether a description allows every value of a column. Private."""
     if isinstance(column, HierarchyToBuy):
         try:
             column.leaves(read.values)

@@ -81,7 +81,7 @@ def _column_of(row: Mapping[str, Any], origin: Column) -> Column:
 
 
 def _declared(row: Mapping[str, Any], origin: Column) -> Column:
-    """A column of categories, numbers or dates, without the marks of ``origin``."""
+    """Return a column of categories, numbers or dates, without the marks of ``origin``."""
     name, of_names = origin.name, row["kind"] not in ("date", "numeric")
     categories = split(row["categories"]) if of_names else ()
     marks = tuple(m for m in split(row["marks"]) if m not in categories) if row["missing"] else ()
@@ -98,7 +98,7 @@ def _declared(row: Mapping[str, Any], origin: Column) -> Column:
 
 
 def _labels(text: str, column: str) -> tuple[tuple[str, str], ...]:
-    """Labels of values from lines such as ``1 = male``."""
+    """Return labels of values from lines such as ``1 = male``."""
     out: dict[str, str] = {}
     for line in filter(None, map(str.strip, text.split("\n"))):
         value, between, label = line.partition(" = ")
@@ -159,7 +159,7 @@ def _range(dates: DateBins) -> str:
 
 
 def _dates(text: str, column: str) -> DateBins:
-    """The range and period of a date column from a cell."""
+    """Return the range and period of a date column, read from a cell."""
     parts = [part.strip() for part in text.split(";")]
     if len(parts) != 3:
         raise SchemaError(
@@ -169,13 +169,17 @@ def _dates(text: str, column: str) -> DateBins:
 
 
 def join(categories: tuple[str, ...]) -> str:
-    """Categories on one line, separated by semicolons; a category that contains a semicolon or a quote is quoted."""
+    """Return categories on one line, separated by semicolons; a category that contains a semicolon or a quote is
+    quoted.
+    """
     quoted = ['"' + p.replace('"', '""') + '"' if re.search(r'[;"\n]|^\s|\s$', p) else p for p in categories]
     return "; ".join(quoted)
 
 
 def split(text: str) -> tuple[str, ...]:
-    """Categories from a cell: separated by semicolons or line breaks; quotes protect one that contains either."""
+    """Return the categories in a cell, which are separated by semicolons or line breaks; quotes protect one that
+    contains either.
+    """
     out: list[str] = []
     for match in re.finditer(r'\s*(?:"((?:[^"]|"")*)"\s*(?=[;\n]|$)|([^;\n]*))(?:[;\n]|$)', text):
         quoted, bare = match.group(1), (match.group(2) or "").strip()
@@ -187,7 +191,7 @@ def split(text: str) -> tuple[str, ...]:
 
 
 def numbers(text: str, column: str) -> tuple[float, ...]:
-    """Bin edges from a cell, separated by semicolons or spaces."""
+    """Return the bin edges in a cell, which are separated by semicolons or spaces."""
     out = []
     for part in re.split(r"[;\s]+|,\s+", text.strip()):
         if part:

@@ -159,8 +159,8 @@ def _groups(facts: Facts, schema: Schema) -> None:
     if lines or left_out:
         st.markdown(
             "**Are its probabilities right in each group?** (the model trained on synthetic rows) On the dotted line "
-            f"the probabilities are right. Above the line the model underestimates a group, below it overestimates "
-            f"one. {left_out}"
+            "the probabilities are right. Above the line, the model underestimates a group; below it, the model "
+            f"overestimates a group. {left_out}"
         )
     if lines:
         charts.show(

@@ -76,7 +76,9 @@ def start(state: Session, released: ReleaseBundle, other: tuple[str, Table] | No
 
 @contextmanager
 def read_again(released: ReleaseBundle, report: Any) -> Iterator[Source]:
-    """Provide the real rows, from memory or encoded again from a table in place. New codes are deleted at the end."""
+    """Provide the real rows, from memory or encoded again from a table that is read in place. New codes are deleted at
+    the end.
+    """
     if released.real is not None:
         yield released.real
         return
@@ -85,7 +87,7 @@ def read_again(released: ReleaseBundle, report: Any) -> Iterator[Source]:
 
 
 def _told(report: Any, start: float, part: float, fraction: float, message: str) -> None:
-    """Report progress: ``fraction`` of the ``part`` of the work that begins at ``start``."""
+    """Report progress: a ``fraction`` of the ``part`` of the work that begins at ``start``."""
     report(start + part * fraction, message)
 
 

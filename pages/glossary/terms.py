@@ -27,7 +27,8 @@ TERMS = {
     "TSTR": "Train on synthetic, test on real: how well a model trained on synthetic rows predicts real ones.",
     "Separation": "Two groups of columns that may show no link except through a third group.",
     "Regime": "The columns that a prediction may use: drawn causes, drawn neighbours, or all columns.",
-    "AUC": "How well a model ranks: the chance that it puts a case above a non-case. 0.5 is a coin toss, 1 is perfect.",
+    "AUC": "How well a model ranks: the probability that it ranks a case above a non-case. 0.5 is a coin toss, 1 is "
+    "perfect.",
     "Gap between groups": "How much more often a model says yes for one protected group than for another.",
     "Copies": "Further tables drawn from the same noisy counts; their differences show how certain a figure is.",
     "Interval": "A range around a figure that contains the true figure 95 times in 100.",

@@ -34,7 +34,7 @@ QUESTIONS = {
     "stays": "How do age and severity shape the length of a stay?",
     "clinic": "Do patients come back sooner after insulin was changed, across visits in two linked tables?",
 }
-"""The question behind each bundled example. An example that is not listed is offered by its name."""
+"""The question behind each bundled example. An example that is not listed is shown by its name."""
 
 PICTURES = (
     "The pictures show figures from a typical release of each sample. The samples come with Espalier and contain "
@@ -50,7 +50,7 @@ STEPS = (
 
 
 def steps() -> None:
-    """The three steps, side by side."""
+    """Show the three steps side by side."""
     for place, (icon, title, text) in zip(st.columns(3), STEPS, strict=True):
         with place, st.container(border=True, height="stretch"):
             st.markdown(f"**{icon} {title}**")

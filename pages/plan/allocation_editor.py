@@ -13,11 +13,12 @@ from espalier.pages.session.session import Session
 
 _WHY = {
     "zcdp": "By default every marginal of a pool gets the same share. Giving more to larger or more important tables "
-    "reduces a bound on the error, but in our benchmarks it starved many weak columns and predicted no better. You "
+    "reduces a bound on the error, but in our benchmarks it left too little for many weak columns, and predictions "
+    "were no better. You "
     "can change the even split below.",
     "basic": "By default a marginal gets a share of ε that grows with the square root of its cell count (PRISM, "
-    "Theorem 6.3). Under basic accounting the noise is so large that this wins in our benchmarks. You can change it "
-    "below.",
+    "Theorem 6.3). Under basic accounting the noise is so large that this is better in our benchmarks. You can "
+    "change it below.",
     "pure": "By default a marginal gets a share of ε that grows with the square root of its cell count. You can change "
     "it below.",
 }
@@ -69,7 +70,7 @@ def show(state: Session, seen: Preview) -> None:
 
 
 def _effect(state: Session, seen: Preview, pool: str, hand: dict[str, float]) -> None:
-    """The pool's marginals: share and expected error now, and the error without shares set by hand."""
+    """Show the pool's marginals: share and expected error now, and the error without shares set by hand."""
     before: dict[str, float | None] = {}
     if hand:
         alone = preview(state.project.with_plan(allocation="auto", delta=seen.budget.delta), state.public_rows)

@@ -90,7 +90,7 @@ def _build(state: Session) -> None:
 
 
 def _regression(state: Session, columns: list[Column], at: str) -> dict[str, Any] | None:
-    """The fields of a regression; None while something is still to be chosen."""
+    """Show the fields of a regression; return None while something is still to be chosen."""
     schema = state.project.schema
     family = st.selectbox("Family", list(FAMILIES), format_func=FAMILIES.__getitem__, key=f"analysis-family-{at}")
     outcome = st.selectbox(
@@ -134,7 +134,7 @@ def _regression(state: Session, columns: list[Column], at: str) -> dict[str, Any
 
 
 def _adjustment(state: Session, treatment: str, outcome: str, at: str) -> list[str]:
-    """The columns for which an effect is adjusted: at first those of the drawing's cheapest valid set."""
+    """Show the columns for which an effect is adjusted: at first those of the drawing's cheapest valid set."""
     project = state.project
     drawn = {name for edge in project.dag.edges for name in edge}
     valid = (
@@ -151,7 +151,7 @@ def _adjustment(state: Session, treatment: str, outcome: str, at: str) -> list[s
 
 
 def _survival(state: Session, columns: list[Column], at: str) -> dict[str, Any] | None:
-    """The fields of a survival table; None while something is still to be chosen."""
+    """Show the fields of a survival table; return None while something is still to be chosen."""
     schema = state.project.schema
     times = [c.name for c in columns if c.kind != "categorical" and c.dates is None]
     time = st.selectbox(
@@ -204,7 +204,7 @@ def _assumed(i: int, shares: int, at: str) -> float:
 
 
 def _counts(state: Session, kind: str, columns: list[Column], at: str) -> dict[str, Any] | None:
-    """The fields of a question to counts; None while something is still to be chosen."""
+    """Show the fields of a question to counts; return None while something is still to be chosen."""
     schema = state.project.schema
     events = [f"{c.name}={value}" for c in columns for value in c.value_names]
     event = st.selectbox(

@@ -17,7 +17,7 @@ Bound = Callable[..., dict[str, Any]]
 
 
 def fields(state: Session, bound: Bound) -> None:
-    """The test's share of the budget, and its number of statements."""
+    """Show the fields for the test's share of the budget and its number of statements."""
     plan = state.project.plan
 
     def take(s: Session, percent: int) -> None:
@@ -40,7 +40,8 @@ def fields(state: Session, bound: Bound) -> None:
             1,
             MOST_STATEMENTS,
             plan.statements,
-            help="Statements that the most missing arrows would violate are chosen; pairs marked contested come first.",
+            help="The statements chosen are those that the largest number of missing arrows would violate; pairs "
+            "marked contested come first.",
             **bound(state, "statements"),
         )
     else:

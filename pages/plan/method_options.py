@@ -13,7 +13,7 @@ from espalier.pages.common import fields, text
 from espalier.pages.session.session import Session
 
 Bound = Callable[..., dict[str, Any]]
-"""Returns a field's key and the callback that stores its value in the plan."""
+"""Function that returns a field's key and the callback that stores its value in the plan."""
 
 
 class Given(NamedTuple):
@@ -48,7 +48,7 @@ def first(state: Session, bound: Bound) -> dict[str, Any]:
 
 
 def further(state: Session, bound: Bound) -> None:
-    """All other options, in two columns."""
+    """Draw all other options, in two columns."""
     shown = [given for given in _shown(state) if not given.leads]
     for k in range(0, len(shown), 2):
         for place, given in zip(st.columns(2), shown[k : k + 2], strict=False):

@@ -28,7 +28,7 @@ def show(state: Session, spots: dict[str, Any], bound: Bound) -> None:
             plan.rows_per_person,
             help="Up to this many rows of each person are kept, chosen at random. More rows need more noise."
             if plan.person
-            else "Largest number of rows that may belong to one person. This is a promise.",
+            else "Largest number of rows that may belong to one person. You promise this.",
             **bound(state, "rows_per_person"),
         )
     if plan.person is not None and plan.neighbors == "replace-one":
@@ -50,7 +50,8 @@ def show(state: Session, spots: dict[str, Any], bound: Bound) -> None:
         "Private evaluation, on held-out people",
         plan.private_evaluation > 0,
         wrap=True,
-        help="A random tenth of the people (without a person column: of the rows) is held out of the release and used "
+        help="A random tenth of the people (or of the rows, without a person column) is held out of the release and "
+        "used "
         "to judge it. No one is in both parts, so this adds no privacy cost. The figures are safe to share. The "
         "release uses a tenth fewer rows.",
         **bound(state, "private_evaluation", lambda s, v: s.editor.change_plan(private_evaluation=TENTH if v else 0.0)),

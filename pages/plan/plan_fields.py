@@ -125,7 +125,7 @@ def _advanced(state: Session, spots: Spots, public: bool) -> None:
 
 
 def _fence(state: Session, spots: Spots) -> None:
-    """The switches of the fence."""
+    """Draw the switches of the fence."""
     plan, method = state.project.plan, method_of(state.project.plan)
     fair, kept = _bound(state, "fair"), method.capabilities.fence
     st.session_state[fair["key"]] = method.fenced(plan)
@@ -149,7 +149,7 @@ def _fence(state: Session, spots: Spots) -> None:
 
 
 def _promise(state: Session, spots: Spots) -> None:
-    """Fields for ε, for n if it is missing, and the advanced ones."""
+    """Draw the fields for ε, for n if it is missing, and the advanced ones."""
     plan = state.project.plan
     _epsilon(state)
     spots["epsilon"] = spots["consequences"] = st.container()
@@ -186,8 +186,8 @@ def _more(state: Session) -> None:
                 "Allocation inside a pool",
                 rules,
                 placeholder="by hand, below",
-                help="optimal gives larger tables of counts more; uniform gives all the same; auto uses the better one "
-                "in this project's benchmarks. Shares by hand are set further down.",
+                help="optimal gives more to larger tables of counts; uniform gives the same to all; auto uses the "
+                "one that is better in this project's benchmarks. Shares by hand are set further down.",
                 **_bound(state, "allocation"),
             )
         if method.offers(plan, "accounting"):
@@ -238,7 +238,7 @@ def _more(state: Session) -> None:
 
 
 def _stage(state: Session) -> None:
-    """The second stage for whole rows: off, decided by a probe, or a share."""
+    """Draw the choice of a second stage for whole rows: off, decided by a probe, or a share."""
     share = state.project.plan.embedding_share
     known = {"off": "Off", AUTO: "If a probe finds such structure", "on": "Always"}
     choice = share if share == AUTO else "on" if share else "off"
@@ -254,11 +254,11 @@ def _stage(state: Session) -> None:
 
 
 STAGES: dict[str, float | str] = {"off": 0.0, AUTO: AUTO, "on": 0.5}
-"""The shares of the second stage offered on the page; a project file may use another one."""
+"""Shares of the second stage that the page offers; a project file may use another one."""
 
 
 def _further_targets(state: Session) -> None:
-    """Further columns to predict, with weights relative to the target's."""
+    """Draw the further columns to predict, with weights relative to the target's."""
     plan = state.project.plan
     further = [name for name in plan.targets if name != plan.target]
 

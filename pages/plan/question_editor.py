@@ -22,8 +22,8 @@ SHOWN = 50
 """Largest number of questions listed on the page; a file may contain thousands."""
 _ABOUT = (
     "What will your reports ask of the table? **A question** asks how many rows match a description; **a count** "
-    "states how many of several conditions each row meets. A method reproduces pairs of columns well and counts over "
-    "whole rows badly, unless they are measured: they can get a share of the budget."
+    "states how many of several conditions each row meets. A method reproduces pairs of columns well, but counts over "
+    "whole rows badly unless they are measured. They can get a share of the budget."
 )
 
 
@@ -72,7 +72,7 @@ def _remove(state: Session, kind: str, i: int) -> None:
 
 
 def _build(state: Session, listed: QuestionList) -> None:
-    """Fields that form a sentence: the kind, the columns, their values, a name."""
+    """Show fields that form a sentence: the kind, the columns, their values, a name."""
     schema, at = state.project.schema, f"{state.opened}-{len(listed.questions)}-{len(listed.counts)}"
     kind = st.segmented_control(
         "Add", ["a question", "a count"], default="a question", key=f"ask-kind-{at}", required=True
@@ -118,7 +118,7 @@ def _build(state: Session, listed: QuestionList) -> None:
 
 
 def _values(column: Column, key: str) -> list[Any]:
-    """The values of a column: a range along bin edges, or categories."""
+    """Show the choice of values of a column: a range along bin edges, or categories."""
     if column.kind == "numeric":
         edges = [int(e) if e == int(e) else e for e in column.edges]
         low, high = st.select_slider(f"… {plain(column.name)} from, to", edges, (edges[0], edges[-1]), key=key)

@@ -21,9 +21,9 @@ from espalier.pages.glossary.terms import term
 from espalier.pages.session.session import Session
 
 HIGHEST = 420
-"""Pixels; a longer table scrolls."""
+"""Largest height in pixels; a longer table scrolls."""
 NEAR = 0.95
-"""A smallest ε above this share of the plan's own ε is not offered: it would save next to nothing."""
+"""A smallest ε above this share of the plan's own ε is not offered, because it would save next to nothing."""
 _DIAL = """
 export default function ({ data, parentElement, setTriggerValue }) {
   const input = parentElement.querySelector("input"), shown = parentElement.querySelector("output");

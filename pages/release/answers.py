@@ -70,7 +70,7 @@ def show(facts: Mapping[str, Any], key: str) -> None:
 
 
 def dots(questions: Sequence[Mapping[str, Any]]) -> go.Figure:
-    """One line for each question: the interval of its noisy answer, and three dots."""
+    """Draw one line for each question: the interval of its noisy answer, and three dots."""
     import plotly.graph_objects as go
 
     figure = charts.blank(90 + 26 * len(questions))

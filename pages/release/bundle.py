@@ -122,7 +122,7 @@ def _sharing(released: ReleaseBundle) -> None:
 
 
 def show(state: Session, released: ReleaseBundle) -> None:
-    """The release: its files, its graph, its cost, its first rows."""
+    """Show the release: its files, its graph, its cost, its first rows."""
     release = released.release
     project = release.project
     st.subheader(f"Release {released.number} of {plain(project.name)}: {release.rows:,} synthetic rows", anchor=False)
@@ -219,5 +219,5 @@ def _picture(released: ReleaseBundle) -> None:
 
 
 def lines(release: Release) -> list[Line]:
-    """The purchases, in the form of the plan's preview and in the order of spending."""
+    """Return the purchases, in the form of the plan's preview and in the order of spending."""
     return list(lines_of(release.spending.draws))

@@ -42,7 +42,7 @@ def sides_said(release: Release, bought: Mapping[str, Any] | None) -> None:
 
 
 def given_up(bought: Mapping[str, Any] | None) -> None:
-    """Show the result of the bought scores."""
+    """Show the cost of the fence according to the bought scores."""
     if not bought:
         return
     q = bought["q"]

@@ -20,7 +20,7 @@ from espalier.pages.session.session import BlurredBundle, Session
 
 
 def show(state: Session) -> None:
-    """The Release page for such a method."""
+    """Show the Release page for such a method."""
     st.error(f"**{NOT_PRIVATE}.** {SENTENCE} It has no ε and no ledger entry, and it cannot be shared with viewers.")
     if state.job is not None:
         shell.progress()

@@ -281,8 +281,8 @@ def opening_form(state: Session, known: dict[str, Population]) -> None:
             plan.person or "" if plan else "",
             key=f"{key}-person",
             placeholder="none: you promise that no one exceeds the limit",
-            help="The column that identifies the person of a row. It is fixed: no release may use another. If empty, "
-            "no release uses one, and nothing enforces the rows per person.",
+            help="The column that identifies the person of a row. It is fixed: no release may use a different one. "
+            "If it is empty, no release uses a person column, and nothing enforces the row limit per person.",
         )
         a, b = st.columns(2)
         a.text_input("Set by", who(), key=f"{key}-who", disabled=sign_in.guarded())

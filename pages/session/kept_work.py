@@ -3,10 +3,10 @@
 The tab keeps a random token in its own storage, never in an address. A session that starts a job stores the job and its
 results under that token; the session of the reloaded tab presents it and continues. Only the account that started the
 work can take it: to anyone else, the token is as useless as an unknown one. Results are kept for `LASTS` seconds after
-the last tab that shows them is gone and the job has ended. They hold no row of a table: rows end with their session.
-After `AWAY` seconds they are moved to a file without a name, because the files of a release may be large.
+the last tab that shows them is gone and the job has ended. They hold no row of a table: rows are discarded with their
+session. After `AWAY` seconds they are moved to a file without a name, because the files of a release may be large.
 
-Security of a token: it has 256 random bits, so no one can guess it, and it is compared by a lookup.
+A token is secure: it has 256 random bits, so no one can guess it, and it is matched by a dictionary lookup.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ class Registry:
             return work is not None and any(watcher() for watcher in work.watchers)
 
     def store(self, token: str, job: Job | None, results: Any) -> None:
-        """Replace what is kept under a token; nothing happens if it is no longer kept."""
+        """Replace the work that is kept under a token; do nothing if the token has expired."""
         with self._lock:
             if work := self._work.get(token):
                 work.forget()

@@ -136,12 +136,12 @@ def read(text: Any) -> Kept:
 
 
 def _is_number_of_rows(rows: Any) -> bool:
-    """Whether the Plan page can show this number in its field."""
+    """Return whether the Plan page can show this number in its field."""
     return type(rows) is int and 1 <= rows < 2**53
 
 
 def _answer(data: Any) -> tuple[bool, str | None, int] | None:
-    """The answer about the rows of one person; raises :class:`TypeError` or :class:`EspalierError`."""
+    """Return the answer about the rows of one person; raises :class:`TypeError` or :class:`EspalierError`."""
     if data is None:
         return None
     one_row, person, k = data
@@ -225,7 +225,7 @@ def _how_many(found: Kept) -> str:
 
 
 def _answers(state: Session, found: Kept) -> bool:
-    """Whether the answer about the rows of one person can be restored."""
+    """Return whether the answer about the rows of one person can be restored."""
     if found.answer is None or not state.project.unit_open:
         return False
     _, person, _ = found.answer
@@ -233,7 +233,7 @@ def _answers(state: Session, found: Kept) -> bool:
 
 
 def _drawn(found: Kept) -> list[tuple[str, ...]]:
-    """The columns of each arrow and role."""
+    """Return the columns of each arrow and role."""
     return [*found.dag.edges, *((c,) for _, columns in found.roles.items() for c in columns)]
 
 

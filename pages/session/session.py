@@ -91,7 +91,7 @@ class ReleaseBundle:
 
     @cached_property
     def zip(self) -> bytes:
-        """All files as one, which is packed once."""
+        """All files as one zip, which is packed once."""
         return zipped(self.files)
 
     @property
@@ -531,7 +531,7 @@ def mark_of(table: TextTable) -> bytes:
 
 
 def here() -> Session:
-    """This session's state."""
+    """Return this session's state."""
     if KEY not in st.session_state:
         st.session_state[KEY] = Session()
     state: Session = st.session_state[KEY]

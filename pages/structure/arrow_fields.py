@@ -24,7 +24,7 @@ Of = tuple[str, ...]
 
 
 def view(state: Session) -> None:
-    """The columns and marks shown on the drawing."""
+    """Show the fields for the columns and marks on the drawing."""
     left, right = st.columns([2, 3], gap="medium", vertical_alignment="bottom")
     shown, marks = field(state, "view", drawing.view(state)), field(state, "marks", drawing.marks(state))
     left.selectbox(
@@ -123,7 +123,7 @@ def causes(state: Session) -> None:
 
 
 def roles(state: Session) -> None:
-    """The columns of each role."""
+    """Show the columns of each role."""
     columns = list(state.project.schema.names)
     for role, meaning in text.ROLES.items():
         given = list(getattr(state.project.roles, role))

@@ -21,7 +21,7 @@ FIELDS = ("cause", "effect", "belief", "may_break", "source", "note")
 
 
 def show(state: Session) -> None:
-    """The table. Valid rows go into the project at once; an incomplete row stays in the table."""
+    """Show the table. Valid rows go into the project at once; an incomplete row stays in the table."""
     dag, columns = state.project.dag, list(state.project.schema.names)
     shown, draft = partial(called, state.project.schema), state.drafts.arrows
     if draft.dag is not dag and draft.dag != dag:
@@ -51,14 +51,14 @@ def show(state: Session) -> None:
 
 
 def _frame(rows: Sequence[Row]) -> pd.DataFrame:
-    """The rows with the kinds of their columns, which an empty table also needs."""
+    """Return the rows as a frame with explicit column types, which an empty table also needs."""
     kinds = {field: "bool" if field == "may_break" else "object" for field in FIELDS}
     values = {field: [bool(row[field]) if field == "may_break" else row[field] for row in rows] for field in FIELDS}
     return pd.DataFrame(values, columns=list(FIELDS)).astype(kinds)
 
 
 def rows_of(dag: Dag) -> list[Row]:
-    """One row per arrow."""
+    """Return one row per arrow."""
     out = []
     for cause, effect in dag.edges:
         annotation = dag.annotation(cause, effect)
@@ -76,7 +76,7 @@ def rows_of(dag: Dag) -> list[Row]:
 
 
 def edited(rows: Sequence[Row], change: Mapping[str, Any]) -> list[Row]:
-    """The rows after the editor's changes: changed cells, added rows, deleted rows."""
+    """Return the rows after the editor's changes: changed cells, added rows, deleted rows."""
     changed, gone = change.get("edited_rows", {}), set(change.get("deleted_rows", []))
     old = [{**row, **changed.get(i, {})} for i, row in enumerate(rows) if i not in gone]
     return old + [{**dict.fromkeys(FIELDS), **row} for row in change.get("added_rows", [])]
@@ -85,7 +85,7 @@ def edited(rows: Sequence[Row], change: Mapping[str, Any]) -> list[Row]:
 def drawn(dag: Dag, rows: Sequence[Row]) -> tuple[Dag, list[Row]]:
     """The drawing that the rows describe, and the rows that lack a cause or an effect.
 
-    Raises :class:`GraphError` for a doubled arrow or a cycle.
+    Raises :class:`GraphError` for a duplicate arrow or a cycle.
     """
     whole = [row for row in rows if row["cause"] and row["effect"]]
     annotations = {

@@ -38,7 +38,7 @@ READS = "dagitty, DOT, GML, GraphML, BIF, bnlearn, Tetrad, CSV (arrows or a matr
 
 
 def show(state: Session) -> None:
-    """An expander: import a graph, export this one."""
+    """Show an expander in which a graph is imported and this one exported."""
     with st.expander("Import or export a graph"):
         bring, take = st.tabs(["Import", "Export"], key=f"graph-files-{state.opened}")
         with bring:
@@ -154,7 +154,7 @@ def _names(project: Project) -> tuple[str, ...]:
 
 
 def _questions(state: Session, title: str, resolved: Resolved) -> None:
-    """A field for each question, the open ones first; those with a proposed answer may be many."""
+    """Show a field for each question, the open ones first; there may be many with a proposed answer."""
     open_ = {q.key for q in resolved.open}
     ranked = sorted(resolved.questions, key=lambda q: (list(KINDS).index(q.kind), q.line))
     if len(ranked) > MOST_QUESTIONS:

@@ -100,7 +100,7 @@ def avoiding(found: Implied, roles: Roles) -> list[Path]:
 
 
 def path_words(path: Path, edges: Iterable[tuple[str, str]]) -> str:
-    """A path with its arrows: a → b ← c."""
+    """Return a path with its arrows: a → b ← c."""
     drawn = set(edges)
     return path[0] + "".join(f" {'→' if (a, b) in drawn else '←'} {b}" for a, b in pairwise(path))
 
@@ -205,7 +205,7 @@ def _take_switch(state: Session) -> None:
 
 
 def difference(found: Change, dag: Dag) -> str:
-    """A change as markdown, in one line."""
+    """Return a change as markdown, in one line."""
     parts = []
     for lost, one, many in (
         (found.parents_lost, "is no longer a direct cause", "are no longer direct causes"),

@@ -143,7 +143,7 @@ def test_the_shelf_of_shared_releases_refuses_it(made, tmp_path, monkeypatch):
 
 def test_a_private_method_is_refused_here_and_an_epsilon_there():
     plain = Project("prices", SCHEMA, Plan.from_json({"method": "mst", "epsilon": 1.0}))
-    with pytest.raises(ProjectError, match="is private: release with it instead"):
+    with pytest.raises(ProjectError, match="is private: use it in a release instead"):
         blurred(plain, frame())
     with pytest.raises(ProjectError, match="epsilon is missing"):
         check_options(Plan.from_json({"method": "mst"}))

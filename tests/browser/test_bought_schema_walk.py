@@ -64,7 +64,7 @@ def test_dates_by_month_a_refused_combination_and_a_hierarchy(person: Person, tm
     person.page.get_by_role("textbox", name="Code and group").fill(pasted)
     person.page.keyboard.press("Control+Enter")
     person.sees("8 codes in 2 levels, 2 at the top")
-    person.press("Take this hierarchy")
+    person.press("Use this hierarchy")
     person.sees("has a hierarchy: 8 codes in 2 levels")
     person.visit("Plan")
     person.sees("Values that the release will distinguish")

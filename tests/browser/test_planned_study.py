@@ -1,4 +1,4 @@
-"""A statistician plans a study in a real browser: analyses, a release, promised and reached widths, and a script."""
+"""A statistician plans a study in a real browser: analyses, a release, promised and achieved widths, and a script."""
 
 from __future__ import annotations
 

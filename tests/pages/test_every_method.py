@@ -74,4 +74,4 @@ def test_the_plan_explains_how_each_column_is_modelled_from_its_causes(app: AppT
     go(app, "plan")
     box = next(e for e in app.expander if e.label == "How each column is modelled from its causes")
     assert "a table of 64 cells" in box.markdown[0].value
-    assert "Additive causes each act on their own" in box.caption[0].value
+    assert "Additive causes act separately" in box.caption[0].value

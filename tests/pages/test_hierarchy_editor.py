@@ -43,7 +43,7 @@ def paste(app: AppTest, text: str) -> AppTest:
 def test_what_cannot_be_is_refused_with_the_reason(app: AppTest, text: str, reason: str):
     paste(opened(app), text)
     assert any(reason in e.value.replace("\\", "") for e in app.error), [e.value for e in app.error]
-    assert next(b for b in app.button if b.label == "Take this hierarchy").disabled
+    assert next(b for b in app.button if b.label == "Use this hierarchy").disabled
     assert not state(app).project.schema.hierarchies
 
 
@@ -53,7 +53,7 @@ def test_a_hierarchy_is_taken_and_the_plan_shows_what_will_be_told_apart(app: Ap
     paste(app, PASTED)
     assert "8 codes in 2 levels, 2 at the top" in sentences(app)
     field(app, "number_input", "Maximum categories").set_value(5).run()
-    press(app, "Take this hierarchy")
+    press(app, "Use this hierarchy")
     column = state(app).project.schema["code"]
     assert column.tree.texts == CODES
     assert column.at_most == 5

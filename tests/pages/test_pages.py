@@ -191,7 +191,7 @@ def test_a_chosen_purpose_changes_the_plan_at_once_and_is_remembered(app: AppTes
     assert "This plan uses none of the" in sentences(app)
     next(b for b in app.button_group if b.label.startswith("What is the table")).set_value("elsewhere").run()
     assert state(app).project.plan.options["regime"] == "causal"
-    assert "is right half the time. With this table, at most" in sentences(app)
+    assert "is right half the time. With this table, they are right at most" in sentences(app)
     next(b for b in app.button_group if b.label.startswith("What is the table")).set_value("questions").run()
     assert "No question is listed yet" in sentences(app), "none is listed yet"
     assert "The plan below uses this" not in sentences(app)
