@@ -59,16 +59,19 @@ def served() -> bool:
     return runtime.exists() and not config.get_option("global.appTest")
 
 
-def end(manager: Any, name: str) -> None:
-    """End the session of a closed tab, and drop all that it keeps.
+def end(server: Any, name: str) -> None:
+    """End the session of a closed tab on ``server``, Streamlit's runtime, and drop all that it keeps.
 
-    Streamlit's loop refers to the last session that it served, with its tables, until it serves another one.
+    Streamlit's loop refers to the last session that it served, with its tables, until it serves another one. When a
+    session ends, Streamlit only marks its downloads; the next call deletes them.
     """
+    manager = server._session_mgr
     ended = manager._session_storage.get(name)
     manager.close_session(name)
     if ended is not None:
         ended.session._session_state = SessionState()
         ended.session._fragment_storage = MemoryFragmentStorage()  # the old one has functions of the last page
+        server.media_file_mgr.remove_orphaned_files()
 
 
 def forget_last_page() -> None:
@@ -86,7 +89,7 @@ def start() -> None:
     downloads.watch(server)
 
     def close(name: str) -> None:
-        server._get_async_objs().eventloop.call_soon_threadsafe(end, manager, name)
+        server._get_async_objs().eventloop.call_soon_threadsafe(end, server, name)
 
     rounds = Rounds(lambda: [info.session.id for info in manager._session_storage.list()], close)
 

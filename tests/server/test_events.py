@@ -9,7 +9,7 @@ import logging
 import sys
 import weakref
 from functools import partial
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
@@ -114,6 +114,8 @@ def test_an_idle_server_forgets_the_names_of_its_last_page(monkeypatch):
 
 def test_an_ended_session_keeps_nothing_even_if_streamlit_refers_to_it():
     """Streamlit's loop refers to the last session that it served until another visitor comes."""
+    from streamlit.runtime.media_file_manager import MediaFileManager
+    from streamlit.runtime.memory_media_file_storage import MemoryMediaFileStorage
     from streamlit.runtime.memory_session_storage import MemorySessionStorage
     from streamlit.runtime.memory_uploaded_file_manager import MemoryUploadedFileManager
     from streamlit.runtime.script_data import ScriptData
@@ -121,6 +123,8 @@ def test_an_ended_session_keeps_nothing_even_if_streamlit_refers_to_it():
     from streamlit.runtime.websocket_session_manager import WebsocketSessionManager
 
     async def served():
+        storage = MemoryMediaFileStorage("/media")
+        media = MediaFileManager(storage)
         manager = WebsocketSessionManager(MemorySessionStorage(), MemoryUploadedFileManager("/x"), ScriptCache(), None)
         name = manager.connect_session(object(), ScriptData("app.py", False), {})
         of_the_loop = manager.get_active_session_info(name)
@@ -131,11 +135,15 @@ def test_an_ended_session_keeps_nothing_even_if_streamlit_refers_to_it():
         state._new_widget_state.widget_metadata["button"] = partial(id, rows)
         of_the_loop.session._fragment_storage.register("part", partial(id, rows))
         del rows, state
+        media.add(b"a,b", "text/csv", "1.2", "table.csv", is_for_static_download=True)
         manager.disconnect_session(name)
         assert kept() is not None, "its tab may come back"
-        end(manager, name)
+        media.clear_session_refs()  # as Streamlit's runtime does when a session ends
+        media.remove_orphaned_files()
+        assert storage._files_by_id
+        end(SimpleNamespace(_session_mgr=manager, media_file_mgr=media), name)
         gc.collect()
-        return kept() is None and of_the_loop.session is not None
+        return kept() is None and of_the_loop.session is not None and not storage._files_by_id
 
     assert asyncio.run(served())
 
