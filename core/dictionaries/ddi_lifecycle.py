@@ -29,7 +29,7 @@ _MANAGED = "Managed"
 _KINDS = ("Numeric", "Code", "Text", "DateTime", "Category", "Scale", "Geographic", "MissingValues")
 _WHOLE_TYPES = {"integer", "int", "long", "short", "biginteger", "count", "nonnegativeinteger", "incremental"}
 MOST_CODES = 1_000_000
-"""Largest number of codes of all variables: many variables may share a long list."""
+"""Largest number of codes and parts of all variables: many variables may share a long list."""
 _WHOLE = re.compile(r"-?[0-9]{1,9}")
 
 
@@ -79,6 +79,7 @@ class _Items:
         self.known: dict[str, Element] = {}
         self._lists: dict[int, CodeList] = {}
         self._labels: dict[int, str] = {}
+        self._units: dict[int, str] = {}
         self._held = 0
         for element in whole.iter():
             if isinstance(element.tag, str) and (element.tag in _LABELLED or element.tag.startswith(_MANAGED)):
@@ -99,6 +100,15 @@ class _Items:
             self._labels[id(element)] = _label(element)
         return self._labels[id(element)]
 
+    def unit(self, outer: Element | None) -> str:
+        """Return the unit of a representation, which many variables may share."""
+        element = None if outer is None else outer.find("MeasurementUnit")
+        if element is None:
+            return ""
+        if id(element) not in self._units:
+            self._units[id(element)] = plain(_text(element))
+        return self._units[id(element)]
+
     def codes(self, found: Element) -> CodeList:
         """Return the codes of a list."""
         if id(found) not in self._lists:
@@ -118,6 +128,12 @@ class _Items:
                 missing += [value] if stated.casefold() in YES else []
         return CodeList(tuple(dict(labels).items()), tuple(missing))
 
+    def _hold(self, more: int) -> None:
+        """Count codes and parts, which many variables may share; raise :class:`SchemaError` for too many."""
+        self._held += more
+        if self._held > MOST_CODES:
+            raise SchemaError(f"the variables have more than {MOST_CODES:,} codes and parts in all")
+
     def column(self, variable: Element, notes: list[str]) -> Declared | None:
         """Return one variable, or `None` if it has no name."""
         name = _name(variable)
@@ -136,8 +152,8 @@ class _Items:
         about = Declared(name, label=label, description=plain(_content(variable.find("Description"))))
         if shown is None:
             return about
-        unit = outer.find("MeasurementUnit") if outer is not None else None
-        return self._declared(shown, outer, replace(about, unit=plain(_text(unit))), notes)
+        self._hold(sum(len(part) for part in (base, shown, outer) if part is not None))
+        return self._declared(shown, outer, replace(about, unit=self.unit(outer)), notes)
 
     def _declared(self, shown: Element, outer: Element | None, about: Declared, notes: list[str]) -> Declared:
         kind = next((kind for kind in _KINDS if shown.tag.removeprefix(_MANAGED).startswith(kind)), "")
@@ -146,9 +162,7 @@ class _Items:
         held = next((found for tag in _LISTS if (found := shown.find(tag)) is not None), None)
         listed = self.find(reference) if held is None else held
         own = CodeList((), ()) if listed is None else self.codes(listed)
-        self._held += len(own.labels) + len(special.labels)
-        if self._held > MOST_CODES:
-            raise SchemaError(f"the variables have more than {MOST_CODES:,} codes in all", column=about.name)
+        self._hold(len(own.labels) + len(special.labels))
         labels = own.labels if not special.labels else tuple({**dict(own.labels), **dict(special.labels)}.items())
         missing = tuple(dict.fromkeys((*own.missing, *special.missing)))
         about = replace(about, labels=pairs(labels), missing=missing)
@@ -173,12 +187,16 @@ class _Items:
         labels: dict[str, str] = {}
         for part in (outer, shown):
             found = self.find(part.find("MissingValuesReference")) if part is not None else None
+            self._hold(len(found) if found is not None else 0)
             for inner in found if found is not None else ():
                 if inner.tag in ("MissingCodeRepresentation", "CodeRepresentation"):
                     listed = self.find(next((i for i in inner if i.tag.endswith("Reference")), None))
-                    labels |= dict(self.codes(listed).labels) if listed is not None else {}
+                    more = self.codes(listed).labels if listed is not None else ()
+                    self._hold(len(more))
+                    labels |= dict(more)
                 elif inner.tag in ("MissingNumericRepresentation", "NumericRepresentation"):
                     stated += _numbers(inner, name, notes)
+        self._hold(len(stated))
         return CodeList(tuple(labels.items()), tuple(dict.fromkeys((*stated, *labels))))
 
 

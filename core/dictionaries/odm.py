@@ -46,7 +46,7 @@ def read_odm(whole: Element, source: str, digest: str) -> Dictionary:
     Each group of items is a table. Several tables may have the same column; the first description counts.
     """
     notes: list[str] = []
-    versions = list(whole.iter("MetaDataVersion")) or [whole]
+    versions = [*whole.iterfind("MetaDataVersion"), *whole.iterfind("*/MetaDataVersion")] or [whole]
     units = {
         unit.get("OID", ""): _first_text(unit, "Symbol") or plain(unit.get("Name", ""))
         for unit in whole.iter("MeasurementUnit")

@@ -17,7 +17,7 @@ from espalier.core.dictionaries.base import (
 )
 from espalier.core.dictionaries.complete_lists import is_value
 from espalier.core.dictionaries.formats import is_date, is_sas_number, is_time, is_whole
-from espalier.core.dictionaries.spss_syntax import MOST_NAMED, Variable, declared_variable
+from espalier.core.dictionaries.spss_syntax import MOST_LABELS, MOST_NAMED, Variable, declared_variable
 from espalier.core.errors import SchemaError
 from espalier.core.project.schema import NUMBER
 
@@ -127,6 +127,7 @@ class _Program:
     def columns(self, notes: list[str]) -> Iterator[Declared]:
         """Yield the column of each variable. Variables with the same format are read once."""
         read: dict[tuple[str, str, str], Declared] = {}
+        labelled = 0
         for key, variable in self.listed.items():
             shown = self.used.get(key) or self.read_as.get(key, "")
             name = _WIDTH.sub("", shown).casefold()
@@ -138,6 +139,9 @@ class _Program:
             variable.form = "A" if shown.startswith("$") else variable.form or "F"
             same = (name, variable.form, repr(variable.missing))
             if same not in read:
+                labelled += len(made.labels) + len(made.missing)
+                if labelled > MOST_LABELS:
+                    raise SchemaError(f"more than {MOST_LABELS:,} codes of variables have labels")
                 read[same] = _of_format(variable, made, notes)
             yield replace(read[same], name=variable.name, label=variable.label)
 
@@ -153,6 +157,7 @@ class _Program:
             if word.casefold() in _ALL:
                 out += self.listed.values()
             elif dashes:
+                self._named += len(self.listed)  # all names are searched
                 order = [*self.listed]
                 if first.casefold() in self.listed and last.casefold() in self.listed:
                     ends = order.index(first.casefold()), order.index(last.casefold())
@@ -218,7 +223,7 @@ class _Program:
             if kind == "word" and word.startswith("$"):
                 for variable in names:
                     variable.form = "A"
-                fresh = False
+                names, fresh = [], False
             elif (
                 kind == "word"
                 and _FORMAT.fullmatch(word)
@@ -226,12 +231,14 @@ class _Program:
             ):
                 for variable in names:
                     variable.form = (word if is_date(word) else variable.form) or "F"
-                fresh = False
+                names, fresh = [], False
             elif kind == "word" and (_NAME.match(word)):
                 more = self.named([word])
                 for variable in more:
                     variable.form = variable.form or "F"
-                names = [*names, *more] if fresh else more
+                if not fresh:
+                    names = []
+                names += more
                 fresh = True
             elif kind == "word" and word[:1].isdigit():
                 fresh = False
@@ -256,7 +263,9 @@ class _Program:
                         variable.form = variable.form or "F"
                 key = ""
             elif kind == "word" and not word[:1].isdigit():
-                names = [word] if begun else [*names, word]
+                if begun:
+                    names = []
+                names.append(word)
                 begun = False
 
     def _missing(self, words: Sequence[str]) -> None:

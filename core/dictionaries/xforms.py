@@ -52,6 +52,7 @@ class _Form:
             for control in whole.iter(tag)
             if (ref := control.get("ref") or control.get("bind"))
         }
+        self._read: dict[int, tuple[str, str, Choices]] = {}
         self.lists: dict[str, Choices] = {}
         for instance in whole.iter("instance"):
             if instance.get("id"):
@@ -71,14 +72,14 @@ class _Form:
                 continue
             around = {"/" + "/".join(steps[:at]) for at in range(1, len(steps) + 1)}
             always = not (around & skipped)
-            hint = None if control is None else control.find("hint")
+            label, hint, choices = self._said(control)
             yield Question(
                 steps[-1],
                 kind,
                 tuple(steps[1:-1]),
-                "" if control is None else self.text(control.find("label")),
-                "" if hint is None else self.text(hint),
-                self._choices(control),
+                label,
+                hint,
+                choices,
                 bind.get("constraint", ""),
                 always and bind.get("required", "").strip() in ("true()", "true"),
                 "" if control is None else " ".join(f"{key}={control.get(key)}" for key in ("start", "end", "step")),
@@ -103,9 +104,18 @@ class _Form:
             return "calculate" if bind.get("calculate") else "note"
         return _TYPES.get(stated, "text" if stated == "string" else stated)
 
-    def _choices(self, control: Element | None) -> Choices:
+    def _said(self, control: Element | None) -> tuple[str, str, Choices]:
+        """Return label, hint and choices of a control. Many binds may refer to it, so it is read once."""
+        if control is None:
+            return "", "", NO_CHOICES
+        if id(control) not in self._read:
+            texts = self.text(control.find("label")), self.text(control.find("hint"))
+            self._read[id(control)] = (*texts, self._choices(control))
+        return self._read[id(control)]
+
+    def _choices(self, control: Element) -> Choices:
         """Return the choices of a question, or those of the list that it refers to."""
-        if control is None or control.tag not in ("select", "select1"):
+        if control.tag not in ("select", "select1"):
             return NO_CHOICES
         itemset = control.find("itemset")
         if itemset is not None:

@@ -29,7 +29,8 @@ from espalier.core.dictionaries.workbook import Sheets, read_sheets
 from espalier.core.errors import SchemaError
 
 _SHEETS = ("survey", "choices", "settings", "entities", "external_choices")
-_STEM = re.compile(r"(label|hint|name|value|list_name|type|constraint|required|relevant|parameters)(?:::?(.+))?")
+_STEMS = ("label", "hint", "name", "value", "list_name", "type", "constraint", "required", "relevant", "parameters")
+_STEM = re.compile(rf"({'|'.join(_STEMS)})(?:::?(.+))?")
 _OTHER_HEADINGS = {
     **{"list name": "list_name", "listname": "list_name", "relevance": "relevant", "caption": "label"},
     **{"bind:required": "required", "bind:relevant": "relevant", "bind:constraint": "constraint"},
@@ -40,6 +41,8 @@ _TYPICAL = re.compile(
 )
 """Types that no other kind of table has."""
 _BLOCK = re.compile(r"(begin|end)[ _](group|repeat|loop)\b", re.IGNORECASE)
+MOST_STEPS, MOST_LANGUAGES = 50, 100
+"""Largest number of groups around a question, and of languages of a heading."""
 MOST_SEEN = 200
 """A list of questions is known by its types in this many lines."""
 
@@ -107,7 +110,7 @@ def _records(rows: Sequence[Sequence[str]]) -> Iterator[dict[str, str]]:
         stem, language = _heading(cell)
         rank = 0 if not language else 1 if language.startswith("en") or "(en" in language else 2
         places.setdefault(stem, []).append((rank, at))
-    order = {stem: [at for _, at in sorted(found)] for stem, found in places.items() if stem}
+    order = {stem: [at for _, at in sorted(places[stem])[:MOST_LANGUAGES]] for stem in _STEMS if stem in places}
     for row in rows[1:]:
         yield {stem: next((row[at] for at in found if at < len(row) and row[at]), "") for stem, found in order.items()}
 
@@ -130,7 +133,8 @@ def _questions(rows: Sequence[Sequence[str]], lists: Mapping[str, Mapping[str, s
         stated = record.get("type", "")
         if block := _BLOCK.match(stated):
             if block[1].casefold() == "begin":
-                groups.append((record.get("name", ""), bool(record.get("relevant"))))
+                around = bool(groups) and groups[-1][1]
+                groups.append((record.get("name", "")[:SHORT], around or bool(record.get("relevant"))))
             elif groups:
                 groups.pop()
             continue
@@ -138,11 +142,11 @@ def _questions(rows: Sequence[Sequence[str]], lists: Mapping[str, Mapping[str, s
         name = record.get("name", "")
         if not name or kind in NO_COLUMNS:
             continue
-        always = not record.get("relevant") and not any(skipped for _, skipped in groups)
+        always = not record.get("relevant") and not (groups and groups[-1][1])
         question = Question(
             name,
             kind,
-            tuple(group for group, _ in groups),
+            tuple(group for group, _ in groups[-MOST_STEPS:]),
             plain(record.get("label", "")),
             plain(record.get("hint", "")),
             shared.get(listed, NO_CHOICES),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 
 import pytest
 
@@ -217,3 +218,91 @@ def test_spss_labels_on_a_code_of_thousands_of_digits_are_read():
     text = f"VARIABLE LEVEL v (SCALE).\nVALUE LABELS v '{code}' 'often' '1' 'rarely'.\n"
     (column,) = read_dictionary(text.encode(), "labels.sps").columns
     assert dict(column.labels)[code] == "often"
+
+
+def form(binds: str, controls: str) -> str:
+    """An XForm with these binds and controls."""
+    return f"<h><model><instance><d/></instance>{binds}</model>{controls}</h>"
+
+
+def lifecycle(shared: str, *, managed: bool) -> str:
+    """A file of DDI Lifecycle with 3,000 variables that refer to one shared part."""
+    tag = "NumericRepresentationReference" if managed else "RepresentedVariableReference"
+    inside = f"<{tag}><ID>b</ID></{tag}>"
+    inside = f"<Representation>{inside}</Representation>" if managed else inside
+    many = "".join(f"<Variable><VariableName>v{i}</VariableName>{inside}</Variable>" for i in range(3000))
+    return f"<r>{shared}{many}<Variable><VariableName>z</VariableName><TextRepresentation/></Variable></r>"
+
+
+LONG_LABEL = f"{'x' * 9999}<b/>" * 100
+BINDS = '<bind nodeset="/d/q" type="string"/>' * 5000
+CHOICES = "".join(f"<item><value>{i}</value></item>" for i in range(20_000))
+RANGES = '<NumberRange low="0" high="49"/>' * 5000
+SHARED = {
+    "SAS: a type after types": ("d.sas", f"data x; input a1-a16000 {'$ ' * 300_000};"),
+    "SAS: many words": ("d.sas", f"data x; attrib {'a ' * 800_000};"),
+    "SAS: a name again and again": ("d.sas", f"data x; input {'a ' * 450_000};"),
+    "SAS: ranges of unknown names": ("d.sas", f"data x; input a1-a16000; format {'u--v ' * 400_000} f8.;"),
+    "SAS: one format, other missing codes": (
+        "d.sas",
+        f"proc format; value f {' '.join(f'{i}=k{i}' for i in range(30_000))}; data x; format a1-a5000 f.;"
+        + "".join(f"if a{i} = {i} then a{i} = .;" for i in range(1, 5000)),
+    ),
+    "XForm: one list of choices": ("d.xml", form(BINDS, f'<select1 ref="/d/q">{CHOICES}</select1>')),
+    "XForm: one long label": ("d.xml", form(BINDS, f'<input ref="/d/q"><label>{LONG_LABEL}</label></input>')),
+    "ODM: versions inside versions": (
+        "d.xml",
+        f"<ODM>{'<MetaDataVersion>' * 3000}{'<x/>' * 100_000}<ItemDef OID='a'/>"
+        f"<ItemGroupDef><ItemRef ItemOID='z'/></ItemGroupDef>{'</MetaDataVersion>' * 3000}</ODM>",
+    ),
+    "DDI Lifecycle: one wide variable": (
+        "d.xml",
+        lifecycle(
+            f"<RepresentedVariable><ID>b</ID>{'<x/>' * 50_000}<NumericRepresentation/></RepresentedVariable>",
+            managed=False,
+        ),
+    ),
+    "DDI Lifecycle: missing codes": (
+        "d.xml",
+        lifecycle(
+            f'<ManagedNumericRepresentation missingValue="{"9 " * 300_000}"><ID>b</ID></ManagedNumericRepresentation>',
+            managed=True,
+        ),
+    ),
+    "DDI Lifecycle: missing ranges": (
+        "d.xml",
+        lifecycle(
+            "<ManagedNumericRepresentation><ID>b</ID><MissingValuesReference><ID>m</ID></MissingValuesReference>"
+            "</ManagedNumericRepresentation><ManagedMissingValuesRepresentation><ID>m</ID>"
+            f"<MissingNumericRepresentation>{RANGES}</MissingNumericRepresentation>"
+            "</ManagedMissingValuesRepresentation>",
+            managed=True,
+        ),
+    ),
+    "DDI Lifecycle: one long unit": (
+        "d.xml",
+        lifecycle(
+            f"<RepresentedVariable><ID>b</ID><Representation><MeasurementUnit>{LONG_LABEL}</MeasurementUnit>"
+            "<NumericRepresentation/></Representation></RepresentedVariable>",
+            managed=False,
+        ),
+    ),
+    "XLSForm: many headings": (
+        "d.csv",
+        f"survey,,\n,{','.join(f'h{i}' for i in range(16_000))},type,name\n" + ",a,b\n" * 200_000,
+    ),
+    "XLSForm: groups inside groups": (
+        "d.csv",
+        "type,name,label\nselect_one x,q,l\n" + "begin group,g,x\n" * 50_000 + "integer,q,l\n" * 19_000,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SHARED)
+def test_parts_that_many_columns_share_are_read_once(name):
+    """Previously, each of these files, of about a megabyte, took minutes or gigabytes."""
+    file, text = SHARED[name]
+    began = time.process_time()
+    with suppress(SchemaError):
+        read_dictionary(text.encode(), file)
+    assert time.process_time() - began < 12
