@@ -59,6 +59,8 @@ def show(state: Session) -> bool:
     Return whether there was anything to review.
     """
     rows = state.drafts.review.rows(state.project, state.columns, state.text)
+    if (link := state.project.linked) is not None:  # stated above, and no one can change them here
+        rows = [row for row in rows if row.name not in (link.key, link.number)]
     guessed = [row for row in rows if row.stage in ("open", "confirmed")]
     open_ = [row for row in guessed if row.stage == "open"]
     if open_:
@@ -186,6 +188,7 @@ def _sent(state: Session, row: Row) -> dict[str, Any]:
         "name": row.name,
         "stage": STAGES[row.stage] if column is not None or row.stage != "open" else "guessed to be left out",
         "chosen": chosen,
+        "acts": ["keep", "out", *([] if state.project.linked else ["person"])],
         "reason": row.reason if row.stage != "confirmed" else "",
         "error": state.drafts.review.errors.get(row.name, ""),
         "values": [],

@@ -27,7 +27,7 @@ function values(row) {
 
 function head(row, own) {
   const does = make("span", { class: "does", role: "group", "aria-label": `What to do with ${row.name}` });
-  for (const [act, label] of DOES) {
+  for (const [act, label] of DOES.filter(([name]) => row.acts.includes(name))) {
     const button = make("button", { type: "button", "data-act": act, "aria-pressed": String(row.chosen === act) }, label);
     button.addEventListener("click", () => row.chosen === act || own.send({ do: act, name: row.name }));
     does.append(button);

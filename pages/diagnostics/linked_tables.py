@@ -120,7 +120,7 @@ def _pictures(real: Panel, synthetic: Panel, number: int) -> None:
     labels = list(schema[column].labels)
     with tabs[0]:
         st.markdown("Each row shows, for people with this value at a visit, the shares of values at the next visit.")
-        for place, (title, panel) in zip(st.columns(2), both.items(), strict=True):
+        for place, (title, panel) in zip(shell.beside((1, 1), "transitions"), both.items(), strict=True):
             with place:
                 st.markdown(f"**{title}**")
                 figure = charts.heat(
@@ -147,20 +147,33 @@ def sankey(panel: Panel, column: str, labels: list[str]) -> go.Figure:
     import plotly.graph_objects as go
 
     found = flows(panel, column)
-    nodes = list(dict.fromkeys(x for f in found for x in ((f.visit, f.before), (f.visit + 1, f.after))))
+    nodes = sorted({x for f in found for x in ((f.visit, f.before), (f.visit + 1, f.after))})
+    colors = [charts.POOLS[value % len(charts.POOLS)] for value in range(len(labels))]
     at = {node: i for i, node in enumerate(nodes)}
     figure = charts.blank(320)
     figure.add_trace(
         go.Sankey(
-            node={"label": [f"{charts.short(labels[v], 16)} ({t})" for t, v in nodes], "pad": 10, "thickness": 12},
+            textfont={"shadow": "none"},
+            node={
+                "label": [f"{charts.short(labels[v], 16)} ({t})" for t, v in nodes],
+                "color": [colors[v] for _, v in nodes],
+                "pad": 10,
+                "thickness": 12,
+            },
             link={
                 "source": [at[f.visit, f.before] for f in found],
                 "target": [at[f.visit + 1, f.after] for f in found],
                 "value": [f.share for f in found],
+                "color": [_faint(colors[f.before]) for f in found],
             },
         )
     )
     return figure
+
+
+def _faint(color: str) -> str:
+    """Return a colour ``#rrggbb`` through which the page is seen."""
+    return f"rgba({','.join(str(int(color[i : i + 2], 16)) for i in (1, 3, 5))},0.35)"
 
 
 def stairs(found: dict[str, Any], names: tuple[str, ...]) -> go.Figure:

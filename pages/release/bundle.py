@@ -52,9 +52,9 @@ def in_short(project: Project, files: Mapping[str, bytes]) -> tuple[str, list[li
     """
     try:
         facts = json.loads(files["release.json"])
-        spent = facts["spent"]
+        spent, made = facts["spent"], "rows" if project.linked is None else "people and their visits"
         about = (
-            f"{name(project.name)}: {facts['rows']:,} synthetic rows, {len(project.schema.columns)} columns, by "
+            f"{name(project.name)}: {facts['rows']:,} synthetic {made}, {len(project.schema.columns)} columns, by "
             f"{text.method(facts['method'])}; ε = {round_up(spent['epsilon'])} at δ = {round_up(spent['delta'])}."
         )
         tables = [io.StringIO(files[table].decode()) for table in tables_of(files)]
@@ -125,7 +125,8 @@ def show(state: Session, released: ReleaseBundle) -> None:
     """Show the release: its files, its graph, its cost, its first rows."""
     release = released.release
     project = release.project
-    st.subheader(f"Release {released.number} of {plain(project.name)}: {release.rows:,} synthetic rows", anchor=False)
+    made = "rows" if project.linked is None else "people and their visits"
+    st.subheader(f"Release {released.number} of {plain(project.name)}: {release.rows:,} synthetic {made}", anchor=False)
     shell.focus(f"Release {released.number} of", f"{id(state)}-{released.number}")
     if state.has_project and not state.project.says_the_same(released.planned):
         st.info(

@@ -49,7 +49,7 @@ def test_two_files_are_opened_drawn_released_judged_and_analysed(person: Person,
     person.sees("This release will not be counted")
     person.rests()
     person.press("Spend ε")
-    person.sees("synthetic rows")
+    person.sees("synthetic people and their visits")
     with page.expect_download() as taken:
         person.press("Download everything (zip)")
     taken.value.save_as(tmp_path / "release.zip")
@@ -79,7 +79,7 @@ def test_the_analysis_of_a_linked_release_has_no_serious_violation(person: Perso
     person.visit("Release")
     person.rests()
     person.press("Spend ε")
-    person.sees("synthetic rows")
+    person.sees("synthetic people and their visits")
     person.visit("Analyse")
     person.sees("At each visit")
     person.sees("at visit 4")

@@ -8,6 +8,7 @@ import json
 import zipfile
 from datetime import date, timedelta
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import numpy as np
@@ -18,8 +19,8 @@ from espalier.core.ledger.archive import zipped
 from espalier.core.server.allowed import VARIABLE
 from espalier.core.server.events import LOG
 from espalier.core.tables.catalogue import TRUSTED
-from espalier.pages.data import opening_on_server
-from tests.support.app import ROOT, finish, go, press, review, sentences, state
+from espalier.pages.data import column_review, opening_on_server
+from tests.support.app import ROOT, finish, go, press, review, sample, sentences, state
 
 
 def two_files(people: int = 250) -> tuple[bytes, bytes]:
@@ -88,6 +89,7 @@ def test_two_files_become_a_release_of_two_files(opened: AppTest) -> None:
     made = state(app).released
     assert made is not None
     assert {"patients.csv", "visits.csv", "release.json"} <= set(made.files)
+    assert any("synthetic people and their visits" in s.value for s in app.subheader)
     with zipfile.ZipFile(io.BytesIO(zipped(made.files))) as archive:
         assert {"patients.csv", "visits.csv"} <= set(archive.namelist())
     labels = [b.label for b in app.get("download_button")]
@@ -105,6 +107,19 @@ def test_two_files_become_a_release_of_two_files(opened: AppTest) -> None:
     assert "was counted at the first visit only" in sentences(app)
     for page in ("compare", "ledger", "data", "structure", "plan"):
         go(app, page)
+
+
+def test_the_review_offers_only_what_can_be_changed(app: AppTest, monkeypatch: pytest.MonkeyPatch) -> None:
+    sent: list[dict[str, Any]] = []
+    monkeypatch.setattr(column_review, "_component", lambda: lambda **given: sent.extend(given["data"]["rows"]))
+    sample(app, "clinic")
+    names = {row["name"] for row in sent}
+    assert "visits.back" in names
+    assert not {"patient", "visits per person"} & names, "they are stated in the box above"
+    assert all("person" not in row["acts"] for row in sent)
+    sent.clear()
+    sample(app, "hiring")
+    assert all("person" in row["acts"] for row in sent)
 
 
 def test_another_number_of_kept_visits_changes_the_number_of_visits(opened: AppTest) -> None:
