@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from espalier.core.dictionaries.base import SHORT, Declared, DeclaredKind, add_note, pairs
+from espalier.core.dictionaries.base import MOST_COLUMNS, SHORT, Declared, DeclaredKind, add_note, pairs
 
 _KINDS: dict[str, DeclaredKind] = {
     **dict.fromkeys(("integer", "int", "decimal", "range"), "numeric"),
@@ -92,7 +93,7 @@ def kind_and_list(stated: str) -> tuple[str, str, bool]:
     text = " ".join(stated[:SHORT].split())
     found = _SELECT.fullmatch(text)
     if found is None:
-        folded = text.casefold()
+        folded = "osm" if text.casefold().startswith("osm ") else text.casefold()
         return _OTHER_NAMES.get(folded, folded), "", False
     kind = "select one" if found["one"] else "select multiple" if found["many"] else "rank"
     if found["file"] or found["list"].startswith("${"):
@@ -102,7 +103,7 @@ def kind_and_list(stated: str) -> tuple[str, str, bool]:
 
 def columns_of(questions: Iterable[Question], notes: list[str]) -> Iterator[Declared]:
     """Yield the columns of each question. A name that several groups use has the names of its groups in front."""
-    listed = list(questions)
+    listed = list(itertools.islice(questions, MOST_COLUMNS + 1))
     used = Counter(question.name for question in listed)
     for question in listed:
         if used[question.name] > 1:
@@ -114,6 +115,14 @@ def other_answer(question: Question) -> tuple[Question, Question]:
     """Return a question with the choice "other", and the question for its text."""
     more = Question(f"{question.name}_other", "text", question.path)
     return replace(question, choices=question.choices.with_other), more
+
+
+def for_each(question: Question, choices: Choices) -> Iterator[Question]:
+    """Yield a question in a loop once for each choice, whose code is in front of its name."""
+    for code, label in choices.labels:
+        if code != _OTHER[0]:
+            shown = question.label.replace("%(label)s", label[:SHORT], 1).replace("%(name)s", code[:SHORT], 1)
+            yield replace(question, name=f"{code}/{question.name}", label=shown)
 
 
 def _columns(question: Question, notes: list[str]) -> Iterator[Declared]:

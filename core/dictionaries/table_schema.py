@@ -67,6 +67,7 @@ def declared_field(field: Mapping[str, Any], marks: Any = None, *, unique: bool 
     limits = limits if isinstance(limits, dict) else {}
     missing = {code: label for code, label in _listed(marks) if code}
     kind = str(field.get("type") or "").casefold()
+    kind = kind or _kind_of_bounds(limits)
     form = _format(field, limits)
     listed = [] if kind in _NO_VALUES else [(c, label) for c, label in _values(field, limits) if c and c not in missing]
     spellings: tuple[tuple[str, tuple[str, ...]], ...] = ()
@@ -95,6 +96,12 @@ def declared_field(field: Mapping[str, Any], marks: Any = None, *, unique: bool 
         description=text_of_value(field.get("description")),
         spellings=spellings,
     )
+
+
+def _kind_of_bounds(limits: Mapping[str, Any]) -> str:
+    """Return the type of a field without one whose bounds are numbers."""
+    bounds = [limits[end] for end in ("minimum", "maximum") if limits.get(end) is not None]
+    return "number" if bounds and all(type(bound) in (int, float) for bound in bounds) else ""
 
 
 def _format(field: Mapping[str, Any], limits: Mapping[str, Any]) -> str:

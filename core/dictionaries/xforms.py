@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from xml.etree.ElementTree import Element
 
 from espalier.core.dictionaries.base import MOST_COLUMNS, Dictionary, plain
@@ -68,7 +68,7 @@ class _Form:
                 control = self.controls.get(str(bind.get("id")))
             steps = [step for step in path.split("/") if step][-MOST_STEPS:]
             kind = self._kind(bind, control)
-            if not steps or not kind or steps[-1] in ("instanceID", "instanceName"):
+            if not steps or not kind or steps[-1].startswith("@") or _is_meta(steps):
                 continue
             around = {"/" + "/".join(steps[:at]) for at in range(1, len(steps) + 1)}
             always = not (around & skipped)
@@ -89,6 +89,7 @@ class _Form:
         """Return the type of a question, as XLSForm names it, or an empty text for what is none."""
         stated = bind.get("type", "string").rpartition(":")[2].casefold()
         preload = next((value for key, value in bind.attrib.items() if key.rpartition("}")[2] == "preloadParams"), "")
+        preload = preload.removeprefix("uri:")
         if preload:
             return preload if preload in _PRELOADS else "hidden"
         if control is None:
@@ -99,7 +100,7 @@ class _Form:
         if control.tag in ("range", "rank"):
             return control.tag
         if control.tag == "trigger":
-            return "acknowledge" if bind.get("required") else "note"
+            return "acknowledge"
         if control.tag == "input" and bind.get("readonly", "").strip() == "true()":
             return "calculate" if bind.get("calculate") else "note"
         return _TYPES.get(stated, "text" if stated == "string" else stated)
@@ -143,6 +144,11 @@ class _Form:
             return ""
         found = _ITEXT.fullmatch((element.get("ref") or "").strip())
         return self.texts.get(found[1], "") if found else plain(inner_text(element))
+
+
+def _is_meta(steps: Sequence[str]) -> bool:
+    """Whether a path names the form's own record, such as its identifier, and no question."""
+    return len(steps) > 2 and steps[1].rpartition(":")[2] == "meta"
 
 
 def _texts(whole: Element) -> Mapping[str, str]:

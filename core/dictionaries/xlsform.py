@@ -22,17 +22,23 @@ from espalier.core.dictionaries.questions import (
     Question,
     choices_of,
     columns_of,
+    for_each,
     kind_and_list,
     other_answer,
 )
 from espalier.core.dictionaries.workbook import Sheets, read_sheets
 from espalier.core.errors import SchemaError
 
-_SHEETS = ("survey", "choices", "settings", "entities", "external_choices")
-_STEMS = ("label", "hint", "name", "value", "list_name", "type", "constraint", "required", "relevant", "parameters")
+_SHEETS = ("survey", "choices", "settings", "entities", "external_choices", "osm")
+_STEMS = (
+    *("label", "hint", "name", "value", "list_name", "type", "constraint", "required", "relevant", "parameters"),
+    *("read_only", "calculation"),
+)
 _STEM = re.compile(rf"({'|'.join(_STEMS)})(?:::?(.+))?")
 _OTHER_HEADINGS = {
     **{"list name": "list_name", "listname": "list_name", "relevance": "relevant", "caption": "label"},
+    **{"readonly": "read_only", "bind:readonly": "read_only", "bind::readonly": "read_only"},
+    **{"bind:calculate": "calculation", "bind::calculate": "calculation", "calculate": "calculation"},
     **{"bind:required": "required", "bind:relevant": "relevant", "bind:constraint": "constraint"},
     **{"bind::required": "required", "bind::relevant": "relevant", "bind::constraint": "constraint"},
 }
@@ -40,7 +46,9 @@ _TYPICAL = re.compile(
     r"(select[ _](one|multiple)\b|(begin|end)[ _](group|repeat)\b|(geopoint|acknowledge|note)$)", re.IGNORECASE
 )
 """Types that no other kind of table has."""
-_BLOCK = re.compile(r"(begin|end)[ _](group|repeat|loop)\b", re.IGNORECASE)
+_BLOCK = re.compile(r"(begin|end)[ _](?:group|repeat|loop)\b(?:\s+over\s+(\S+))?", re.IGNORECASE)
+_SHOWN = {"text"}
+"""Types of questions that only show a text if they are read-only."""
 MOST_STEPS, MOST_LANGUAGES = 50, 100
 """Largest number of groups around a question, and of languages of a heading."""
 MOST_SEEN = 200
@@ -129,18 +137,22 @@ def _questions(rows: Sequence[Sequence[str]], lists: Mapping[str, Mapping[str, s
     """Yield the questions. One that a condition may skip, or a group around it, may be empty."""
     shared = {name: choices_of(listed.items()) for name, listed in lists.items()}
     groups: list[tuple[str, bool]] = []
+    loops: list[str] = []
     for record in _records(rows):
         stated = record.get("type", "")
         if block := _BLOCK.match(stated):
             if block[1].casefold() == "begin":
                 around = bool(groups) and groups[-1][1]
                 groups.append((record.get("name", "")[:SHORT], around or bool(record.get("relevant"))))
+                loops.append(block[2] or (loops[-1] if loops else ""))
             elif groups:
                 groups.pop()
+                loops.pop()
             continue
         kind, listed, other = kind_and_list(stated)
         name = record.get("name", "")
-        if not name or kind in NO_COLUMNS:
+        shows = kind in _SHOWN and _is_yes(record.get("read_only", "")) and not record.get("calculation")
+        if not name or shows or kind in NO_COLUMNS:
             continue
         always = not record.get("relevant") and not (groups and groups[-1][1])
         question = Question(
@@ -151,7 +163,15 @@ def _questions(rows: Sequence[Sequence[str]], lists: Mapping[str, Mapping[str, s
             plain(record.get("hint", "")),
             shared.get(listed, NO_CHOICES),
             record.get("constraint", ""),
-            always and record.get("required", "").casefold().removesuffix("()") in YES,
+            always and _is_yes(record.get("required", "")),
             record.get("parameters", ""),
         )
-        yield from other_answer(question) if other else (question,)
+        asked = other_answer(question) if other else (question,)
+        if loops and loops[-1]:
+            yield from (one for asking in asked for one in for_each(asking, shared.get(loops[-1], NO_CHOICES)))
+        else:
+            yield from asked
+
+
+def _is_yes(cell: str) -> bool:
+    return cell.casefold().removesuffix("()") in YES

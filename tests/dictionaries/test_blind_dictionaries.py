@@ -19,6 +19,8 @@ from tests.support.dictionary_files import BLIND, blind_sets, edits, expected, f
 
 MOST_WRONG = 0.05
 """Share of columns that may need an edit."""
+WITHOUT_OLD_FORMATS = {"fifth"}
+"""Sets that test the formats that were added last."""
 REFUSED = {"codes_sex.csv"}
 """Dictionaries that are still refused; their columns count as ones that need an edit."""
 FILES = [(blind, name) for blind in blind_sets() for name in expected(blind) if name not in REFUSED]
@@ -60,7 +62,7 @@ def test_a_blind_set_has_twelve_dictionaries_and_many_columns_in_four_formats(bl
     assert sum(map(len, listed.values())) >= 75
     formats = {format_of(name) for name in listed}
     assert len(formats) >= 4
-    assert {"REDCap", "DDI"} <= formats
+    assert {"REDCap", "DDI"} <= formats or blind in WITHOUT_OLD_FORMATS
 
 
 @pytest.mark.parametrize("kind", ["sav", "dta"])

@@ -122,6 +122,7 @@ def test_an_xlsform(spelling):
         ("phone number", "identifier"),
         ("photo", "text"),
         ("trigger", "categorical"),
+        ("osm towns", "text"),
         ("made_up", "open"),
     ],
 )
@@ -191,6 +192,39 @@ def test_an_xform():
     assert (found["age"].label, found["age"].description) == ("Age now", "in years")
     assert (found["town"].labels, found["town"].required) == ((("u", "Ulm"), ("b", "Bonn")), True)
     assert [found[name].kind for name in ("when", "langs", "sum")] == ["date", "open", "open"]
+
+
+def test_a_loop_asks_its_questions_for_each_choice():
+    survey = [
+        ["type", "name", "label"],
+        ["select all that apply from toilets or specify other", "kinds", "Which?"],
+        ["begin loop over toilets", "t"],
+        ["integer", "number", "How many %(label)s?"],
+        ["end loop"],
+        ["integer", "rooms"],
+    ]
+    choices = [["list name", "name", "label"], ["toilets", "slab", "slabs"], ["toilets", "pit", "pits"]]
+    found = columns(workbook(survey=survey, choices=choices))
+    assert list(found) == [
+        *("kinds", "kinds/slab", "kinds/pit", "kinds/other", "kinds_other"),
+        *("slab/number", "pit/number", "rooms"),
+    ]
+    assert found["pit/number"].label == "How many pits?"
+
+
+@pytest.mark.parametrize(("heading", "cell"), [("bind:readonly", "true()"), ("read_only", "yes"), ("readonly", "TRUE")])
+def test_a_text_that_is_only_shown_has_no_column(heading, cell):
+    survey = [["type", "name", heading, "calculation"], ["text", "shown", cell], ["text", "made", cell, "1 + 1"]]
+    assert list(columns(workbook(survey=[*survey, ["integer", "n", cell]]))) == ["made", "n"]
+
+
+def test_an_xform_with_a_button_a_record_and_names_of_a_device():
+    binds = """<bind nodeset="/d/ok"/><bind nodeset="/d/phone" p:preloadParams="uri:phonenumber" xmlns:p="p"/>
+    <bind nodeset="/d/meta/entity/@id" calculate="1"/><bind nodeset="/d/meta/entity/label" calculate="1"/>"""
+    text = f"<html><model><instance><d/></instance>{binds}</model><body><trigger ref='/d/ok'/></body></html>"
+    found = columns(text.encode(), "form.xml")
+    assert list(found) == ["ok", "phone"]
+    assert (found["ok"].categories, found["phone"].kind) == (("OK",), "identifier")
 
 
 def test_a_crafted_form_takes_no_minutes():

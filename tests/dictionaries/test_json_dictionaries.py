@@ -280,3 +280,17 @@ def test_odd_values_in_any_place_are_no_traceback(odd):
     for key in ("datatype", "null", "titles", "required", "dc:title"):
         column = {"name": "x", key: odd}
         assert len(columns({"tableSchema": {"columns": [column], "primaryKey": odd}})) == 1
+
+
+@pytest.mark.parametrize(
+    ("limits", "kind"),
+    [
+        ({"minimum": -90, "maximum": 90}, "numeric"),
+        ({"minimum": "-90"}, "open"),
+        ({"minimum": True}, "open"),
+        ({}, "open"),
+    ],
+)
+def test_bounds_that_are_numbers_state_the_type_of_a_field_without_one(limits, kind):
+    data = json.dumps({"fields": [{"name": "latitude", "constraints": limits}]}).encode()
+    assert read_dictionary(data, "d.json")["latitude"].kind == kind

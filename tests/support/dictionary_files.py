@@ -23,13 +23,16 @@ INSTALLED = (
 """Examples of R's packages foreign and readstata13 and of PSPP, where Debian installs them."""
 
 
-FORMATS = {".xml": "DDI", ".sps": "SPSS syntax", **dict.fromkeys(READERS, "SPSS, Stata, SAS")}
-STARTS = {"redcap": "REDCap", "schema": "Table Schema", "csvw": "CSV on the Web"}
+FORMATS = {".xml": "DDI", ".sps": "SPSS syntax", ".sas": "SAS syntax"} | dict.fromkeys(READERS, "SPSS, Stata, SAS")
+STARTS = {
+    **{"redcap": "REDCap", "schema": "Table Schema", "csvw": "CSV on the Web", "odm": "CDISC ODM"},
+    **{"define": "define.xml", "xform": "XForm", "xlsform": "XLSForm"},
+}
 
 
 def format_of(name: str) -> str:
     """Return the format of a file by its name."""
-    return FORMATS.get(name[name.rindex(".") :]) or STARTS.get(name.partition("_")[0], "code list")
+    return STARTS.get(name.partition("_")[0]) or FORMATS.get(name[name.rindex(".") :], "code list")
 
 
 def place(name: str, *folders: Path) -> Path | None:
