@@ -8,14 +8,14 @@ from a score that the plan paid for.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from espalier.core.graph.dag import Dag
 from espalier.core.graph.layout import CLOSEST, Layout, fitted, layout
 from espalier.core.graph.separations import Separation
-from espalier.core.project.linked import BEFORE
+from espalier.core.project.linked import BEFORE, Linked
 from espalier.core.report import picture
 from espalier.core.report.drawing_picture import HIGH, PAGE, Lines, svg, width
 
@@ -71,8 +71,9 @@ def release_picture(facts: Mapping[str, Any]) -> ReleasePicture:
     outcome = [n for n in names if roles.get(n) == "outcome"]
     wide = {n: width(n) for n in (*names, *groups)}
     drawing = (names, skeleton, outcome, groups, wide, HIGH)
-    found = fitted(PAGE, *drawing)
-    half = layout(*drawing, between=CLOSEST)  # for two pictures side by side
+    slices = _slices(project, columns, {n for e in skeleton for n in e})
+    found = fitted(PAGE, *drawing, slices=slices)
+    half = layout(*drawing, between=CLOSEST, slices=slices)  # for two pictures side by side
     drawn_pairs = {frozenset(e) for e in arrows}
     more = [pair for pair in pairs if frozenset(pair) not in drawn_pairs]
     shown = [pair for pair in more if all(box.get(n, n) in found.places for n in pair)] if arrows else more
@@ -103,6 +104,16 @@ def release_picture(facts: Mapping[str, Any]) -> ReleasePicture:
     unseen = len(more) - len(lines.measured)
     weak = sum(frozenset(pair) in lines.drowned for pair in (*lines.drawn, *lines.measured))
     return ReleasePicture(whole, before if arrows else "", later, apart, unseen, len(refused), weak, bool(strength))
+
+
+def _slices(project: Mapping[str, Any], columns: Sequence[str], linked: Collection[str]) -> list[list[str]]:
+    """Return the boxes of linked tables from left to right: the person, the previous visit and this visit."""
+    if "tables" not in project:
+        return []
+    link = Linked.from_json(project["tables"])
+    visits = [n for n in columns if n.startswith(f"{link.visits}.")]
+    parts = [[n for n in columns if n not in visits], [n + BEFORE for n in visits], visits]
+    return [[n for n in part if n in linked] for part in parts]
 
 
 def _strengths(facts: Mapping[str, Any]) -> tuple[dict[frozenset[str], float], frozenset[frozenset[str]]]:

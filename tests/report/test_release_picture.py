@@ -113,3 +113,17 @@ def test_a_visit_before_has_its_box():
     assert made.whole.count("<rect") == 3
     assert len(lines(made.whole, "line")) == 2
     assert lines(made.whole, "faded") == []
+
+
+def test_person_previous_visit_and_this_visit_are_side_by_side():
+    names = ["p.age", "p.sex", "v.a", "v.b"]
+    arrows = [("p.age", "v.b"), ("v.a@before", "v.a"), ("v.b@before", "v.b"), ("v.b", "v.a")]
+    told = facts(arrows, arrows[:1], names=names)
+    link = {"of": "p", "by": "id", "order": "at", "keep": 3}
+    told["project"]["tables"] = {"p": {"key": "id"}, "v": link}
+    svg = release_picture(told).whole
+    boxes = re.findall(r"<title>([^<]*)</title><rect x=\"(-?\d+)\" y=\"-?\d+\" width=\"(\d+)\"", svg)
+    left, right = ({name: float(x) + part * float(wide) for name, x, wide in boxes} for part in (0, 1))
+    assert set(left) == {"p.age", "v.a@before", "v.b@before", "v.a", "v.b"}
+    assert right["p.age"] < min(left["v.a@before"], left["v.b@before"])
+    assert max(right["v.a@before"], right["v.b@before"]) < min(left["v.a"], left["v.b"])
