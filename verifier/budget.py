@@ -3,14 +3,16 @@
 import math
 from collections.abc import Callable
 from fractions import Fraction
+from functools import cache
 from typing import Any, NamedTuple
 
+import numpy as np
 from scipy.optimize import minimize_scalar
 
 from .folder import Folder, edges_of
 from .questions import squared
 
-CLOSE, LARGEST_DELTA, INTERCEPT = 1e-9, 1e-3, 45 / 64
+CLOSE, LARGEST_DELTA, INTERCEPT, HEAVIEST = 1e-9, 1e-3, 45 / 64, 100
 SPENDS_LESS = ("fpt-mw",)
 SHARES: dict[str, tuple[Any, ...]] = dict.fromkeys(("mst", "privci", "prefair"), ("one-way", 1 / 3))
 SHARES["prism"] = ("one-way", 0.05, 0.1)
@@ -62,6 +64,10 @@ def clipped(b: Bought) -> float:
     head, clip = b.folder.arrays("model.npz")[0], float(b.plan.get("clip", 1.5))
     moved = {str(name): 1 - 1 / size for name, size in head["sizes"]}
     causes = {name: [p for p in moved if [p, name] in head["edges"] and moved[p] > 0] for name in moved}
+
+    targets = {b.plan.get("target"), *b.plan.get("targets", {})}
+    if not all(name in targets and 0 < x <= HEAVIEST for name, x in head["importance"].items()):
+        raise ValueError("the model weights a column that the plan does not")
 
     def norm(columns: list[str]) -> float:
         reads = {name: INTERCEPT**2 + sum(moved[p] for p in causes[name]) for name in columns}
@@ -159,12 +165,16 @@ def pure_epsilon(draw: Draw) -> float:
     return math.sqrt((8 if draw["kind"] == "choice" else 2) * draw["rho"])
 
 
+@cache
 def tail(sigma: float, least: int) -> float:
-    """P[Z ≥ least] of a discrete Gaussian, for a positive ``least``."""
-    if not least + 40 * sigma < 1e7:
-        raise ValueError("a threshold and its noise are too large to be checked")
-    weights = [math.exp(-((z / sigma) ** 2) / 2) for z in range(least + math.ceil(40 * sigma) + 2)]
-    return math.fsum(weights[least:]) / (2 * math.fsum(weights) - 1)
+    """P[Z ≥ least] of a discrete Gaussian, for a positive ``least``.
+
+    For σ ≥ 1 the weights sum to σ√(2π) up to a relative error of 2·exp(−2π²σ²) (Poisson summation).
+    """
+    if not sigma < 1e5:
+        raise ValueError("the noise of a threshold is too large to be checked")
+    whole = sigma * math.sqrt(2 * math.pi) if sigma >= 1 else np.exp(-((np.arange(-40, 41) / sigma) ** 2) / 2).sum()
+    return float(np.exp(-((np.arange(least, least + 40 * sigma + 2) / sigma) ** 2) / 2).sum() / whole)
 
 
 def check_budget(folder: Folder) -> None:

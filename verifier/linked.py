@@ -9,7 +9,7 @@ import numpy as np
 
 from .folder import Array, Folder, unzipped
 from .model import Model, meet, separates
-from .rows import Codes, chi_square, coder, numbered, rounded, spread, unlikely
+from .rows import Codes, chi_square, coder, far, numbered, rounded, spread, unlikely
 
 PAST = {"@before": 1, "@earlier": 2}
 """Endings of a column's name that mean a visit before this one."""
@@ -95,19 +95,21 @@ def check_linked(folder: Folder) -> None:
     wrong, people, nodes = list(panel.wrong), len(panel.many), model.nodes
     if not wrong:
         even = folder.facts["project"]["plan"].get("rows_drawn", "even") == "even"
-        wrong += rounded(nodes, panel.rows, people) if even else []
-        wrong += unlikely(spread(nodes, panel.rows) + ([] if panel.dated else steps(panel, head, found)))
+        later, tests = ([], []) if panel.dated else steps(panel, head, found)
+        wrong += rounded(nodes, panel.rows, golden=False) + later if even else []
+        wrong += unlikely(spread(nodes, panel.rows) + tests)
     folder.say(5, wrong, f"{people:,} people and {panel.many.sum():,} visits follow their models")
     if panel.dated:
         folder.note(5, "later visits are not compared with their model, because it draws days instead of dates")
 
 
-def steps(panel: Panel, head: Any, found: Codes) -> list[tuple[str, float, int]]:
-    """χ² of each column of later visits with each column that is drawn before it.
+def steps(panel: Panel, head: Any, found: Codes) -> tuple[list[str], list[tuple[str, float, int]]]:
+    """Columns of later visits that are not drawn evenly, and χ² of each with each column that is drawn before it.
 
-    A visit has its value with the probability softmax(base + effects of parents + what a repeated value adds).
+    A visit has its value with the probability softmax(base + effects of parents + what a repeated value adds). Even
+    draws use the multiples of the golden ratio among visits of one position with equal parents.
     """
-    sizes, tests = head["sizes"], list[tuple[str, float, int]]()
+    sizes, wrong, tests = head["sizes"], list[str](), list[tuple[str, float, int]]()
     places = [(np.flatnonzero(panel.many > at), at) for at in range(1, panel.keep)]
     drawn = [column["name"] for column in head["columns"]]
     if sorted(drawn) != sorted(panel.visits):
@@ -128,6 +130,11 @@ def steps(panel: Panel, head: Any, found: Codes) -> list[tuple[str, float, int]]
             logits += np.vstack([np.diag(added), np.zeros(size)])[np.minimum(cells(name + end), size)]
         p = np.exp(logits - logits.max(axis=1, keepdims=True))
         p /= p.sum(axis=1, keepdims=True)
+        parents = ["position", *column["effects"], f"{name}@before", f"{name}@earlier"]
+        _, one, group = np.unique([cells(n) for n in parents], axis=1, return_index=True, return_inverse=True)
+        held = np.bincount(group.ravel() * size + values, minlength=len(one) * size).reshape(-1, size)
+        if not (off := far(held, p[one], golden=True)) <= 0:
+            wrong.append(f"{name} is {off:.1f} visits further from the model in a group than evenly drawn ones may be")
         for other in known:
             at, many = cells(other), sizes[other]
             wanted = np.array([np.bincount(at, p[:, v], many) for v in range(size)]).T.ravel()
@@ -137,7 +144,7 @@ def steps(panel: Panel, head: Any, found: Codes) -> list[tuple[str, float, int]]
         known.append(name)
     if found:
         raise ValueError("model.npz contains unlisted arrays")
-    return tests
+    return wrong, tests
 
 
 def crossed(panel: Panel, model: Model, head: Any, s: dict[str, Any]) -> bool:

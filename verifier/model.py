@@ -14,7 +14,7 @@ from .folder import Array, Clique, Folder
 from .noise import RULES, Answers, Counts, components
 from .noise import WIDEST as WIDEST_CLIQUE
 
-TOLERANCE, MOST_CELLS = 2e-3, 20_000_000
+TOLERANCE, LOOSE, MOST_CELLS = 2e-3, 0.25, 40_000_000
 SMOOTHING, MOST_SMOOTHING, NOISY, FIRM, WIDEST = 1.0, 3.0, 10.0, 5.0, 2.0
 OLD_DECODERS = ("espalier-decoder/1", "espalier-decoder/2")
 Tables = Mapping[Clique, Array]
@@ -129,11 +129,12 @@ def calibrate(sizes: Mapping[str, int], potentials: Tables, order: Iterable[str]
     for clique, part in potentials.items():
         if wide := tuple(n for n in clique if sizes[n] > 1):
             buckets[max(wide, key=rank.__getitem__)].append((wide, part.reshape([sizes[n] for n in wide])))
-    nodes = []
+    nodes, cells = [], 0
     for name in reversed(rank):
         held = tuple(sorted({name, *(n for q, _ in buckets[name] for n in q)}, key=rank.__getitem__))
-        if math.prod(sizes[n] for n in held) > MOST_CELLS:
-            raise ValueError(f"a table of the model has more than {MOST_CELLS:,} cells")
+        cells += math.prod(sizes[n] for n in held)
+        if cells > MOST_CELLS:
+            raise ValueError(f"the model's tables have more than {MOST_CELLS:,} cells")
         table = np.zeros([sizes[n] for n in held])
         for clique, part in buckets[name]:
             at = sorted(range(len(clique)), key=lambda i: held.index(clique[i]))
@@ -246,7 +247,8 @@ def optimality(counts: list[Counts], total: float, price: float, potentials: Tab
 
     The objective is f(μ) + λ N KL(p ‖ q) with f(μ) = Σ‖μ − y‖²/(2σ²) and independent q. Component a of the counts has
     the precision w_a and the estimate û_a. τ_a and τ⁰_a are the components a of ln p (the sum of θ) and of ln q.
-    The gap is Σ_a w_a/2 ‖u_a − û_a + λ(τ_a − τ⁰_a)/w_a‖². It is 0 only at the minimum.
+    The gap is Σ_a w_a/2 ‖u_a − û_a + λ(τ_a − τ⁰_a)/w_a‖². It is 0 only at the minimum. Each component alone must be
+    within a quarter of its noise, so that counts of many cells leave no room for exact counts of a few.
     """
     sizes = {n: s for q, table in potentials.items() for n, s in zip(q, table.shape, strict=True)}
     sums, weight, u, tau = (defaultdict[Clique, Any](float) for _ in range(4))
@@ -268,10 +270,14 @@ def optimality(counts: list[Counts], total: float, price: float, potentials: Tab
     for (name,) in [a for a in best if len(a) == 1]:
         log_q = np.log(np.maximum(total / len(best[name,]) + best[name,], 1.0))
         tau[name,] -= log_q - log_q.mean()
-    gap = sum(weight[a] / 2 * float(np.sum((u[a] - best[a] + price * tau[a] / weight[a]) ** 2)) for a in best if a)
-    gap += total * sum(float(np.sum(np.square(t))) for a, t in tau.items() if a and a not in best)
+    off = {a: weight[a] / 2 * float(np.sum((u[a] - best[a] + price * tau[a] / weight[a]) ** 2)) for a in best if a}
+    gap = sum(off.values()) + total * sum(float(np.sum(t**2)) for a, t in tau.items() if a and a not in best)
     most = TOLERANCE * max(1.0, objective)
-    return [] if gap <= most else [f"the model is not the fit of the counts: gap {gap:.3g}, at most {most:.3g}"]
+    if not gap <= most:
+        return [f"the model is not the fit of the counts: gap {gap:.3g}, at most {most:.3g}"]
+    free = {a: math.prod(s - 1 for s in best[a].shape) for a in off}
+    far = [" × ".join(a) for a, part in off.items() if part > LOOSE / 2 * free[a]]
+    return [f"the model is not the fit of the counts of {name}" for name in far]
 
 
 def fitted(model: Model, answers: Answers) -> list[str]:

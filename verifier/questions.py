@@ -7,7 +7,7 @@ import numpy as np
 
 from .folder import Array, Folder, edges_of, values_of
 
-FEW = 4_000
+FEW, MOST = 4_000, 20_000_000
 """Up to this number of rows, all rows are tried; if there are more, this number of random rows, each satisfying some
 conditions.
 """
@@ -48,11 +48,12 @@ def candidates(folder: Folder) -> dict[str, Array]:
     project = folder.facts["project"]
     parts = [part for q in [*project["questions"], *project.get("counts", [])] for part in conditions(q)]
     sizes = {n: s for n, s in folder.sizes.items() if any(n in part for part in parts)}
-    if math.prod(sizes.values()) <= FEW:
+    few = min(FEW, MOST // max(len(parts), 1))
+    if math.prod(sizes.values()) <= few:
         return dict(zip(sizes, np.indices(list(sizes.values())).reshape(len(sizes), -1), strict=True))
     rng = np.random.default_rng(0)
-    rows = {n: rng.integers(0, size, FEW) for n, size in sizes.items()}
-    for row in range(FEW):
+    rows = {n: rng.integers(0, size, few) for n, size in sizes.items()}
+    for row in range(few):
         for part in (parts[i] for i in rng.permutation(len(parts))[: row % 8]):
             for name in part.keys() & sizes.keys():
                 rows[name][row] = rng.choice(codes_of(folder, name, part[name]))

@@ -8,6 +8,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Callable
 from datetime import date
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,8 @@ from .model import Model, Nodes
 from .noise import Answers
 
 ALARM, LEAST_EXPECTED, MOST_CELLS = 1e-7, 8.0, 5_000_000
+GOLDEN, BLOCK = (5**0.5 - 1) / 2, 16_384
+"""The golden ratio, and the number of rows that a network draws together."""
 NUMBER = re.compile(r"-?(0|[1-9]\d*)(\.\d+)?(e[+-]\d+)?", re.ASCII)
 FORMULA = re.compile(r"'+([=@＝＠\t\r\n]|[+\-＋－].)", re.DOTALL)
 """Texts that get an apostrophe, which keeps spreadsheets from running them."""
@@ -98,9 +101,9 @@ def check_rows(folder: Folder, model: Model | None, answers: Answers | None) -> 
         return
     nodes = [node for node in model.nodes if {node[0], *node[1]} <= set(model.visible)]
     even = facts["project"]["plan"].get("rows_drawn", "even") == "even" and "rows_shown" not in facts
-    even = even and bool(model.order) and not model.hidden and not model.pool
+    even = even and bool(model.order or model.network) and not model.hidden and not model.pool
     tests = weighted(model, codes, rows) if model.pool else spread(nodes, codes)
-    wrong += rounded(nodes, codes, rows) if even else []
+    wrong += rounded(nodes, codes, model.network) if even else []
     wrong += unlikely(tests)
     said = ", as evenly as whole numbers allow" if even else ""
     folder.say(5, wrong, f"{rows:,} rows follow the model in {len(tests)} tables{said}")
@@ -115,14 +118,36 @@ def unlikely(tests: list[tuple[str, float, int]]) -> list[str]:
     ]
 
 
-def rounded(nodes: Nodes, codes: Codes, rows: int) -> list[str]:
-    """Even rows: among n rows with equal ``given``, each category has n·p rows, rounded down or up."""
+@cache
+def stray(count: int) -> float:
+    """How far the number in an interval may be from ``count`` times its length, for ``count`` successive multiples of
+    the golden ratio modulo 1: with sorted x, the range of i − count·x_i, plus one. The start does not matter.
+    """
+    numbers = np.sort(GOLDEN * np.arange(count) % 1)
+    apart = np.arange(count) - count * numbers
+    return float(apart.max() - apart.min()) + 1 if count else 0.0
+
+
+def far(held: Array, shares: Array, golden: bool) -> float:
+    """How far the ``held`` counts (a line for each group) are from their shares, beyond what an even draw allows."""
+    rows = held.sum(axis=1)
+    most = np.array([stray(n) for n in rows.tolist()]) if golden else np.ones(len(rows))
+    off = np.abs(held - rows[:, None] * shares).max(axis=1)
+    return float((off - most).max(initial=0)) - 1e-6 * max(1.0, math.sqrt(rows.sum()))
+
+
+def rounded(nodes: Nodes, codes: Codes, golden: bool) -> list[str]:
+    """Even rows: among n rows with equal ``given``, each category has n·p rows, rounded down or up.
+
+    A network selects values by multiples of the golden ratio (``golden``), anew in each block of rows.
+    """
     for name, given, table in nodes:
-        at = np.ravel_multi_index([codes[n] for n in (*given, name)], table.shape)
-        found = np.bincount(at, minlength=table.size).reshape(-1, table.shape[-1])
-        far = float(np.abs(found - found.sum(axis=1, keepdims=True) * table.reshape(found.shape)).max())
-        if far > 1 + 1e-6 * max(1.0, math.sqrt(rows)):
-            return [f"{name} is {far:.1f} rows from the model in a group, but evenly drawn rows are at most one"]
+        for start in range(0, len(codes[name]), BLOCK if golden else len(codes[name])):
+            part = [codes[n][start : start + BLOCK if golden else None] for n in (*given, name)]
+            held = np.bincount(np.ravel_multi_index(part, table.shape), minlength=table.size)
+            held = held.reshape(-1, table.shape[-1])
+            if not (off := far(held, table.reshape(held.shape), golden)) <= 0:
+                return [f"{name} is {off:.1f} rows further from the model in a group than evenly drawn rows may be"]
     return []
 
 

@@ -57,9 +57,9 @@ def rewritten(case: Case, change: Callable[[str], str]) -> Files:
     return with_rows(case, dict(case.honest.files), f"{text}\n".encode())
 
 
-def decoder(case: Case) -> Files:
+def decoder(case: Case, families: str = "additive") -> Files:
     """An honest release of the decoder."""
-    plan = Plan("decoder", 10.0, 1e-6, target="c", options={"families": "additive"})
+    plan = Plan("decoder", 10.0, 1e-6, target="c", options={"families": families})
     project = Project("clinic", case.rows.schema, plan, dag=ARROWS, one_row_per_person=True)
     return dict(release(project, case.rows, signer=case.key).files)
 
@@ -71,12 +71,31 @@ def real_rows_and_a_decoder_without_numbers(case: Case) -> Files:
     return rearranged(case, "model.npz", lambda _, found: found["parameters"].fill(np.nan), files)
 
 
+@kind("rows")
+def real_rows_of_a_drawing_that_fits(case: Case) -> Files:
+    """With full tables and ε = 10, χ² finds nothing in the whole real table."""
+    return with_rows(case, decoder(case, "auto"), real_rows(case))
+
+
+@kind("rows")
+def thirty_real_rows_in_a_decoder(case: Case) -> Files:
+    files = decoder(case, "auto")
+    rows, real = (data.splitlines(keepends=True) for data in (files["synthetic.csv"], real_rows(case)))
+    return with_rows(case, files, b"".join([*real[:31], *rows[31:]]))
+
+
 @kind("model")
 def exact_counts_after_the_parameters_of_a_decoder(case: Case) -> Files:
     def change(_: dict[str, Any], found: dict[str, Any]) -> None:
         found["parameters"] = np.append(found["parameters"], case.exact(("a",)))
 
     return rearranged(case, "model.npz", change, decoder(case))
+
+
+@kind("budget")
+def a_decoder_with_a_weight_that_the_plan_does_not_give(case: Case) -> Files:
+    """A large weight of a counted column lowers the norm to which gradients are said to be clipped."""
+    return rearranged(case, "model.npz", lambda head, _: head["importance"].update(a=1e9), decoder(case))
 
 
 @kind("model")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import time
 from dataclasses import replace
 from typing import Any
 
@@ -18,14 +19,20 @@ from espalier.core.ledger.ledger import Ledger
 from espalier.core.project.file import Project
 from espalier.core.project.plan import Plan
 from espalier.core.release import release
+from espalier.verifier import budget
 from espalier.verifier.check import verify
 from espalier.verifier.folder import Folder, Unreadable, parsed, unzipped
 from espalier.verifier.linked import Panel, crossed
-from espalier.verifier.model import Model
+from espalier.verifier.model import Model, calibrate, optimality
+from espalier.verifier.noise import Counts
+from espalier.verifier.rows import GOLDEN, stray
 
 FAULTS = {
     "real rows and a decoder without numbers": "arrays that are not numbers",
+    "real rows of a drawing that fits": "further from the model in a group than evenly drawn",
+    "thirty real rows in a decoder": "further from the model in a group than evenly drawn",
     "exact counts after the parameters of a decoder": "more parameters than its network has",
+    "a decoder with a weight that the plan does not give": "weights a column that the plan does not",
     "real rows and potentials that add up to infinity": "no probabilities",
     "a separation of a column that does not exist": "separates no columns of the table",
     "a smaller epsilon among the keys of the statement": "report.html states ε = 0.1",
@@ -134,3 +141,44 @@ def test_json_is_read_in_one_way_alone():
         with pytest.raises(Unreadable):
             parsed(data, "a file")
     assert parsed(b'{"a": 1e-3}', "a file") == {"a": 1e-3}
+
+
+def test_many_cells_leave_no_room_for_an_exact_count():
+    """A pair of 60 × 60 cells, counted twice, and a column of two: the model's share of its values is the exact one."""
+    rng, sigma = np.random.default_rng(0), 10.0
+    wide = [Counts(("a", "b"), 100 + np.rint(rng.normal(0, sigma, (60, 60))), sigma) for _ in range(2)]
+    noisy, exact = np.array([180_014.0, 179_986.0]), np.array([180_000.0, 180_000.0])
+    fit = wide[0].values / 2 + wide[1].values / 2
+    model = Model.__new__(Model)
+    model.sizes, model.order = {"a": 60, "b": 60, "c": 2}, ("a", "b", "c")
+
+    def errors(shares):
+        potentials = {("a", "b"): np.log(fit), ("c",): np.log(shares)}
+        return optimality([*wide, Counts(("c",), noisy, sigma)], float(fit.sum()), 0.0, potentials, model)
+
+    assert errors(noisy) == []
+    assert errors(exact) == ["the model is not the fit of the counts of c"]
+
+
+def test_crafted_numbers_take_no_time_and_no_memory():
+    start = time.process_time()
+    assert 0 < budget.tail(9e4, 1_000_000) < 1e-20
+    with pytest.raises(ValueError, match="too large"):
+        budget.tail(1e9, 1)
+    names = [f"z{i}" for i in range(40)]
+    pairs = {(a, b): np.zeros((2, 2)) for a, b in itertools.combinations(names, 2)}
+    with pytest.raises(ValueError, match="more than 40,000,000 cells"):
+        calibrate(dict.fromkeys(names, 2), pairs, names)
+    assert time.process_time() - start < 10
+
+
+@pytest.mark.parametrize("count", [1, 2, 7, 89, 500])
+def test_how_far_an_even_draw_may_stray(count):
+    """The bound holds for all starts and intervals, and some come close to it."""
+    rng, worst = np.random.default_rng(count), 0.0
+    for start in rng.random(200):
+        numbers = (start + GOLDEN * np.arange(count)) % 1
+        low, high = np.sort(rng.random((2, 500)), axis=0)
+        held = ((numbers[:, None] > low) & (numbers[:, None] <= high)).sum(axis=0)
+        worst = max(worst, float(np.abs(held - count * (high - low)).max()))
+    assert 0.7 * stray(count) < worst <= stray(count)
