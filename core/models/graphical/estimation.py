@@ -11,7 +11,7 @@ from espalier.core.graph.separations import Clique
 from espalier.core.models.graphical.metric import closed_form, links
 from espalier.core.models.graphical.model import FitSummary, GraphicalModel
 from espalier.core.models.graphical.problem import Problem, pose
-from espalier.core.models.graphical.solver import Solver
+from espalier.core.models.graphical.solver import MOST_GAP, Solver
 from espalier.core.privacy.draws import Measurement
 from espalier.core.progress import Report
 
@@ -51,8 +51,8 @@ def estimate(
 
     The fit stops when the duality gap, a certified bound on the distance to the best objective, is at
     most ``tolerance`` times the objective (or times 1 if the objective is smaller: differences in
-    log-likelihood below one thousandth mean nothing). ``fit`` of the result records whether this was reached within
-    ``max_iterations``; if not, the best point found is returned.
+    log-likelihood below one thousandth mean nothing); with smoothing, also at most `MOST_GAP`. ``fit`` of the result
+    records whether this was reached within ``max_iterations``; if not, the best point found is returned.
 
     Raises ``ValueError`` for a measurement that does not fit the columns, and `espalier.core.errors.EspalierError` if
     the impossibilities leave no row. Check sizes first (`check_size`): nothing is refused here because of its size.
@@ -105,7 +105,7 @@ def estimate(
             gap=solution.gap,
             converged=solution.converged,
             criterion=f"duality gap at most {tolerance:g} times max(1, objective)"
-            + (f", smoothing {smoothing:g}" if smoothing else ""),
+            + (f", and at most {MOST_GAP:g}, smoothing {smoothing:g}" if smoothing else ""),
         ),
     )
 
