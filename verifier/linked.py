@@ -9,7 +9,7 @@ import numpy as np
 
 from .folder import Array, Folder, unzipped
 from .model import Model, meet, separates
-from .rows import Codes, chi_square, coder, far, numbered, rounded, spread, unlikely
+from .rows import Codes, chi_square, coder, far, numbered, restored, rounded, spread, unlikely
 
 PAST = {"@before": 1, "@earlier": 2}
 """Endings of a column's name that mean a visit before this one."""
@@ -71,7 +71,8 @@ def before(name: str) -> tuple[str, int]:
 
 def _columns(folder: Folder, table: str, keys: list[str]) -> dict[str, list[str]]:
     """The columns of a table as texts; ``keys`` are those that are not in the schema."""
-    names, *lines = csv.reader(io.StringIO(folder.read(f"{table}.csv").decode()), strict=True)
+    head, *lines = csv.reader(io.StringIO(folder.read(f"{table}.csv").decode()), strict=True)
+    names = [restored(name) for name in head]
     wanted = {n.removeprefix(f"{table}.") for n in folder.sizes if n.startswith(f"{table}.")} | {*keys}
     if len(names) != len(wanted) or {*names} != wanted:
         raise ValueError(f"the columns of {table}.csv differ from the schema's")

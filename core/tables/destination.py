@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from secrets import token_hex
 from typing import Any
 
 from espalier.core.errors import TableError
@@ -66,7 +67,7 @@ class Destination:
         from espalier.core.tables import engines
 
         shown = f"the table {self.name!r} cannot be written"
-        with engine_errors(f"{shown}: the database cannot be opened for writing", ours=()):
+        with engine_errors(f"{shown}: the database cannot be opened for writing", ours=(TableError,)):
             engine, con = engines.connect_to_write(self.url)
         try:
             engines.begin(con, engine)
@@ -98,6 +99,7 @@ def _copy(con: Any, table: str, columns: Any, batches: Iterator[Any]) -> None:  
 def _insert(con: Any, table: str, columns: Any, batches: Iterator[Any]) -> None:
     import pyarrow as pa
 
-    con.register("espalier_rows", pa.RecordBatchReader.from_batches(columns, batches))
-    con.execute(f"INSERT INTO {table} SELECT * FROM espalier_rows")
-    con.unregister("espalier_rows")
+    rows = f"espalier_rows_{token_hex(8)}"  # no table of the database has this name
+    con.register(rows, pa.RecordBatchReader.from_batches(columns, batches))
+    con.execute(f"INSERT INTO {table} SELECT * FROM {rows}")
+    con.unregister(rows)

@@ -103,14 +103,18 @@ _server = _Server()
 APART = hasattr(os, "fork") and hasattr(socket, "SCM_RIGHTS")
 
 
-def check(path: Path) -> None:
-    """Raise :class:`TableError` for another program's file, and if DuckDB crashes when it reads the file's catalogue.
+def check_program(path: Path) -> None:
+    """Raise :class:`TableError` for another program's file.
 
     For a SQLite file, or a name such as ``md:x``, DuckDB would download an extension.
     """
     with path.open("rb") as file:
         if file.read(12)[8:] != b"DUCK":
             raise TableError(f"{path} is not a DuckDB database")
+
+
+def check_catalogue(path: Path) -> None:
+    """Raise :class:`TableError` if DuckDB crashes when it reads the file's catalogue."""
     with suppress(EngineFailed):  # the caller sees the same error
         for _ in answered(path, CATALOGUE, 1 << 16) if APART else ():
             pass

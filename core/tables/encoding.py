@@ -111,7 +111,7 @@ class Encoder:
                 wrong.append(error)
         if person is not None:
             try:
-                _check_person(person, self._types[person], shown)
+                check_person(person, self._types[person], shown)
             except TableError as error:
                 wrong.append(error)
         if wrong:
@@ -175,7 +175,8 @@ def refusal(shown: str, name: str, *, empty: bool) -> TableError:
     return TableError(f"{shown}: {text}", column=name)
 
 
-def _check_person(name: str, kind: Any, shown: str) -> None:
+def check_person(name: str, kind: Any, shown: str) -> None:
+    """Raise :class:`TableError` for an Arrow type that may represent one person in two ways, or two in one."""
     import pyarrow as pa
 
     whole = pa.types.is_integer(kind) or (pa.types.is_decimal(kind) and kind.scale == 0)

@@ -57,7 +57,7 @@ def encoding(table: Any, schema: Schema, dialect: str, person: str | None = None
         day = table[days[column.name]] if column.name in days else None
         made[code_name(i)] = _code(_column(table, column.name), column, dialect, day).cast("int32")
     if person is not None:
-        made[PERSON] = _person(_column(table, person))
+        made[PERSON] = person_text(_column(table, person))
     return table.select(**made)
 
 
@@ -89,8 +89,10 @@ def _column(table: Any, name: str) -> Any:
     return table[name]
 
 
-def _person(value: Any) -> Any:
-    """Return the person identifier as text, for types with the same text in every engine."""
+def person_text(value: Any) -> Any:
+    """Return the person identifier as text, for types with the same text in every engine; raise :class:`TableError`
+    for others.
+    """
     kind = value.type()
     if kind.is_decimal() and kind.scale == 0:
         return value.cast("string").nullif("NaN")  # which PostgreSQL's decimals may be

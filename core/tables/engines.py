@@ -100,14 +100,10 @@ def open_stream(url: str, name: str, shown: str) -> Stream:
     scheme = url.partition("://")[0]
     if scheme not in (known := sorted(entry.name for entry in entry_points(group="ibis.backends"))):
         raise TableError(f"{scheme} is not a known engine. Use one of {', '.join(known)}, or a file")
-    file, seen = None, None
-    if scheme in ("duckdb", "sqlite"):
-        _check_url(url, scheme)
-        file = _path_of(url)
-        check_ordinary(file)  # an engine would wait for a pipe
-    if scheme == "duckdb" and file is not None:
-        seen = changes(file)
-        duckdb_apart.check(file)
+    file = _file_of(url, scheme) if scheme in ("duckdb", "sqlite") else None
+    seen = changes(file) if scheme == "duckdb" and file is not None else None
+    if seen is not None and file is not None:
+        duckdb_apart.check_catalogue(file)
     options: dict[str, Any] = {"read_only": True} if scheme == "duckdb" else {}
     if scheme == "mysql":
         mariadb.use_pymysql()
@@ -187,6 +183,18 @@ def _check_same(backend: Any, name: str, kind: Origin, columns: Sequence[tuple[s
     """
     if columns_of(backend.con, name) != columns or origin_of(backend, name) != kind:
         raise TableError(CHANGED.format(f"the relation {name!r}"))
+
+
+def _file_of(url: str, scheme: str) -> Path:
+    """Return the file that a DuckDB or SQLite URL names; refuse any but an ordinary file, and for DuckDB any but its
+    own: it would wait for a pipe, and load an extension for a file of another program.
+    """
+    _check_url(url, scheme)
+    file = _path_of(url)
+    check_ordinary(file)
+    if scheme == "duckdb":
+        duckdb_apart.check_program(file)
+    return file
 
 
 def _check_url(url: str, scheme: str) -> None:
@@ -333,8 +341,8 @@ def _spark(url: str) -> Any:
 
 def connect_to_write(url: str) -> tuple[str, Any]:
     """Return the engine's name and a connection that may write, for a URL of one of `ENGINES`; creates no file."""
-    if url.startswith("duckdb://") and not Path(url.removeprefix("duckdb://").partition("?")[0]).exists():
-        raise FileNotFoundError
+    if url.startswith("duckdb://"):
+        _file_of(url, "duckdb")
     backend = ibis.connect(url) if url.startswith("duckdb://") else _postgres(url)
     return backend.name, backend.con
 

@@ -9,8 +9,8 @@ only 8 bytes per row.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import closing
-from dataclasses import dataclass, field
+from contextlib import closing, suppress
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,7 @@ from espalier.core.errors import TableError
 from espalier.core.project.schema import smallest_unsigned
 from espalier.core.tables.arrow_text import from_arrow, value_type
 from espalier.core.tables.catalogue import TRUSTED
+from espalier.core.tables.encoding import check_person
 from espalier.core.tables.engine_errors import OURS, engine_errors
 from espalier.core.tables.relation import Feed, Relation, state_of
 from espalier.core.tables.text_table import Cells, TextColumn, TextTable
@@ -81,7 +82,25 @@ def narrow_text(
         raise TableError(f"{relation.shown} changed while it was being read; start again after it has been written")
     if not rows:
         raise TableError("the table has a header but no rows")
+    plain = _identifying(relation, list(columns))
+    columns = {name: replace(c, ambiguous=c.ambiguous or name not in plain) for name, c in columns.items()}
     return TextTable(columns, rows, relation.shown, relation.origin), ranks
+
+
+def _identifying(relation: Relation, names: Sequence[str]) -> set[str]:
+    """Return those of ``names`` whose type represents each person in one way."""
+    from espalier.core.tables.encoding_query import person_text
+
+    feed, found = relation.feed, set[str]()
+    types = {} if feed is None else {field.name: value_type(field.type) for field in feed.schema(names)}
+    for name in names:
+        with suppress(TableError):
+            if feed is None:
+                person_text(relation.table[name])
+            else:
+                check_person(name, types[name], relation.shown)
+            found.add(name)
+    return found
 
 
 def notices(tables: Iterable[Any]) -> list[str]:

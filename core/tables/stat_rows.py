@@ -13,11 +13,12 @@ import math
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
 from espalier.core.errors import TableError, wheel_with
-from espalier.core.tables.text_table import MAX_CELLS, Cells, TextTable, check_names
+from espalier.core.tables.text_table import MAX_CELLS, WHOLE_FLOATS, Cells, TextTable, check_names
 from espalier.core.tables.unpacking import BOMB_BYTES, BOMB_RATIO
 
 _COUNTED = b"HEADER RECORD*******LIBV8"
@@ -152,15 +153,30 @@ def stat_table(data: bytes, shown: str) -> TextTable:
         _check_blanks(cells, facts, shown)
     columns, rows = {}, 0
     for name in facts.column_names:
-        made, convert = Cells(), _converted(suffix, str(facts.original_variable_types.get(name) or ""))
+        convert = _converted(suffix, str(facts.original_variable_types.get(name) or ""))
+        made = Cells(_exact(facts, name))
         try:
             for cell in cells[name]:
                 made.add(convert(cell))
         except (OverflowError, ValueError):
             raise TableError(f"{shown}: column {name!r} contains an invalid date", column=name) from None
-        columns[name] = made.column()
-        rows = len(columns[name].codes)
+        column = made.column()
+        columns[name] = replace(column, ambiguous=column.ambiguous or convert is not _plain)
+        rows = len(column.codes)
     return TextTable(columns, rows, shown)
+
+
+def _exact(facts: Any, name: str) -> float:
+    """Return the smallest number of a column that its storage may have rounded from two whole numbers.
+
+    Stata's short floats have 24 bits. SAS shortens a number of 64 bits to the column's length in bytes, and 11 of the
+    bits that remain are its exponent.
+    """
+    kind = facts.readstat_variable_types.get(name)
+    if kind == "float":
+        return WHOLE_FLOATS[32]
+    width = (facts.variable_storage_width.get(name) or 8) if kind == "double" else 8
+    return 2.0 ** (8 * min(max(width, 2), 8) - 11)
 
 
 def _check_blanks(cells: dict[str, Any], facts: Any, shown: str) -> None:

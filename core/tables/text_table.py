@@ -61,7 +61,9 @@ class TextColumn:
 class Cells:
     """A growing column of Python values: one small number per row, and each distinct text once."""
 
-    def __init__(self) -> None:
+    def __init__(self, exact: float = WHOLE_FLOATS[64]) -> None:
+        """``exact`` is the smallest float that the column's storage may have rounded from two values."""
+        self._exact = exact
         self._place: dict[str, int] = {}
         self._codes = array("i")
         self._texts: set[str] = set()
@@ -78,7 +80,7 @@ class Cells:
             self._texts.add(text)
         elif text != MISSING:
             self._forms.add(_form(cell))
-            self._drops_digits |= isinstance(cell, float) and abs(cell) >= WHOLE_FLOATS[64]
+            self._drops_digits |= isinstance(cell, float) and abs(cell) >= self._exact
 
     def column(self) -> TextColumn:
         """Return the column so far."""

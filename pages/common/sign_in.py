@@ -62,6 +62,8 @@ def guarded() -> bool:
             _asked.update(path for path in secret_files() if path.exists())
             if len(str(st.secrets["auth"].get("cookie_secret", ""))) < SECRET:
                 _shut(f"The cookie_secret in the server's secrets.toml has fewer than {SECRET} characters.")
+            if st.get_option("server.trustedUserHeaders"):  # they replace what the provider says of a person
+                _shut("The option server.trustedUserHeaders takes names of people from headers of the request.")
             return True
         if "roles" in st.secrets:
             _shut("The server's secrets.toml lists roles, but has no [auth] to sign in with.")

@@ -355,6 +355,16 @@ def test_a_server_that_others_reach_asks_who_is_there(address: str | None, monke
     assert "inside" not in sentences(app)
 
 
+def test_no_header_says_who_is_there(visit: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Streamlit can take a person's address from a header of the request, in place of the provider's."""
+    asked = st.get_option
+    trusted = {"server.trustedUserHeaders": {"X-Forwarded-Email": "email"}}
+    monkeypatch.setattr(st, "get_option", lambda key: trusted.get(key, asked(key)))
+    app = visit(email="anna@hospital.example")
+    assert "names of people from headers" in sentences(app)
+    assert "Signed in as" not in sentences(app)
+
+
 def _door() -> None:
     import streamlit as st
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import sqlite3
 from datetime import date
 
 import duckdb
 import numpy as np
 import psycopg
+import pyarrow as pa
 import pytest
 
 from espalier.core.cli.main import main
@@ -153,3 +156,28 @@ def test_only_an_engine_takes_them(tmp_path):
     with pytest.raises(TableError, match="cannot be opened for writing"):
         Destination("made", f"duckdb://{tmp_path / 'none.duckdb'}").check(arrow_columns(SCHEMA))
     assert not (tmp_path / "none.duckdb").exists()
+
+
+def test_a_table_may_have_any_name_in_duckdb(tmp_path):
+    path = str(tmp_path / "t.duckdb")
+    with duckdb.connect(path) as con:
+        con.execute("CREATE TABLE other (a text)")
+    columns = pa.schema([("a", pa.string())])
+    made = Destination("espalier_rows", f"duckdb://{path}")
+    made.check(columns)
+    made.write(columns, iter([pa.record_batch([pa.array(["x"])], schema=columns)]))
+    with duckdb.connect(path) as con:
+        assert con.execute("SELECT * FROM espalier_rows").fetchall() == [("x",)]
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "pipe"])
+def test_rows_are_written_only_to_a_duckdb_file(kind, tmp_path):
+    """Previously, DuckDB tried to download an extension for the first, and waited for the second."""
+    place = tmp_path / "t.duckdb"
+    if kind == "pipe":
+        os.mkfifo(place)
+    else:
+        with sqlite3.connect(place) as con:
+            con.execute("CREATE TABLE t (a)")
+    with pytest.raises(TableError, match="not a DuckDB database" if kind == "sqlite" else "a pipe"):
+        Destination("made", f"duckdb://{place}").check(pa.schema([("a", pa.string())]))

@@ -11,6 +11,7 @@ from espalier.core.ledger.ledger import Ledger
 from espalier.core.project.schema import Column, Schema
 from espalier.core.tables.narrow_text import narrow_text
 from espalier.core.tables.relation import open_relation
+from espalier.core.tables.table import person_codes
 
 psycopg = pytest.importorskip("psycopg")
 
@@ -184,3 +185,26 @@ def test_a_relation_that_is_replaced_after_it_was_opened_is_refused(database, ke
     with pytest.raises(TableError, match="replaced by one of another kind|the engine failed"):
         narrow_text(relation, ["a"])
     relation.close()
+
+
+@pytest.mark.parametrize(
+    ("kind", "cells"),
+    [
+        ("interval", "('1 month'), ('30 days'), ('1 day')"),
+        ("real", "(16777216), (16777217), (1)"),
+        ("jsonb", "('1.0'), ('1.00'), ('2')"),
+    ],
+)
+def test_a_linked_person_column_whose_type_may_merge_people_is_refused(database, kind, cells):
+    url, con = database
+    con.execute("ALTER ROLE reader SET search_path = public")
+    con.execute(f"CREATE TABLE linked (id {kind}, at int)")
+    try:
+        con.execute(f"INSERT INTO linked (id) VALUES {cells}")
+        relation = open_relation(url, "linked")
+        text, _ = narrow_text(relation, ["id"], ("at",))
+        relation.close()
+        with pytest.raises(TableError, match="one identifier may denote two people"):
+            person_codes(text, "id")
+    finally:
+        con.execute("DROP TABLE linked")

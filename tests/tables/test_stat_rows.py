@@ -14,6 +14,7 @@ import pytest
 from espalier.core.errors import TableError
 from espalier.core.tables import stat_rows
 from espalier.core.tables.reading import read_table
+from espalier.core.tables.table import person_codes
 from espalier.core.tables.text_table import TextTable
 from tests.support.layouts import DAYS, NUMBERS, REALS, TEXTS, WRITTEN_DATES, WRITTEN_REALS, WRITTEN_TEXTS
 from tests.support.row_by_row import Kind, Layout, check
@@ -135,3 +136,52 @@ read_table(sys.argv[1])
     done = subprocess.run([sys.executable, "-c", killed, str(path)], env=environment, check=False)
     assert done.returncode == -signal.SIGKILL
     assert list(scratch.iterdir()) == []
+
+
+def merged(cells, suffix, **options):
+    """The table of these person identifiers, which `person_codes` refuses."""
+    frame = pd.DataFrame({"id": cells, "x": ["a", "b", "c"]})
+    place = options.pop("folder") / f"people.{suffix}"
+    if suffix == "dta" and frame["id"].dtype == "float32":  # PyReadStat widens such a column
+        frame.to_stata(place, write_index=False)
+    else:
+        WRITE[suffix](frame, str(place), **options)
+    return read_table(place)
+
+
+@pytest.mark.parametrize(
+    ("cells", "suffix", "form"),
+    [
+        ([1.0e10 + 0.00001, 1.0e10 + 0.00002, 5.0], "sav", "DATETIME20"),
+        ([1.25, 1.375, 2.0], "dta", "%tc"),
+        ([0.0, 1e-9, 1.0], "dta", "%td"),
+        ([0.0, 1e-9, 1.0], "xpt", "DATE9"),
+        (pd.Series([1.0, 2.0**24 + 1, 2.0**24 + 2], dtype="float32"), "dta", None),
+        ([1.0, 2.0**53, 2.0**53 + 2], "sav", None),
+    ],
+)
+def test_people_whose_identifiers_a_format_rounds_are_refused(cells, suffix, form, tmp_path):
+    form = {"variable_format": {"id": form}} if form else {}
+    with pytest.raises(TableError, match="one identifier may denote two people"):
+        person_codes(merged(cells, suffix, folder=tmp_path, **form), "id")
+
+
+def test_whole_numbers_that_a_format_stores_exactly_identify_people(tmp_path):
+    short = pd.Series([1.0, 2.0, 2.0**24 - 1], dtype="float32")
+    for cells in ([1.0, 2.0, 2.0**53 - 1], [1, 2, 2**30], short):
+        assert len(person_codes(merged(cells, "dta", folder=tmp_path), "id").values) == 3
+
+
+def test_people_in_a_short_number_of_sas_are_refused(tmp_path):
+    place = tmp_path / "short.xpt"
+    pyreadstat.write_xport(pd.DataFrame({"id": [1.0, 8191.0, 8193.0]}), str(place), file_format_version=8)
+    head, mark, rows = place.read_bytes().rpartition(b"HEADER RECORD*******OBSV8")
+    length = head.index(b"\0\1\0\0\0\x08") + 4  # of the only column: a number, without an informat, 8 bytes
+    head = head[: length + 1] + b"\3" + head[length + 2 :]
+    start = 80 - len(mark)
+    short = b"".join(rows[start + 8 * i :][:3] for i in range(3))
+    place.write_bytes(head + mark + rows[:start] + short.ljust(80))
+    read = read_table(place)
+    assert read.columns["id"].values == ("1", "8191", "8193")
+    with pytest.raises(TableError, match="one identifier may denote two people"):
+        person_codes(read, "id")

@@ -19,7 +19,9 @@ from espalier.core.graph.separations import Separation
 from espalier.core.ledger.ledger import Ledger
 from espalier.core.project.file import Project
 from espalier.core.project.plan import Plan
+from espalier.core.project.schema import Schema
 from espalier.core.release import release
+from espalier.core.tables.panel import Panel as Real
 from espalier.verifier import budget
 from espalier.verifier.check import verify
 from espalier.verifier.folder import Folder, Unreadable, parsed, unzipped
@@ -135,6 +137,19 @@ def test_a_separation_of_linked_tables_holds_where_the_program_says_so(tmp_path)
                 assert broken == (fewer.answers(s) != "exact")
                 seen.add(broken)
     assert seen == {True, False}
+
+
+def test_linked_tables_may_have_columns_with_names_of_formulas(tmp_path):
+    """Previously, an honest release failed, because the apostrophe before such a name was not removed."""
+    renamed = {"visits.x": "visits.=x", "people.age": "people.+age"}
+    real, link = visits(0, 200), replace(LINK, key="=id", by="=id")
+    schema = Schema(tuple(replace(c, name=renamed.get(c.name, c.name)) for c in VISITS.columns))
+    project = Project("clinic", schema, Plan("linked", 3.0, 1e-6, person="=id", neighbors="add-remove"), linked=link)
+    codes, own = ({renamed.get(n, n): c for n, c in of.items()} for of in (real.codes, real.visits))
+    panel = Real(project.schema, codes, 200, b"", np.arange(200), "=id", 1, linked=link, visits=own)
+    folder = forgeries.written(release(project, panel).files, tmp_path / "r")
+    assert b"'=id" in (folder / "visits.csv").read_bytes().splitlines()[0]
+    assert [f.text for f in verify(folder) if f.holds is False] == []
 
 
 def test_json_is_read_in_one_way_alone():
