@@ -1,8 +1,8 @@
-"""Division of a budget among planned analyses, from the half-width that each promises for its share of the budget.
+"""Division of a budget among planned analyses, based on the half-width that each can promise for its share.
 
 If the budget cannot reach every desired half-width, each promise is the same multiple of its desired half-width. An
-expensive analysis then does not take budget from a cheap one. If not all analyses can have a promise, the most
-expensive ones get none.
+expensive analysis then does not take budget from a cheap one. If the budget is too small for a promise to every
+analysis, the most expensive ones get none.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Curve:
 
     @property
     def reachable(self) -> bool:
-        """Whether any budget reaches the desired half-width."""
+        """True if some budget reaches the desired half-width."""
         return self.wanted is None or SLACK * self.at(MOST_RHO) <= self.wanted
 
     @cached_property
@@ -62,7 +62,7 @@ class Curve:
         return self._first(self.target) if math.isfinite(self.at(MOST_RHO)) else math.inf
 
     def roughly(self, width: float) -> float:
-        """Return roughly the smallest ρ whose promise is ``width``, from promises that are already known."""
+        """Estimate the smallest ρ with the promise ``width`` from promises that are already known."""
         low, high = self._step(width)
         if not math.isfinite(self.at(low)):
             low = max(low, self.least)
@@ -107,7 +107,7 @@ def _place(step: int) -> float:
 
 
 def divided(curves: Sequence[Curve], rho: float) -> list[float]:
-    """Divide ``rho``: every promise is the same multiple of its target, if all can have one."""
+    """Divide ``rho`` so that every promise is the same multiple of its target, if all analyses can have one."""
     rho, many = rho * (1 - 1e-12), len(curves)
     served = sorted((i for i in range(many) if math.isfinite(curves[i].least)), key=lambda i: curves[i].least)
     while served and math.fsum(curves[i].least for i in served) > _for(served, many, rho):

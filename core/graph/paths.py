@@ -1,8 +1,7 @@
-"""Links between two columns in a drawing: open paths, confounders, mediators and colliders.
-
-A path is *open* given a set of columns if they do not block it: no column on it that passes the path on (a chain or a
-fork) is in the set, and every column where two arrows meet (a collider) is in it or has an effect in it (Pearl,
-Causality, 2nd ed., Definition 1.2.3). Two columns are d-separated if no path between them is open.
+"""Links between two columns in a drawing: open paths, confounders, mediators and colliders. A path is *open* given a
+set of columns if they do not block it: no column in the middle of a chain or a fork on it is in the set, and every
+column where two arrows meet (a collider) is in it or has an effect in it (Pearl, Causality, 2nd ed., Definition 1.2.3).
+Two columns are d-separated if no path between them is open.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from itertools import pairwise
 Edges = Sequence[tuple[str, str]]
 Path = tuple[str, ...]
 State = tuple[str, bool]
-"""A column, and whether the path reached it in the direction of an arrow (True) or against it."""
+"""A column, and a flag that is true if the path reached it in the direction of an arrow."""
 
 MOST_STEPS = 6000
 

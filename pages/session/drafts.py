@@ -1,4 +1,4 @@
-"""Unfinished input of each page: typed texts, choices and positions that are not yet part of the project."""
+"""Unfinished input on each page: typed text, choices and positions that are not yet part of the project."""
 
 from __future__ import annotations
 
@@ -44,10 +44,10 @@ class BoardDraft:
 
     ``view`` (None: chosen by the number of columns), ``marks`` (None: all) and ``steps`` (None: chosen once for each
     column, and kept in ``reach``) set what is shown. ``places`` are positions of boxes by view, ``laid`` is the last
-    layout: its positions, the bends of its arrows, and the number of arrows at each box. ``wide`` is the greatest width
+    layout: its positions, the bends of its arrows, and the number of arrows at each box. ``wide`` is the maximum width
     of a line of boxes in pixels, and ``fits`` counts the requests to fit the picture to its frame. ``effect`` is the
-    column chosen last, and ``pair`` holds the two columns that are compared. ``refused`` holds, for each effect, the
-    causes that could not be drawn and the reason. ``brought`` lists the columns that the user put on the drawing,
+    most recently chosen column, and ``pair`` holds the two columns being compared. ``refused`` holds, for each effect,
+    the causes that could not be drawn and the reason. ``brought`` lists the columns that the user put on the drawing,
     ``opened`` lists the groups whose columns are shown, and ``group`` is the selected group. For linked tables,
     ``copies`` are the selected boxes that are not columns of the schema, and ``later`` is the column of the next visit
     chosen last.
