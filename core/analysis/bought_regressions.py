@@ -110,7 +110,7 @@ class System:
 
     @property
     def definite(self) -> bool:
-        """Whether ``left`` is positive definite."""
+        """True if ``left`` is positive definite."""
         return bool(np.linalg.eigvalsh(_scaled(self.left)).min() > 1e-9) if np.all(np.diag(self.left) > 0) else False
 
     def interval(self, contrast: FloatArray) -> tuple[float, float | None, float | None]:
@@ -151,7 +151,7 @@ def _scaled(matrix: FloatArray) -> FloatArray:
 
 
 class Seller(Protocol):
-    """The interface of a curator that a purchase needs."""
+    """Interface of a curator that a purchase needs."""
 
     @property
     def rows(self) -> int | None:

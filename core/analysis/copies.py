@@ -41,7 +41,7 @@ Rows = Mapping[str, NDArray[Any]]
 
 
 class CopyableModel(Protocol):
-    """The interface of a released model that a copy needs."""
+    """Interface of a released model that a copy needs."""
 
     @property
     def total(self) -> float:

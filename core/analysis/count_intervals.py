@@ -44,7 +44,7 @@ class Group:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The column, and the columns of the conditions."""
+        """Column, and the columns of the conditions."""
         return (self.column, *(name for name, _ in self.within))
 
     def score(self, code: int) -> float | None:
@@ -78,7 +78,7 @@ class AnyContrast(Protocol):
 
 @dataclass(frozen=True)
 class Contrast:
-    """The mean score of a group, or the difference of two groups' mean scores; on the scale of log odds if ``odds``."""
+    """Mean score of a group, or the difference of two groups' mean scores; on the scale of log odds if ``odds``."""
 
     groups: tuple[Group, ...]
     odds: bool = False

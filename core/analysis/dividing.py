@@ -27,7 +27,7 @@ UNPROMISED = 0.5
 
 @dataclass(frozen=True, eq=False)
 class Curve:
-    """The promised half-width of one analysis as a function of ρ. It decreases with ρ, and is infinite if nothing can
+    """Promised half-width of one analysis as a function of ρ. It decreases with ρ, and is infinite if nothing can
     be promised.
     """
 
@@ -43,7 +43,7 @@ class Curve:
 
     @cached_property
     def target(self) -> float:
-        """The desired half-width, or a half-width close to the smallest that the rows allow."""
+        """Desired half-width, or a half-width close to the smallest that the rows allow."""
         return max(self.wanted or 0.0, SLACK * self.at(MOST_RHO))
 
     @property
@@ -53,12 +53,12 @@ class Curve:
 
     @cached_property
     def least(self) -> float:
-        """The smallest ρ with a promise; infinite if there is none."""
+        """Smallest ρ with a promise; infinite if there is none."""
         return self._first(math.inf, ROUGH) if math.isfinite(self.at(MOST_RHO)) else math.inf
 
     @cached_property
     def needed(self) -> float:
-        """The smallest ρ whose promise is the target; infinite if there is none."""
+        """Smallest ρ whose promise is the target; infinite if there is none."""
         return self._first(self.target) if math.isfinite(self.at(MOST_RHO)) else math.inf
 
     def roughly(self, width: float) -> float:

@@ -178,7 +178,7 @@ class Mean:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The column, and the columns of the conditions."""
+        """Column, and the columns of the conditions."""
         return (self.column, *_columns(self.among))
 
     def parts(self) -> tuple[Part, ...]:
@@ -219,7 +219,7 @@ class MeanDifference:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The column, and the columns of the groups and the conditions."""
+        """Column, and the columns of the groups and the conditions."""
         return (self.column, self.one.column, *_columns(self.among))
 
     def parts(self) -> tuple[Part, ...]:

@@ -38,7 +38,7 @@ class Line:
 
     @property
     def text(self) -> str:
-        """Return the estimate with its interval as text."""
+        """Estimate with its interval as text."""
         a = self.answer
         if not math.isfinite(a.value):
             return "no estimate"

@@ -174,7 +174,7 @@ class Analysed(Protocol):
 
     @property
     def analysis(self) -> PlannedAnalysis:
-        """The planned analysis."""
+        """Planned analysis."""
         ...
 
     @property
@@ -189,7 +189,7 @@ class Analysed(Protocol):
 
     @property
     def regressed(self) -> Regressed | None:
-        """The bought regression; `None` for counts."""
+        """Bought regression; `None` for counts."""
         ...
 
     def facts(self) -> dict[str, Any]:

@@ -27,7 +27,7 @@ from espalier.core.privacy.draws import Measurement, Merged
 
 @dataclass(frozen=True)
 class QuantileContrast:
-    """The quantile at ``probability`` of a column with these bin ``edges``, in a group of rows."""
+    """Quantile at ``probability`` of a column with these bin ``edges``, in a group of rows."""
 
     column: str
     edges: tuple[float, ...]
@@ -108,7 +108,7 @@ class Quantile:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The column and those of the conditions."""
+        """Column and those of the conditions."""
         return (self.column, *(level.column for level in self.among))
 
     def parts(self) -> tuple[Part, ...]:

@@ -105,7 +105,7 @@ def difference(one: Survival, other: Survival, at: int) -> tuple[FloatArray, Flo
 
 @dataclass(frozen=True)
 class _Part:
-    """The table if this share of the leaving rows is at risk in their interval; ``rows`` are at risk at the start of
+    """Table if this share of the leaving rows is at risk in their interval; ``rows`` are at risk at the start of
     each interval.
     """
 

@@ -47,7 +47,7 @@ class IntervalShare:
 
     @property
     def asked(self) -> str:
-        """The share in words."""
+        """Share in words."""
         raise NotImplementedError
 
     def to_json(self) -> dict[str, Any]:
@@ -62,7 +62,7 @@ class IntervalShare:
 
 @dataclass(frozen=True)
 class Transition(IntervalShare):
-    """The share of ``after`` at the next visit among people with ``before`` at a visit."""
+    """Share of ``after`` at the next visit among people with ``before`` at a visit."""
 
     column: str
     before: str
@@ -74,7 +74,7 @@ class Transition(IntervalShare):
 
     @property
     def asked(self) -> str:
-        """The share in words."""
+        """Share in words."""
         return f"{self.column}: {self.after} at the next visit after {self.before}"
 
 

@@ -22,7 +22,7 @@ from espalier.core.project.schema import Schema
 
 @dataclass(frozen=True)
 class VisitShare(IntervalShare):
-    """The share of ``value`` among people with this visit."""
+    """Share of ``value`` among people with this visit."""
 
     column: str
     value: str
@@ -34,7 +34,7 @@ class VisitShare(IntervalShare):
 
     @property
     def asked(self) -> str:
-        """The share in words."""
+        """Share in words."""
         return f"{self.column}: {self.value} at visit {self.visit}"
 
 

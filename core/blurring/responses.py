@@ -40,7 +40,7 @@ class Fitted(Protocol):
 
 @dataclass(frozen=True)
 class Response:
-    """The fitted regression ``name``; ``left`` holds the residuals of rows to which it was not fitted.
+    """Fitted regression ``name``; ``left`` holds the residuals of rows to which it was not fitted.
 
     ``errors`` are the cross-validated mean squared errors of the candidates, as shares of the outcome's variance; empty
     if the plan names one.

@@ -59,7 +59,7 @@ class Options:
 
 @dataclass(frozen=True)
 class Numbers:
-    """The real rows: ``anonymized`` columns with public ``bounds`` (low, high) and ``steps``; other columns are
+    """Real rows: ``anonymized`` columns with public ``bounds`` (low, high) and ``steps``; other columns are
     unchanged.
 
     ``untouched`` are further inputs as numbers (categories one-hot), released unchanged. ``outcome`` is the target,
@@ -82,7 +82,7 @@ class Numbers:
 
     @property
     def scaled(self) -> NDArray[np.float64]:
-        """The anonymised columns, scaled to 0 at the lower bound and 1 at the upper."""
+        """Anonymised columns, scaled to 0 at the lower bound and 1 at the upper."""
         return (self.anonymized - self.bounds[:, 0]) / np.diff(self.bounds)[:, 0]
 
     def take(self, rows: NDArray[np.intp]) -> Numbers:
@@ -115,7 +115,7 @@ class Disclosure:
 
 @dataclass(frozen=True)
 class Made:
-    """The blurred rows, shuffled. Row i was made from real row ``whose[i]``; this index is never released."""
+    """Blurred rows, shuffled. Row i was made from real row ``whose[i]``; this index is never released."""
 
     anonymized: NDArray[np.float64]
     untouched: NDArray[np.float64]

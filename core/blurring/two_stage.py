@@ -30,7 +30,7 @@ PROMISING = ("delta", "person", "private_evaluation", "rows", "strict", "test_dr
 
 @dataclass(frozen=True)
 class TwoStageOptions:
-    """The method's plan keys."""
+    """Method's plan keys."""
 
     eta: float = option(
         0.0001,

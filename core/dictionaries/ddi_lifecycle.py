@@ -35,7 +35,7 @@ _WHOLE = re.compile(r"-?[0-9]{1,9}")
 
 @dataclass(frozen=True)
 class CodeList:
-    """The codes of a list with their labels, and those that count as missing."""
+    """Codes of a list with their labels, and those that count as missing."""
 
     labels: tuple[tuple[str, str], ...]
     missing: tuple[str, ...]

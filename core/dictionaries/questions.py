@@ -54,7 +54,7 @@ class Choices:
 
     @cached_property
     def codes(self) -> tuple[str, ...]:
-        """The codes, in order."""
+        """Codes, in order."""
         return tuple(code for code, _ in self.labels)
 
     @cached_property

@@ -1,6 +1,8 @@
-"""Evaluation of a synthetic table on real rows. The results are for the curator only and never private. There is one module per question: :mod:`~espalier.core.evaluation.utility` (does a model trained on it work on real rows?),
+"""Evaluation of a synthetic table on real rows. The results are for the curator only and never private. There is one
+module per question: :mod:`~espalier.core.evaluation.utility` (does a model trained on it work on real rows?),
 :mod:`~espalier.core.evaluation.fidelity` (does it look like the real table?), :mod:`~espalier.core.evaluation.fairness`
-(how does the outcome depend on protected features?). No budget pays for these figures, so none of them belongs in a release.
+(how does the outcome depend on protected features?). No budget pays for these figures, so none of them belongs in a
+release.
 """
 
 from __future__ import annotations

@@ -66,8 +66,8 @@ def profit_ratio(estimated: float, true: float) -> float:
 def gain_of(schema: Schema, target: str | None, made: Table, public: Table) -> dict[str, Any]:
     """Return the gain from adding ``made`` to a ``public`` table D′ of the same columns: ΔMSE of a forest, five folds.
 
-    It is tested on public rows alone, so real rows enter only through the blurred rows. Raises as `check_target` does, and
-    :class:`TableError` for too few public rows.
+    It is tested on public rows alone, so real rows enter only through the blurred rows. Raises as `check_target` does,
+    and :class:`TableError` for too few public rows.
     """
     check_target(schema, target)
     assert target is not None

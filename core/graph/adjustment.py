@@ -50,7 +50,7 @@ class Validity:
 
 @dataclass(frozen=True)
 class Effect:
-    """The question "what is the effect of ``treatment`` on ``outcome``" about a drawing.
+    """Question "what is the effect of ``treatment`` on ``outcome``" about a drawing.
 
     ``latent`` are drawn columns missing from the table. The drawing's ``hidden`` pairs also share a cause. Raises
     :class:`GraphError` if the drawing cannot answer the question.
@@ -70,7 +70,7 @@ class Effect:
 
     @property
     def edges(self) -> tuple[Arrow, ...]:
-        """The drawing's arrows, and two from each unmeasured cause that two columns share."""
+        """Drawing's arrows, and two from each unmeasured cause that two columns share."""
         return self.dag.links
 
     @cached_property
@@ -93,7 +93,7 @@ class Effect:
 
     @cached_property
     def back_door(self) -> tuple[Arrow, ...]:
-        """The drawing without the treatment's arrows on causal paths; links that remain are not part of the effect."""
+        """Drawing without the treatment's arrows on causal paths; links that remain are not part of the effect."""
         gone = {(self.treatment, name) for name in self.on_causal_paths}
         return tuple(e for e in self.edges if e not in gone)
 

@@ -33,7 +33,7 @@ class Implied:
 
 @dataclass(frozen=True)
 class Change:
-    """The differences between two drawings. An empty tuple means no difference."""
+    """Differences between two drawings. An empty tuple means no difference."""
 
     parents_lost: tuple[str, ...] = ()
     parents_new: tuple[str, ...] = ()

@@ -69,7 +69,7 @@ class Node:
 
 @dataclass(frozen=True)
 class Place:
-    """The place of a clique in a tree.
+    """Place of a clique in a tree.
 
     ``columns`` are its tree positions in tree order (without columns of one category) and ``shape`` their sizes.
     ``node`` is the node that contains them all (−1 for the empty clique); ``lift`` and ``drop`` are as in `Node`.

@@ -102,7 +102,7 @@ def fitted(page: float, *drawing: Any, **sizes: Any) -> Layout:
 
 @dataclass(frozen=True)
 class Drawn:
-    """The parts of a picture: arrows, columns without arrows, sizes of boxes, the space between layers."""
+    """Parts of a picture: arrows, columns without arrows, sizes of boxes, the space between layers."""
 
     edges: Sequence[tuple[str, str]]
     alone: tuple[str, ...]

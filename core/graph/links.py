@@ -10,7 +10,7 @@ from espalier.core.graph.separations import Separation
 
 @dataclass(frozen=True)
 class Link:
-    """The relation of columns ``a`` and ``b`` in the graph of measured cliques.
+    """Relation of columns ``a`` and ``b`` in the graph of measured cliques.
 
     ``path`` is a shortest path between them, or empty; for two columns that were measured together it is the pair.
     ``refused`` is the separation that forbids measuring them together, and ``around`` is the path from its left to its

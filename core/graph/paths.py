@@ -21,7 +21,7 @@ MOST_STEPS = 6000
 
 @dataclass(frozen=True)
 class OpenPaths:
-    """The shortest open paths between two sets of columns. ``complete`` is False if more exist than are listed."""
+    """Shortest open paths between two sets of columns. ``complete`` is False if more exist than are listed."""
 
     paths: tuple[Path, ...]
     complete: bool
@@ -56,7 +56,7 @@ class _Walker:
             yield from ((n, False) for n in self.causes.get(name, ()))
 
     def useful(self) -> set[State]:
-        """States from which a column of ``right`` can be reached."""
+        """Return the states from which a column of ``right`` can be reached."""
         before: dict[State, list[State]] = {}
         seen: set[State] = set()
         queue = [s for name in self.left for s in self.start(name)]
@@ -131,7 +131,7 @@ def is_causal(path: Path, edges: Edges) -> bool:
 
 @dataclass(frozen=True)
 class Between:
-    """The links of two columns: common causes, columns on a causal path between them, common effects."""
+    """Links of two columns: common causes, columns on a causal path between them, common effects."""
 
     confounders: tuple[str, ...]
     mediators: tuple[str, ...]

@@ -14,7 +14,7 @@ Clique = tuple[str, ...]
 
 @dataclass(frozen=True)
 class Separation:
-    """The requirement that every path from ``left`` to ``right`` in the fitted model's graph pass through ``given``.
+    """Requirement that every path from ``left`` to ``right`` in the fitted model's graph pass through ``given``.
 
     Then left ⊥ right | given holds exactly in the model (global Markov property). The three are disjoint tuples of
     column names in schema order. ``why`` is a reason in plain words, for screen and report. ``links`` are pairs that

@@ -26,7 +26,7 @@ leads.
 
 @dataclass(frozen=True)
 class TwoSlices:
-    """The columns of linked tables: ``person`` with the number of visits, ``first`` for the first visit, ``steps`` for
+    """Columns of linked tables: ``person`` with the number of visits, ``first`` for the first visit, ``steps`` for
     each later visit. At most ``visits`` visits are kept.
     """
 

@@ -47,7 +47,7 @@ class Account:
 
     @property
     def population(self) -> Population:
-        """Return the current state of the population."""
+        """Current state of the population."""
         return population_of(replay(self._events()), self.table, self.store.name)
 
     def _events(self) -> list[Event]:
@@ -154,7 +154,7 @@ class Account:
 
 @dataclass(frozen=True)
 class Reservation:
-    """The reservation for one release, until the release ends. ``warnings`` are for the curator only."""
+    """Reservation for one release, until the release ends. ``warnings`` are for the curator only."""
 
     account: Account
     population: Population

@@ -73,11 +73,11 @@ class Ledger:
         return self.store.name
 
     def events(self) -> list[Event]:
-        """All events, oldest first."""
+        """Return all events, oldest first."""
         return read_events(self.store.read())
 
     def populations(self) -> dict[str, Population]:
-        """All populations with their budgets, by name, in the order of opening."""
+        """Return all populations with their budgets, by name, in the order of opening."""
         return replay(self.events())
 
     def population_of(self, table: str) -> Population:

@@ -155,7 +155,7 @@ class Population:
 
     @property
     def caveats(self) -> list[str]:
-        """Return sentences about the limits of this population's sums."""
+        """Sentences about the limits of this population's sums."""
         out = []
         if others := sum(e.another_unit and e.counted > 0 for e in self.entries):
             out.append(

@@ -260,7 +260,7 @@ class Store:
         connection.execute(_journal.insert().values(entry=entry, place=place, record=record))
 
     def open_to_others(self) -> list[Path]:
-        """Files of this ledger that users other than their owner may read."""
+        """Return files of this ledger that users other than their owner may read."""
         if os.name != "posix":
             return []
         files = [p for p in (self.path, self.key_file) if p is not None and p.exists()]

@@ -64,7 +64,7 @@ class DrawnFamilies(Protocol):
 
     @property
     def becomes(self) -> tuple[str, ...]:
-        """Return one sentence for each column with drawn causes, describing its model."""
+        """One sentence for each column with drawn causes, describing its model."""
         ...
 
     @property
@@ -138,7 +138,7 @@ class Purpose:
 
 @dataclass(frozen=True)
 class PlannedEffect:
-    """The effect requested by a plan: of ``treatment`` on ``outcome``, adjusted for ``adjust``.
+    """Effect requested by a plan: of ``treatment`` on ``outcome``, adjusted for ``adjust``.
 
     ``adjust`` is `None` if the plan leaves the choice to the drawing.
     """
@@ -178,8 +178,10 @@ class Guidance:
     """Text about a method for screens and reports.
 
     ``when`` is one sentence about when to choose it. ``purposes`` are its recommended purposes (keys of
-    :data:`espalier.core.methods.purpose.PURPOSES`). ``unseparated`` describes a table without separations; its argument is true if arrows are drawn. ``advice`` explains the drawing's annotations for the method. ``counts_with`` returns the
-    steps on the Plan page which ensure that given columns are counted with an outcome (and a treatment); it is empty if
+    :data:`espalier.core.methods.purpose.PURPOSES`). ``unseparated`` describes a table without separations; its argument
+    is true if arrows are drawn. ``advice`` explains the drawing's annotations for the method. ``counts_with`` returns
+    the steps on the Plan page which ensure that given columns are counted with an outcome (and a treatment); it is
+    empty if
     no option does. ``pools`` maps the method's own pools to plain names.
     """
 

@@ -41,7 +41,7 @@ BYTES_PER_SUM, SECONDS_PER_SUM = 40, 20e-6
 
 @dataclass(frozen=True)
 class Smooth:
-    """The fitted model, and the counted cliques of nominal columns."""
+    """Fitted model, and the counted cliques of nominal columns."""
 
     fitted: CopulaModel
     counted: tuple[Clique, ...]
@@ -50,7 +50,7 @@ class Smooth:
 
     @property
     def cliques(self) -> tuple[Clique, ...]:
-        """Return each column alone, and the counted pairs of nominal columns."""
+        """Each column alone, and the counted pairs of nominal columns."""
         return tuple(dict.fromkeys([*((name,) for name in self.fitted.inputs.layout.axes), *self.counted]))
 
     @property

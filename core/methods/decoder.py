@@ -62,7 +62,7 @@ USUAL_ROWS = 50_000
 
 @dataclass(frozen=True)
 class DecoderOptions:
-    """The decoder's plan keys."""
+    """Decoder's plan keys."""
 
     regime: Literal["predictive", "graphical", "causal"] = option(
         "predictive",
@@ -152,7 +152,7 @@ class Trained:
 
     @property
     def told(self) -> Marginals:
-        """Return only the counts, which do not contain the associations learned by the training steps."""
+        """Only the counts, which do not contain the associations learned by the training steps."""
         sizes = self.decoder.heads.sizes
         return Marginals(sizes, sizes, self.rows, (*self.ones, *self.tables))
 
@@ -201,7 +201,7 @@ class Trained:
 
     @property
     def becomes(self) -> tuple[str, ...]:
-        """Return one sentence for each drawn family, describing its model."""
+        """One sentence for each drawn family, describing its model."""
         return tuple(family.sentence(self.decoder.heads.sizes) for family in self.families)
 
     def facts(self, project: Project) -> dict[str, Any]:  # noqa: ARG002

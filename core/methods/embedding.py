@@ -109,7 +109,7 @@ class Found:
 
     @property
     def worth_it(self) -> bool:
-        """Return whether the stage justifies the rest of its budget."""
+        """True if the stage justifies the rest of its budget."""
         return self.sure > SURE and self.missed > LEAST and self.missed > ABOVE_BASE * self.by_noise
 
 
@@ -139,7 +139,7 @@ class Embedded:
 
     @property
     def features(self) -> tuple[str, ...]:
-        """The columns that were measured with a target."""
+        """Columns that were measured with a target."""
         return self.base.features
 
     @property

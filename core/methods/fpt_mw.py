@@ -44,7 +44,7 @@ TOTAL = 0.05
 
 @dataclass(frozen=True)
 class WeightsOptions:
-    """The method's plan keys."""
+    """Method's plan keys."""
 
     rounds: int | None = option(
         None,
@@ -95,7 +95,7 @@ class WeightsOptions:
 
 @dataclass(frozen=True)
 class Chosen(Answers):
-    """The chosen questions, with the last noisy answer to each: number → (answer, σ)."""
+    """Chosen questions, with the last noisy answer to each: number → (answer, σ)."""
 
     measured: dict[int, tuple[float, float]] = field(default_factory=dict)
 
@@ -106,7 +106,7 @@ class Chosen(Answers):
 
 @dataclass(frozen=True)
 class Weighted:
-    """The result of multiplicative weights: a weight for each question."""
+    """Result of multiplicative weights: a weight for each question."""
 
     answers: Chosen
     lowered: Lowered

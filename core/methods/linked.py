@@ -119,7 +119,7 @@ def linked(curator: Curator, project: Project, frame: Frame, report: Report = si
 
 @dataclass(frozen=True)
 class Layout:
-    """The columns of a linked project, and the arcs allowed by its frame."""
+    """Columns of a linked project, and the arcs allowed by its frame."""
 
     linked: Linked
     sizes: Mapping[str, int]
@@ -151,13 +151,13 @@ class Layout:
         return sorted((p for p in varied if p[0] != p[1] + BEFORE), key=lambda p: -self.cells(p))
 
     def cells(self, pair: Pair) -> int:
-        """Number of cells of a pair."""
+        """Return the number of cells of a pair."""
         return self.sizes[pair[0]] * self.sizes[pair[1]]
 
 
 @dataclass
 class Stepping:
-    """The counts of steps so far, and the intermediate models fitted to them. A rehearsal fits nothing.
+    """Counts of steps so far, and the intermediate models fitted to them. A rehearsal fits nothing.
 
     It becomes part of the release, so it stores only the curator's public facts, never the curator itself.
     """
@@ -247,7 +247,7 @@ class Stepping:
 
     @property
     def most_pairs(self) -> int:
-        """Return the total number of further pairs, which is larger if a typical pair is counted well. It is computed
+        """Total number of further pairs, which is larger if a typical pair is counted well. It is computed
         from noisy counts.
         """
         cells = sorted(self.layout.cells(pair) for pair in self.layout.candidates(self.layout.columns))
@@ -265,12 +265,12 @@ class Stepping:
 
     @cached_property
     def person_model(self) -> GraphicalModel:
-        """Return the model of people with their first visit."""
+        """Model of people with their first visit."""
         return self.people.model()
 
     @property
     def total(self) -> float:
-        """Return the noisy number of people with two visits or more, from the person model; 1 in a rehearsal."""
+        """Noisy number of people with two visits or more, from the person model; 1 in a rehearsal."""
         if self.is_rehearsal:
             return 1.0
         return max(1.0, float(self.person_model.marginal((self.layout.linked.number,))[1:].sum()))
@@ -294,7 +294,7 @@ class Stepping:
 
     @cached_property
     def order(self) -> tuple[str, ...]:
-        """Return the columns of a visit in the order of the person model's strongest links, with red columns last."""
+        """Columns of a visit in the order of the person model's strongest links, with red columns last."""
         if self.is_rehearsal:
             return self.layout.columns
         left = [name for name in self.layout.columns if name in self.person_model.sizes]
@@ -399,7 +399,7 @@ class Stepping:
 
     @property
     def model(self) -> StepModel:
-        """The current step model."""
+        """Current step model."""
         return StepModel(self.layout.linked, self.layout.sizes, tuple(self.columns[name] for name in self.order))
 
     def expected(self) -> Callable[[Pair], Array]:

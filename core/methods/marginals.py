@@ -40,7 +40,7 @@ class CountsInPart(Protocol):
 
     @property
     def told(self) -> Marginals:
-        """Return only the counts."""
+        """Only the counts."""
         ...
 
 

@@ -162,7 +162,7 @@ class Asked:
 
     @property
     def measurements(self) -> tuple[Measurement, ...]:
-        """The marginals, without those of counts."""
+        """Marginals, without those of counts."""
         return (*self.base.measurements, *self.answers.marginals)
 
     @cached_property
@@ -190,7 +190,7 @@ class Asked:
 
     @property
     def _jointly(self) -> bool:
-        """Return whether anything other than marginals was measured."""
+        """True if anything other than marginals was measured."""
         return self.answers.direct is not None or bool(self.base.merged)
 
     def total(self) -> float:

@@ -110,7 +110,7 @@ class Workload:
 
     @property
     def weighted(self) -> bool:
-        """Return whether the workload gives candidates different weights, other than by leaving some out."""
+        """True if the workload gives candidates different weights, other than by leaving some out."""
         given = (*self.columns.values(), *self.cliques.values())
         return (
             self.triples > 0

@@ -83,7 +83,7 @@ class Noise:
         return np.asarray(np.minimum(1.0, self.unbounded_visible(pairs[0], pairs[1])))
 
     def log_odds(self, rarer: float) -> FloatArray:
-        """Standard deviation of the log odds of the target that noise causes, for one cell of each column.
+        """Return the standard deviation of the log odds of the target that noise causes, for one cell of each column.
 
         A cell of a column with k values holds n·``rarer``/k rows of the target's rarer value.
         """

@@ -115,7 +115,7 @@ class Verdict:
 
     @cached_property
     def pair_counts(self) -> dict[Rating, int]:
-        """Return the number of pairs with each rating."""
+        """Number of pairs with each rating."""
         seen = self.noise.visible[np.triu_indices(len(self.noise.names), 1)]
         works, noise = int((seen <= DROWNED).sum()), int((seen > FAINT).sum())
         return {"works": works, "weak": len(seen) - works - noise, "noise": noise}

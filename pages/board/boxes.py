@@ -94,7 +94,7 @@ def load_vis() -> bool:
 
 
 def label(column: str, roles: Roles, target: str | None, tags: Iterable[str] = (), shown: str = "") -> str:
-    """A column's name, or the name ``shown``, with its role below."""
+    """Return a column's name, or the name ``shown``, with its role below."""
     parts = [w for w in (roles.of(column), "target" if column == target else None) if w]
     name = shown or column
     name = name if len(name) <= 40 else name[:39] + "…"

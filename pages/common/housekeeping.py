@@ -32,7 +32,7 @@ _started = threading.Lock()
 
 
 class Rounds:
-    """The sessions without a tab, and the time at which each tab was closed. ``close`` ends one, ``stored`` lists
+    """Sessions without a tab, and the time at which each tab was closed. ``close`` ends one, ``stored`` lists
     them."""
 
     def __init__(
@@ -55,7 +55,7 @@ class Rounds:
 
 
 def served() -> bool:
-    """Whether a server is running; tests run pages without one."""
+    """Return whether a server is running; tests run pages without one."""
     return runtime.exists() and not config.get_option("global.appTest")
 
 

@@ -78,7 +78,7 @@ class Settled:
 
 @dataclass
 class ReviewDraft:
-    """The unfinished review of one open project.
+    """Unfinished review of one open project.
 
     ``sections`` is the section of each column, which does not change once it is set. ``aside`` holds the descriptions
     of columns that are left out. ``errors`` holds the reasons why typed descriptions cannot be used. ``seen`` holds the

@@ -24,7 +24,7 @@ INTRODUCTION = (
 
 @dataclass(frozen=True)
 class ArrowLinks:
-    """The distance of an arrow's two columns from independence, in the real and in the synthetic rows (see `link`)."""
+    """Distance of an arrow's two columns from independence, in the real and in the synthetic rows (see `link`)."""
 
     arrow: Arrow
     real: float

@@ -25,7 +25,7 @@ class Given(NamedTuple):
 
     @property
     def leads(self) -> bool:
-        """Whether the option shapes the plan, so that its field is directly below the method."""
+        """True if the option shapes the plan, so that its field is directly below the method."""
         return bool(self.option.choices) and not self.option.only
 
 

@@ -36,7 +36,7 @@ Watcher = Callable[[], bool]
 
 @dataclass
 class Work:
-    """The job and the results kept under one token."""
+    """Job and the results kept under one token."""
 
     who: tuple[Any, ...]
     watchers: list[Watcher]
@@ -47,7 +47,7 @@ class Work:
     away: IO[bytes] | None = None
     """The file that holds ``results`` while they are not in memory."""
     stays: bool = False
-    """Whether writing ``results`` to a file failed."""
+    """True if writing ``results`` to a file failed."""
 
     def bring_back(self) -> None:
         """Read the results again if they were moved to a file."""
@@ -65,7 +65,7 @@ class Work:
             self.away = None
 
     def busy(self) -> bool:
-        """Whether a tab is connected, or the job is running."""
+        """Return whether a tab is connected, or the job is running."""
         return any(watcher() for watcher in self.watchers) or (self.job is not None and not self.job.finished)
 
 

@@ -81,12 +81,12 @@ class ReleaseBundle:
 
     @cached_property
     def facts(self) -> dict[str, Any]:
-        """The facts of `release.json`."""
+        """Facts of `release.json`."""
         return dict(json.loads(self.files["release.json"]))
 
     @cached_property
     def picture(self) -> ReleasePicture:
-        """The picture of the release, which is laid out once."""
+        """Picture of the release, which is laid out once."""
         return release_picture(self.facts)
 
     @cached_property
@@ -96,7 +96,7 @@ class ReleaseBundle:
 
     @property
     def has_rows(self) -> bool:
-        """Whether the release can be compared with its rows. After a reload, its table must be opened again first."""
+        """True if the release can be compared with its rows. After a reload, its table must be opened again first."""
         return self.real is not None or self.relation is not None
 
     def without_rows(self) -> ReleaseBundle:
@@ -132,7 +132,7 @@ class Spent:
 
 @dataclass(frozen=True, repr=False)
 class Opened:
-    """The state replaced by opening another project; it can be restored."""
+    """State replaced by opening another project; it can be restored."""
 
     open_project: ProjectEditor
     text: TextTable | None
@@ -214,7 +214,7 @@ class Session:
     releases: int = 0
     spent: list[Spent] = field(default_factory=list)
     too_late: bool = False
-    """Whether the last release was cancelled after everything was drawn and paid for."""
+    """True if the last release was cancelled after everything was drawn and paid for."""
     blurred: BlurredBundle | None = None
     """Rows of a method that is not private; never among the releases."""
     offered: dict[str, float] = field(default_factory=dict)
@@ -241,7 +241,7 @@ class Session:
     """Last results of the Compare page."""
 
     touring: bool = False
-    """Whether the bar of the guided tour is shown."""
+    """True if the bar of the guided tour is shown."""
 
     # Running work
     job: Job | None = None
@@ -249,7 +249,7 @@ class Session:
     token: str | None = None
     """Token under which the job and the results are kept for a reload; None before the first job."""
     gone: bool = False
-    """Whether the tab presented a token whose results are no longer kept."""
+    """True if the tab presented a token whose results are no longer kept."""
     known: tuple[str, int] | None = None
     """Name and number of the table that was open before a reload; it gets the same number when it is reopened."""
     trouble: dict[str, str] = field(default_factory=dict)
@@ -309,19 +309,19 @@ class Session:
 
     @property
     def has_project(self) -> bool:
-        """Whether a project is open."""
+        """True if a project is open."""
         return self.open_project is not None
 
     @property
     def editor(self) -> ProjectEditor:
-        """The open project with its edits. Raises :class:`LookupError` if none is open; pages call `need_project`."""
+        """Open project with its edits. Raises :class:`LookupError` if none is open; pages call `need_project`."""
         if self.open_project is None:
             raise LookupError("no project is open")
         return self.open_project
 
     @property
     def project(self) -> Project:
-        """The open project. Raises :class:`LookupError` if none is open; pages call `need_project`."""
+        """Open project. Raises :class:`LookupError` if none is open; pages call `need_project`."""
         return self.editor.project
 
     def take_plan(self, plan: Plan) -> None:
@@ -353,7 +353,7 @@ class Session:
 
     @property
     def has_table(self) -> bool:
-        """Return whether a table is open, in memory or in place."""
+        """True if a table is open, in memory or in place."""
         return self.text is not None or self.relation is not None
 
     @property
@@ -424,7 +424,7 @@ class Session:
 
     @property
     def asked(self) -> tuple[AskedQuestion, ...]:
-        """The kept questions, of the open project or, without one, of the session."""
+        """Kept questions, of the open project or, without one, of the session."""
         return self.project.asked if self.has_project else self.asked_alone
 
     def keep_asked(self, asked: tuple[AskedQuestion, ...]) -> None:

@@ -36,7 +36,7 @@ class ResampledInterval:
 
 @dataclass(frozen=True)
 class AttackResult:
-    """The result of one attack on one method.
+    """Result of one attack on one method.
 
     ``auc`` is the mean over targets of the AUC over models, and ``aucs`` lists the AUC of each target. ``advantage`` is
     the mean of 2·accuracy − 1 for guessing the more likely side (0 is chance, 1 is always right). ``random`` and

@@ -71,7 +71,7 @@ class PrivateEvaluation:
 
     @property
     def accuracy_baseline(self) -> float | None:
-        """Return the accuracy of always guessing the target's most common value, according to the noisy counts of the
+        """Accuracy of always guessing the target's most common value, according to the noisy counts of the
         target. ``target_values`` is the number of its values except the missing cell, which is never guessed.
 
         This is post-processing, so it costs nothing; `None` if the target was not counted separately.

@@ -35,7 +35,7 @@ class _Reader:
 
     @property
     def line(self) -> int:
-        """Return the current line of expat."""
+        """Current line of expat."""
         return self.first + int(self.parser.CurrentLineNumber) - 1
 
     def doctype(self, *_: object) -> None:

@@ -28,7 +28,7 @@ class _Array(list[Any]):
 
 
 class _Decoder(json.JSONDecoder):
-    """The standard library's decoder in Python, whose objects and arrays store the position where they begin."""
+    """Standard library's decoder in Python, whose objects and arrays store the position where they begin."""
 
     def __init__(self) -> None:
         super().__init__(parse_constant=_no_constant)
@@ -52,7 +52,7 @@ def _no_constant(word: str) -> Any:
 
 
 class _Lines:
-    """The line number of a position in the text."""
+    """Line number of a position in the text."""
 
     def __init__(self, text: str, first: int) -> None:
         self.first = first

@@ -39,7 +39,7 @@ def label(clique: Clique) -> str:
 
 @dataclass(frozen=True)
 class BudgetSplit:
-    """The budget of one release and the rules by which it is divided."""
+    """Budget of one release and the rules by which it is divided."""
 
     budget: Budget
     sizes: Mapping[str, int]

@@ -14,7 +14,7 @@ from espalier.core.privacy.draws import ScoreMeasurement
 
 @dataclass(frozen=True)
 class ScoredTree:
-    """The tree with the largest sum of noisy scores inside the frame; ``best``, ``greedy`` and ``bound`` are in rows.
+    """Tree with the largest sum of noisy scores inside the frame; ``best``, ``greedy`` and ``bound`` are in rows.
 
     ``greedy`` is the sum for a tree grown edge by edge on the same scores. Both sums and their difference are biased
     upward, because the noise influenced the choice of each tree. ``sigma`` is the noise of the difference if both trees
@@ -46,7 +46,7 @@ class ScoredTree:
 
     @property
     def sentence(self) -> str:
-        """Return the sentences for the report."""
+        """Sentences for the report."""
         gap = self.best - self.greedy
         proof = "No tree that respects the frame has more" if self.best >= self.bound else "The search ended early"
         return (

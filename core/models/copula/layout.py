@@ -37,7 +37,7 @@ WIDTH = 0.8
 
 @dataclass(frozen=True)
 class Layout:
-    """The columns in schema order: ``axes`` for numbers and ordered categories, ``categories`` (sizes) for others.
+    """Columns in schema order: ``axes`` for numbers and ordered categories, ``categories`` (sizes) for others.
 
     ``ordered`` names the axes of ordered categories: their values are codes. ``names`` are all columns;
     ``edges`` are the schema's bins of the numeric columns.
@@ -95,7 +95,7 @@ class Layout:
 
     @property
     def reading(self) -> Reading:
-        """Return the encoding of rows for a curator: ticks for axes, codes for nominal columns."""
+        """Encoding of rows for a curator: ticks for axes, codes for nominal columns."""
         return Reading(self.axes, self.ordered, self.categories)
 
     def binned(self, name: str, values: NDArray[Any]) -> NDArray[np.int64]:

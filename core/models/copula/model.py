@@ -104,7 +104,7 @@ def normal_cube(rows: int, columns: int, rng: np.random.Generator) -> NDArray[np
 
 @dataclass(frozen=True)
 class Response:
-    """The target: a fitted ``surface`` plus a draw of the residual.
+    """Target: a fitted ``surface`` plus a draw of the residual.
 
     ``left`` holds the residual's probability in each of the bins ``left_edges``, in the target's unit.
     """

@@ -26,7 +26,7 @@ class Shape:
 
     @cached_property
     def below(self) -> NDArray[np.float64]:
-        """Return the share below each bin edge."""
+        """Share below each bin edge."""
         return np.asarray(np.append(0.0, np.cumsum(self.chances)) / self.chances.sum())
 
     def share_below(self, values: NDArray[np.float64]) -> NDArray[np.float64]:

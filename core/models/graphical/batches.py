@@ -1,7 +1,8 @@
 """Even draws of rows in batches: quotas cover the whole output, while memory holds one batch.
 
 :mod:`espalier.core.models.graphical.sampling` gives category v ⌊n_s p(v|s)⌋ rows of a group s of n_s rows, or one more,
-and shuffles them within the group. Everything except the shuffle can be computed without rows. The quotas of a node are a table of the number of rows in the whole output with each combination of its columns. Every node's groups are a margin
+and shuffles them within the group. Everything except the shuffle can be computed without rows. The quotas of a node are
+a table of the number of rows in the whole output with each combination of its columns. Every node's groups are a margin
 of its parent's table. Each batch then takes rows out of these tables *without replacement*: the number of a batch's
 rows in group s that get category v is hypergeometric, drawn category by category, and a fresh permutation decides which
 rows they are. Cutting a random permutation of the whole group into batches gives the same distribution, so the whole

@@ -140,7 +140,7 @@ class GraphicalModel:
 
     @property
     def log_partition(self) -> float:
-        """Return log Σ_x exp Σ_c potential_c(x_c)."""
+        """Logarithm of Σ_x exp Σ_c potential_c(x_c)."""
         return self._calibrated.log_partition
 
     def marginal(self, clique: Sequence[str], *, max_cells: int = MAX_CELLS) -> FloatArray:

@@ -78,7 +78,7 @@ class Problem:
         return np.repeat(1.0 / self.weight, [span.stop - span.start for span in self.regions.spans])
 
     def noise(self) -> float:
-        """Median noise scale of the maximal cliques, in rows."""
+        """Return the median noise scale of the maximal cliques, in rows."""
         return float(np.sqrt(np.median(1.0 / self.weight[self.regions.maximal]))) if len(self.weight) else 1.0
 
     def smooth(self, potentials: FloatArray) -> FloatArray:

@@ -17,7 +17,7 @@ from espalier.core.project.linked import BEFORE, Codes, Linked, Steps
 
 @dataclass(frozen=True)
 class StepModel:
-    """The columns of a visit in the order in which they are drawn; ``sizes`` is `Linked.step_sizes`."""
+    """Columns of a visit in the order in which they are drawn; ``sizes`` is `Linked.step_sizes`."""
 
     linked: Linked
     sizes: Mapping[str, int]
