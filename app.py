@@ -1,4 +1,4 @@
-"""The app of a clone: ``streamlit run app.py``. The installed package starts it with ``espalier app``."""
+"""Entry point of a checkout: ``streamlit run app.py``. The installed package starts the app with ``espalier app``."""
 
 from espalier import app
 

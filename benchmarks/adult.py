@@ -72,7 +72,7 @@ METHODS = ("prism", "workload", "privci", "mst", "prefair", "independent")
 
 
 def adult_project(method: str, **plan: object) -> Project:
-    """The Adult project for ``method``; native-country, fnlwgt and education-num (a copy) are left out."""
+    """Return the Adult project for ``method``; native-country, fnlwgt and education-num (a copy) are left out."""
     columns = tuple(
         Column(n, "numeric", edges=tuple(map(float, EDGES[n])), integer=True)
         if n in EDGES

@@ -91,7 +91,7 @@ def conjunctions(project: Project, rng: np.random.Generator) -> list[dict[str, A
 
 
 def expected(model: MarginalModel, question: Question, sizes: Any) -> float:
-    """The model's expected answer to a question."""
+    """Return the model's expected answer to a question."""
     scope = question.columns(tuple(sizes))
     return float(np.sum(model.marginal(scope) * mask_of(question, scope, sizes)))
 

@@ -37,7 +37,7 @@ BOARD = """() => { for (const e of document.querySelectorAll('*'))
 
 
 def project(columns: int, arrows: int, rng: np.random.Generator) -> Project:
-    """Invented columns, with arrows from earlier to later ones."""
+    """Return invented columns, with arrows from earlier to later ones."""
     names = [f"column {i:03d}" for i in range(columns)]
     edges: set[tuple[str, str]] = set()
     while len(edges) < arrows:
@@ -51,7 +51,7 @@ def project(columns: int, arrows: int, rng: np.random.Generator) -> Project:
 
 
 def where(page: Any, column: str) -> tuple[float, float] | None:
-    """Position of a box on the screen."""
+    """Return the position of a box on the screen."""
     spot = page.evaluate(
         f"""column => {{ const board = ({BOARD})(); if (!board) return null;
         const canvas = board.querySelector('.canvas'), detail = {{ column }};

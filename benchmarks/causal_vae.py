@@ -59,7 +59,7 @@ PLAIN = Training(steps=100, clip=60.0)
 
 
 def not_private(codes: Codes, sizes: Mapping[str, int], drawn: Arrows, rng: np.random.Generator) -> Codes:
-    """The same number of rows from a decoder trained without noise."""
+    """Return the same number of rows from a decoder trained without noise."""
     counts = {n: np.bincount(codes[n], minlength=k).astype(float) for n, k in sizes.items()}
     base = {n: int(c.argmax()) for n, c in counts.items()}
     heads = Heads(sizes, parents_of(sizes, drawn), base=base)
@@ -80,8 +80,8 @@ leak.
 
 
 def plain_vae(codes: Codes, sizes: Mapping[str, int], passes: int, rng: np.random.Generator) -> Codes:
-    """The same number of rows from a plain VAE (Kingma & Welling 2014) of all columns: one hidden layer on either side,
-    no noise.
+    """Return the same number of rows from a plain VAE (Kingma & Welling 2014) of all columns: one hidden layer on
+    either side, no noise.
     """
     x = one_hot(codes, sizes, list(sizes))
     ends = list(itertools.pairwise(np.cumsum([0, *sizes.values()]).tolist()))
@@ -220,7 +220,9 @@ def _pure(epsilon: float) -> float:
 def split_both_ways(
     x: NDArray[Any], inside: NDArray[np.bool_], classifier: Classifier, rng: np.random.Generator
 ) -> tuple[float, float]:
-    """Accuracy of ``classifier`` on a random third of the releases, and on models it has not seen (three folds)."""
+    """Return the accuracy of ``classifier`` on a random third of the releases, and on models it has not seen (three
+    folds).
+    """
     random, by_model = both_splits(x, inside, classifier, rng).values()
     return random[0], by_model[0]
 
@@ -228,7 +230,8 @@ def split_both_ways(
 def both_splits(
     x: NDArray[Any], inside: NDArray[np.bool_], classifier: Classifier, rng: np.random.Generator
 ) -> dict[str, tuple[float, float, float]]:
-    """Accuracy, probability of attack and of absence on a random third of the releases, and on unseen models.
+    """Return the accuracy, probability of attack and of absence on a random third of the releases, and on unseen
+    models.
 
     ``x`` are features of releases, grouped by model with the same number for each; ``inside`` is by model. The
     probability of attack is the probability of predicting *in* if the target was in, and the probability of absence is
@@ -259,7 +262,7 @@ def _right(
 
 
 def predicted(classifier: Classifier, x: NDArray[Any], y: NDArray[np.bool_], new: NDArray[Any]) -> NDArray[np.bool_]:
-    """Predictions for ``new`` of a classifier fitted to ``x`` and ``y``.
+    """Return the predictions for ``new`` of a classifier fitted to ``x`` and ``y``.
 
     Support vectors get their kernel as one product of matrices: with 26,000 features this takes a tenth of the time.
     """

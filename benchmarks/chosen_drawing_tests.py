@@ -41,7 +41,9 @@ ROWS, DELTA, FIVE = 20_000, 1e-9, 5
 
 
 def noticed(network: str, releases: int, erase: bool) -> tuple[int, int, int]:
-    """Number of releases with a contradicted statement, with a statement about the erased arrow, and in total."""
+    """Return the number of releases with a contradicted statement, with a statement about the erased arrow, and in
+    total.
+    """
     edges, rng = network_arrows(network), np.random.default_rng(31)
     often = Counter(name for edge in edges for name in edge)
     erasable = [edge for edge in edges if min(often[name] for name in edge) > 1]

@@ -71,12 +71,12 @@ class Population:
         return Project("missing", self.schema, plan, Dag((*causes, (self.group, self.outcome))))
 
     def sample(self, rng: np.random.Generator) -> Table:
-        """Rows of a private table."""
+        """Return rows of a private table."""
         picked = rng.integers(0, len(self.rows[self.outcome]), self.n)
         return Table(self.schema, {name: codes[picked] for name, codes in self.rows.items()}, self.n)
 
     def figures(self) -> dict[str, Figure]:
-        """The four figures; if the outcome is a number, means instead of shares, and no odds ratio."""
+        """Return the four figures; if the outcome is a number, means instead of shares, and no odds ratio."""
         schema, group, outcome = self.schema, self.group, self.outcome
         effect = figure_from_text.effect(schema, group, outcome, self.given, self.n)
         regression = figure_from_text.regression(schema, outcome, [group])
@@ -96,7 +96,7 @@ def _kept(name: str, *values: str, missing: bool = False) -> Column:
 
 
 def generated(number: bool = False, shares: tuple[float, float] = (0.05, 0.5)) -> Population:
-    """The table of the note: an outcome of 20 % and 42 %, missing in 5 % of one group and 50 % of the other.
+    """Return the table of the note: an outcome of 20 % and 42 %, missing in 5 % of one group and 50 % of the other.
 
     ``number``: an outcome in bins of days, 1.5 days longer in one group.
     """

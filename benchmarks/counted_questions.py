@@ -82,7 +82,7 @@ SETTINGS = [
 
 
 def questions(population: Population, outcome: str) -> list[tuple[str, Figure]]:
-    """Questions about columns drawn at random, the same for every release; every second question is about the
+    """Return questions about columns drawn at random, the same for every release; every second question is about the
     outcome.
     """
     schema, rng = population.project.schema, np.random.default_rng(31)
@@ -159,7 +159,7 @@ def _together(study: Study, family: list[tuple[Figure, float]]) -> Record:
 
 
 def run(name: str, method: str, epsilon: float, releases: int, keep: Path | None) -> list[Record]:
-    """The releases of a setting; those stored in ``keep`` are not made again."""
+    """Return the releases of a setting; those stored in ``keep`` are not made again."""
     file = None if keep is None else keep / f"{name} {method} {epsilon:g}.jsonl"
     out = [json.loads(line) for line in file.read_text("utf-8").splitlines()] if file and file.exists() else []
     out = out[:releases]

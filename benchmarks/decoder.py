@@ -81,8 +81,8 @@ Arrows = Sequence[tuple[str, str]]
 def released(
     real: Codes, sizes: Mapping[str, int], drawn: Arrows, said: tuple[Interaction, ...] = (), **plan: Any
 ) -> Codes:
-    """Rows of a release of ``real`` by the decoder on ``drawn`` with the interactions ``said``, unless ``plan`` names
-    another method.
+    """Return rows of a release of ``real`` by the decoder on ``drawn`` with the interactions ``said``, unless ``plan``
+    names another method.
     """
     return _release(real, sizes, drawn, said, **plan).codes
 
@@ -110,7 +110,7 @@ Constants = tuple[tuple[Any, str, float], ...]
 
 
 def _constant(value: float) -> Constants:
-    """The constant input of heads, in every module that reads it; an intercept's prior stays unchanged."""
+    """Return the constant input of heads, in every module that reads it; an intercept's prior stays unchanged."""
     readers = (clipped, decoder_model, decoder_steps, decoder_training)
     return (*((module, "CONSTANT", value) for module in readers), (decoder_steps, "INTERCEPT", 2.0 / value))
 
@@ -208,7 +208,7 @@ def _real(name: str) -> tuple[Codes, dict[str, int], str, dict[str, str]]:
 
 
 def split(codes: Codes, target: str, seed: int) -> tuple[Codes, Codes]:
-    """A stratified 80/20 split."""
+    """Return a stratified 80/20 split."""
     from sklearn.model_selection import train_test_split
 
     rows = np.arange(len(codes[target]))
@@ -217,7 +217,7 @@ def split(codes: Codes, target: str, seed: int) -> tuple[Codes, Codes]:
 
 
 def total_variation(a: Codes, b: Codes, sizes: Mapping[str, int], width: int) -> float:
-    """Mean over all sets of ``width`` columns."""
+    """Return the mean over all sets of ``width`` columns."""
     found = []
     for names in itertools.combinations(sizes, width):
         shape = [sizes[n] for n in names]
@@ -378,7 +378,7 @@ def small_tables(seeds: int, epsilons: Sequence[float]) -> None:
 
 
 def _small(seed: int, rows: int, kind: str, **plan: Any) -> list[float]:
-    """Figures on 6,000 further rows: AUC of p(y | causes), errors of p(column | causes); and the two-way TV."""
+    """Return the figures on 6,000 further rows: AUC of p(y | causes), errors of p(column | causes); and the two-way TV."""
     return _on_further_rows(*small(seed, rows + 6_000, kind), **plan)
 
 
@@ -459,7 +459,7 @@ def _xor(
 
 
 def _family_tv(table: Table, made: Codes, edges: Arrows) -> float:
-    """Mean total variation of the joint tables of a column and its causes."""
+    """Return the mean total variation of the joint tables of a column and its causes."""
     out = []
     for name in table.schema.names:
         causes = [a for a, b in edges if b == name]

@@ -172,7 +172,7 @@ def diabetes(path: Path) -> tuple[Codes, dict[str, int]]:
 
 
 def chapter(code: str) -> str:
-    """The group of an ICD-9 code according to Strack et al. (2014), table 2."""
+    """Return the group of an ICD-9 code according to Strack et al. (2014), table 2."""
     if not code[:1].isdigit():
         return "unknown" if code in ("?", "") else "other"
     number = float(code)
@@ -193,7 +193,7 @@ def chapter(code: str) -> str:
 def noisy_or(
     seed: int, rows: int, layers: Sequence[int] = (27, 52, 143), count: int = 770
 ) -> tuple[Codes, list[tuple[str, str]]]:
-    """Rows of a noisy-OR network of binary columns in three layers, and its ``count`` arrows.
+    """Return rows of a noisy-OR network of binary columns in three layers, and its ``count`` arrows.
 
     The default is the published shape of the neuropathic-pain simulator (Tu et al. 2019): 27 causes, 52 conditions,
     143 symptoms, 770 arrows. Only the shape is theirs: the arrows and their strengths are drawn at random.
@@ -216,7 +216,7 @@ def noisy_or(
 
 
 def weak_target(seed: int, rows: int) -> tuple[Codes, dict[str, int], list[tuple[str, str]]]:
-    """Rows of a network of 30 columns and their weak effect ``y``, its sizes and arrows.
+    """Return rows of a network of 30 columns and their weak effect ``y``, its sizes and arrows.
 
     Two to ten categories, some of them rare; every column has up to four causes and y twelve, and the first two of them
     interact, which no decoder can represent. y is about as predictable as readmission.
@@ -243,7 +243,9 @@ def weak_target(seed: int, rows: int) -> tuple[Codes, dict[str, int], list[tuple
 
 
 def sachs(seed: int, rows: int) -> tuple[Codes, dict[str, int], list[tuple[str, str]]]:
-    """Rows of eleven columns with three categories along `SACHS`, with random tables of families, sizes and arrows."""
+    """Return rows of eleven columns with three categories along `SACHS`, with random tables of families, sizes and
+    arrows.
+    """
     rng, codes = np.random.default_rng(seed), Codes()
     for name in ("PKC", "Plcg", *SACHS):
         causes = SACHS.get(name, "").split()
@@ -271,7 +273,8 @@ SMALL_ROWS = (500, 1_000, 2_000, 3_000)
 
 
 def small(seed: int, rows: int, kind: str) -> tuple[Codes, dict[str, int], list[tuple[str, str]]]:
-    """Rows of a network of eight columns, the last of them the target ``y`` with two to six causes; sizes and arrows.
+    """Return rows of a network of eight columns, the last of them the target ``y`` with two to six causes; sizes and
+    arrows.
 
     Causes are categories, or numbers (with ``binned``) in four to ten bins that have a monotone effect. Effects add up;
     with ``interacting`` y also depends on whether both or neither of its first two causes are high. Every other column
@@ -301,7 +304,9 @@ def small(seed: int, rows: int, kind: str) -> tuple[Codes, dict[str, int], list[
 
 
 def chain(seed: int, rows: int) -> tuple[Codes, dict[str, int], list[tuple[str, str]]]:
-    """Rows of a chain of seven numbers in five bins and of ``y``, a monotone effect of five of them; sizes, arrows."""
+    """Return rows of a chain of seven numbers in five bins and of ``y``, a monotone effect of five of them; sizes,
+    arrows.
+    """
     rng, codes = np.random.default_rng(seed), Codes()
     sizes, drawn = {**{f"x{i}": 5 for i in range(7)}, "y": 2}, []
     for i, (name, size) in enumerate(sizes.items()):

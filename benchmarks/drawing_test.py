@@ -54,7 +54,7 @@ def null_of(shape: tuple[int, int, int], n: int, sigma: float, skewed: bool) -> 
 
 
 def draw(expected: NDArray[np.float64], n: int, sigma: float, rng: np.random.Generator) -> Counts:
-    """A table of ``n`` rows, with the curator's noise."""
+    """Return a table of ``n`` rows, with the curator's noise."""
     rows = rng.multinomial(n, (expected / expected.sum()).ravel()).reshape(expected.shape)
     return Counts(add_gaussian(rows.astype(np.int64), sigma), sigma)
 
@@ -88,7 +88,7 @@ def type_one(runs: int, rng: np.random.Generator) -> None:
 
 
 def _error(percent: float, runs: int) -> float:
-    """The standard error of a share in percent."""
+    """Return the standard error of a share in percent."""
     return math.sqrt(percent * (100 - percent) / runs)
 
 

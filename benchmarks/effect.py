@@ -80,14 +80,14 @@ class Setting:
         return Project("effect", schema, Plan("mst", 1.0, target=self.outcome), dag)
 
     def effect(self, rows: Mapping[str, NDArray[Any]]) -> tuple[float, float]:
-        """Crude and adjusted risk difference of a table."""
+        """Return the crude and adjusted risk difference of a table."""
         sizes = self.project.schema.sizes
         figure = StandardisedEffect(self.treatment, self.outcome, self.adjust, sizes, event=1, form=self.form)
         values, _ = figure.estimate(Tally.of_rows(rows, sizes, figure.columns))
         return float(values[0]), float(values[1])
 
     def draw(self, rng: np.random.Generator) -> Table:
-        """Rows of a private table."""
+        """Return rows of a private table."""
         picked = rng.integers(0, len(self.rows[self.outcome]), self.n)
         return Table(self.project.schema, {name: codes[picked] for name, codes in self.rows.items()}, self.n)
 
@@ -143,7 +143,7 @@ SETTINGS: dict[str, Callable[[], Setting]] = {
 
 
 def planned(setting: Setting, table: Table, what: str) -> tuple[tuple[Measurement, ...], GraphicalModel]:
-    """The counts of an effect regime at ε = 1, and its fit."""
+    """Return the counts of an effect regime at ε = 1, and its fit."""
     sizes = table.schema.sizes
     budget = Budget.of(setting.project.plan, table.rows)
     curator = PrivateCurator(table, Unit(), budget, 10_000_000)

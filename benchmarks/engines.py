@@ -57,7 +57,7 @@ def compas() -> Any:
 
 
 def diabetes() -> Any:
-    """Texts, numbers, and a day computed from the encounter's number."""
+    """Return texts, numbers, and a day computed from the encounter's number."""
     import pandas as pd
 
     frame = pd.read_csv(FOLDER / "diabetes_readmission_20k.csv.gz", keep_default_na=False)
@@ -151,7 +151,7 @@ def _created(kinds: dict[str, str], quote: str) -> str:
 
 
 def asked(schema: Schema) -> list[tuple[str, ...]]:
-    """All single columns and pairs."""
+    """Return all single columns and pairs."""
     return [*((name,) for name in schema.names), *itertools.combinations(schema.names, 2)]
 
 

@@ -110,7 +110,7 @@ def tree(seed: int, rows: int = ROWS) -> Table:
 
 
 def chain(seed: int, rows: int = ROWS, columns: int = 10) -> Table:
-    """A Markov chain of eight levels; y depends on its last column only."""
+    """Return a Markov chain of eight levels; y depends on its last column only."""
     rng = np.random.default_rng(seed)
     held: dict[str, NDArray[Any]] = {"x0": rng.integers(0, 8, rows)}
     for i in range(1, columns):

@@ -48,7 +48,7 @@ Measured = tuple[Clique, Counts, float, Counts]
 
 
 def generated(sizes: Sizes, n: int, rng: np.random.Generator, parents: int = 2) -> Codes:
-    """A table from a random Bayesian network with skewed conditionals."""
+    """Return a table from a random Bayesian network with skewed conditionals."""
     names = list(sizes)
     table: Codes = {}
     for i, name in enumerate(names):
@@ -64,7 +64,7 @@ def generated(sizes: Sizes, n: int, rng: np.random.Generator, parents: int = 2) 
 
 
 def from_csv(path: str) -> tuple[Codes, Sizes]:
-    """The first 39,073 rows of an integer-coded table; columns of more than 50 codes in 8 quantile bins."""
+    """Return the first 39,073 rows of an integer-coded table; columns of more than 50 codes in 8 quantile bins."""
     codes = np.genfromtxt(path, delimiter=",", names=True, dtype=int, deletechars="")
     keep = [name for name in codes.dtype.names or () if name not in ("fnlwgt", "native-country")]
     table: Codes = {}
@@ -85,7 +85,7 @@ def count(table: Codes, sizes: Sizes, clique: Clique) -> Counts:
 
 
 def spanning_tree(table: Codes, sizes: Sizes) -> list[Clique]:
-    """The maximum spanning tree of mutual information."""
+    """Return the maximum spanning tree of mutual information."""
 
     def information(pair: Clique) -> float:
         p = count(table, sizes, pair)
@@ -144,7 +144,7 @@ def fit_ours(sizes: Sizes, measured: list[Measured], total: float) -> tuple[Any,
 
 
 def fit_mbi(sizes: Sizes, measured: list[Measured], total: float, **settings: Any) -> tuple[Any, Any]:
-    """The model of mbi, and its marginals."""
+    """Return the model of mbi, and its marginals."""
     import warnings
 
     with warnings.catch_warnings():

@@ -54,7 +54,7 @@ class Tallies:
     _made: dict[tuple[str, ...], Tally] = field(default_factory=dict)
 
     def of(self, columns: tuple[str, ...]) -> Tally:
-        """The patterns of ``columns``."""
+        """Return the patterns of ``columns``."""
         if columns not in self._made:
             self._made[columns] = Tally.of_rows(self.rows, self.sizes, columns)
         return self._made[columns]
@@ -75,7 +75,7 @@ class Population:
 
 
 def adult_population(method: str, epsilon: float) -> Population:
-    """All of Adult, public bins."""
+    """Return all of Adult, public bins."""
     from espalier.core.tables.reading import read_table
 
     project = adult.adult_project(method, epsilon=epsilon)
@@ -90,7 +90,7 @@ def _schema(sizes: Mapping[str, int]) -> Schema:
 
 
 def _generated(dependent: bool, epsilon: float) -> Population:
-    """A known network of 400,000 rows: six causes and effects of Y and four columns of noise.
+    """Return a known network of 400,000 rows: six causes and effects of Y and four columns of noise.
 
     ``dependent``: the predictors also cause one another, so they depend on each other given the outcome.
     """
@@ -117,7 +117,7 @@ def _generated(dependent: bool, epsilon: float) -> Population:
 
 
 def diabetes_population(epsilon: float) -> Population:
-    """The 20,000 stays of the diabetes table, ten columns with public bins."""
+    """Return the 20,000 stays of the diabetes table, ten columns with public bins."""
     frame = pd.read_csv(adult.DATA.parent / "diabetes_readmission_20k.csv.gz", dtype=str, keep_default_na=False)
     out: dict[str, NDArray[np.int64]] = {"readmitted": (frame["readmitted"] != "NO").to_numpy().astype(np.int64)}
     for name, edges in {

@@ -70,7 +70,7 @@ KINDS = {
 
 
 def lookalike(kind: Kind) -> dict[str, NDArray[np.float64]]:
-    """The columns, target last, to two decimals."""
+    """Return the columns, target last, to two decimals."""
     rng, d = np.random.default_rng(kind.seed), len(kind.inputs)
     groups = rng.standard_normal((kind.rows, 3))[:, np.arange(d) % 3]
     own = rng.standard_normal((kind.rows, d))

@@ -93,7 +93,7 @@ def table(folder: Path, rows: int, kind: str, form: str) -> Path:
 
 
 def project_of(kind: str, method: str) -> Project:
-    """The project of a table."""
+    """Return the project of a table."""
     if kind == "adult":
         made = adult_project(method)
         return made.with_plan(target="age") if method == "copula" else made

@@ -67,7 +67,7 @@ QUOTED = (
 
 
 def ours(**plan: Any) -> Way:
-    """A release by one of the methods here."""
+    """Return a release by one of the methods here."""
 
     def make(case: Case, train: Table, epsilon: float, unit: Neighbors) -> Codes:
         return release(_project(case, train, epsilon, unit, **plan), train).codes
@@ -76,7 +76,7 @@ def ours(**plan: Any) -> Way:
 
 
 def star(case: Case, train: Table, epsilon: float, unit: Neighbors) -> Codes:
-    """The naive-Bayes star with the fit and the rows of releases."""
+    """Return the naive-Bayes star with the fit and the rows of releases."""
     curator, found = _measured_star(case, train, epsilon, unit)
     known = None if curator.rows is None else float(curator.rows)
     model = estimate(train.schema.sizes, found, known, smoothing=smoothing_for(found, known))
@@ -97,7 +97,7 @@ def _measured_star(
 
 
 def mbi_star(case: Case, train: Table, epsilon: float, unit: Neighbors) -> Codes:
-    """The code that a user of mbi 2.0 would write: half for one-way counts, half for the pairs with the target."""
+    """Return the code that a user of mbi 2.0 would write: half for one-way counts, half for the pairs with the target."""
     return _by_mbi(train, _measured_star(case, train, epsilon, unit, 0.5)[1])
 
 
@@ -286,7 +286,7 @@ def _shares(counts: NDArray[Any]) -> NDArray[np.float64]:
 
 
 def _one_way(codes: Codes, other: Mapping[str, NDArray[Any]]) -> float:
-    """The mean L1 distance of the columns of ``codes`` from ``other``, given as shares."""
+    """Return the mean L1 distance of the columns of ``codes`` from ``other``, given as shares."""
     apart = [np.abs(np.bincount(codes[n], minlength=len(p)) / len(codes[n]) - p).sum() for n, p in other.items()]
     return float(np.mean(apart))
 

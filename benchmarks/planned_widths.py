@@ -109,7 +109,7 @@ def further(population: Population) -> Iterator[dict[str, Any]]:
 
 
 def truth(population: Population, one: PlannedCounts) -> float:
-    """The figure in the whole population."""
+    """Return the figure in the whole population."""
     counts = []
     for cell in (cell for pair in one.cells(population.schema) for cell in pair):
         held = np.all([np.isin(population.codes[name], codes) for name, codes in cell.items()], axis=0)
@@ -122,7 +122,7 @@ def truth(population: Population, one: PlannedCounts) -> float:
 
 @dataclass(frozen=True)
 class Made:
-    """The facts of one analysis, and the population's figure if it is known."""
+    """Facts of one analysis, and the population's figure if it is known."""
 
     facts: Mapping[str, Any]
     truth: float | None
@@ -140,7 +140,7 @@ class Made:
 
     @property
     def within(self) -> bool:
-        """Whether the reached half-width is at most the promised one."""
+        """True if the reached half-width is at most the promised one."""
         reached = self.facts["reached"]
         return reached is not None and self.promised is not None and bool(reached <= self.promised)
 
@@ -151,7 +151,7 @@ class Made:
 
     @property
     def held(self) -> bool | None:
-        """Whether the interval contains the truth; `None` if either is unknown."""
+        """True if the interval contains the truth; `None` if either is unknown."""
         if self.truth is None or self.facts["low"] is None:
             return None
         return bool(self.facts["low"] <= self.truth <= self.facts["high"])

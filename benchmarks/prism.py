@@ -109,7 +109,7 @@ def scm(rng: np.random.Generator, n: int, flip: float, high: bool, sd: float, ch
 
 
 def scm_project(children: int, **plan: Any) -> Project:
-    """The SCM's schema and true graph."""
+    """Return the SCM's schema and true graph."""
     names = [f"S{i}" for i in range(1, children + 1)]
     sizes = {"A": 3, "B": 3, **dict.fromkeys(names, 2), **{f"N{i}": 4 for i in range(1, 11)}, "Y": 2}
     edges = (("A", "Y"), ("B", "Y"), *(("Y", s) for s in names))
@@ -249,7 +249,7 @@ def _methods(
 
 
 def star(project: Project, table: Table) -> Mapping[str, NDArray[Any]]:
-    """The paper's naive-Bayes backend over all features: one-way counts for a tenth, every (X, Y) for the rest."""
+    """Return the paper's naive-Bayes backend over all features: one-way counts for a tenth, every (X, Y) for the rest."""
     plan, sizes, target = project.plan, project.schema.sizes, project.plan.target or ""
     budget = Budget.of(plan, table.rows)
     curator = PrivateCurator(table, Unit(), budget, plan.max_cells)
@@ -261,7 +261,7 @@ def star(project: Project, table: Table) -> Mapping[str, NDArray[Any]]:
 
 
 def correlated(table: Table, target: str, k: int) -> list[str]:
-    """The ``k`` columns most associated with the target by χ², on the real rows: not private."""
+    """Return the ``k`` columns most associated with the target by χ², on the real rows: not private."""
 
     def chi2(name: str) -> float:
         c = table.count((name, target)).astype(float)

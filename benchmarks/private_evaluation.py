@@ -64,7 +64,7 @@ def truths(project: Project, everybody: Table, dependence: float, synthetic: Tab
 
 
 def main() -> int:
-    """The command line."""
+    """Return the command line."""
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.private_evaluation", description=(__doc__ or "").split("\n")[0]
     )

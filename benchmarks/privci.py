@@ -174,7 +174,7 @@ def values(rows: Sequence[Row], data: str, method: str, figure: str, epsilon: fl
 
 
 def paired(ours: np.ndarray, theirs: np.ndarray, figure: str) -> tuple[float, float]:
-    """Mean of ours − theirs, and the one-sided Wilcoxon signed-rank p that ours is better."""
+    """Return the mean of ours − theirs, and the one-sided Wilcoxon signed-rank p that ours is better."""
     from scipy.stats import wilcoxon
 
     difference = (ours - theirs)[~np.isnan(ours - theirs)]
@@ -283,7 +283,7 @@ def draw(rows: Sequence[Row], names: Sequence[str], epsilons: Sequence[float], o
 
 
 def given(names: Sequence[str]) -> list[tuple[str, Project, Path]]:
-    """The projects and tables on the command line, as pairs."""
+    """Return the projects and tables on the command line, as pairs."""
     if len(names) % 2:
         sys.exit("name a table after each project: PROJECT.json TABLE.csv …")
     found = []

@@ -36,7 +36,7 @@ Rows = dict[str, NDArray[np.integer]]
 
 
 def two_tree(columns: int, rng: np.random.Generator) -> list[tuple[int, int]]:
-    """The edges of a random 2-tree: every column after the second is joined to both ends of an earlier edge."""
+    """Return the edges of a random 2-tree: every column after the second is joined to both ends of an earlier edge."""
     edges = [(0, 1)]
     for v in range(2, columns):
         a, b = edges[int(rng.integers(len(edges)))]
@@ -45,7 +45,7 @@ def two_tree(columns: int, rng: np.random.Generator) -> list[tuple[int, int]]:
 
 
 def triangles(edges: Sequence[tuple[int, int]]) -> list[tuple[int, int, int]]:
-    """The triangles of a 2-tree as `two_tree` makes it."""
+    """Return the triangles of a 2-tree as `two_tree` makes it."""
     return [(edges[i][0], edges[i + 1][0], edges[i][1]) for i in range(1, len(edges), 2)]
 
 
@@ -164,7 +164,7 @@ def linear() -> None:
 
 
 def matrix_of(block: Block) -> NDArray[np.float64]:
-    """The matrix of a block of questions, a line per question."""
+    """Return the matrix of a block of questions, a line per question."""
     assert block.matrix is not None
     return block.matrix.reshape(len(block.matrix), -1)
 

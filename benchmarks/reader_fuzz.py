@@ -60,7 +60,7 @@ class Family:
     people: list[Kind]
     alike: bool = False
     literal: bool = False
-    """Whether cells are written as SQL literals."""
+    """True if cells are written as SQL literals."""
 
 
 def families(postgres: Layout | None) -> list[Family]:
@@ -90,7 +90,7 @@ def _named(kinds: list[Kind], names: str) -> list[Kind]:
 
 
 def cell(rng: random.Random, kind: Kind, family: Family) -> Any:
-    """A cell of this kind: ordinary, special, or at random."""
+    """Return a cell of this kind: ordinary, special, or at random."""
     drawn = rng.random()
     if drawn < 0.3:
         return rng.choice(kind.ordinary)
@@ -101,7 +101,7 @@ def cell(rng: random.Random, kind: Kind, family: Family) -> Any:
 
 
 def _mutated(rng: random.Random, like: Any) -> Any:
-    """A random cell of the same Python type."""
+    """Return a random cell of the same Python type."""
     if isinstance(like, bool):
         return rng.random() < 0.5
     if isinstance(like, int):
@@ -168,7 +168,7 @@ class Turn:
     """The columns that each refusal names, by its text."""
 
     def read(self, rows: list[dict[str, Any]], layout: Layout | None = None) -> tuple[Marked, str]:
-        """The codes of each row by its mark, or a refusal without its line numbers."""
+        """Return the codes of each row by its mark, or a refusal without its line numbers."""
         self.reads += 1
         inside, data = self.folder / str(self.reads), None
         inside.mkdir()
@@ -188,7 +188,7 @@ class Turn:
         return dict(zip(marks, held, strict=True)), ""
 
     def explained(self, refused: str, alone: set[str]) -> bool:
-        """Whether the refusals of the rows alone explain that of their table, which names each column of theirs."""
+        """Return whether the refusals of the rows alone explain that of their table, which names each column of theirs."""
         columns = self.columns[refused]
         if len(columns) == 1:
             return refused in alone

@@ -107,7 +107,7 @@ def of_compas() -> Population:
 
 
 def of_diabetes() -> Population:
-    """Number of medications, and a change of medication."""
+    """Return the number of medications, and a change of medication."""
     frame, number = _read("diabetes_readmission_20k.csv.gz")
     age = pd.to_numeric(frame["age"].str.extract(r"(\d+)")[0]) + 5
     columns = [
@@ -149,7 +149,7 @@ def of_lucas() -> Population:
 
 
 def generated() -> Population:
-    """A waiting time whose spread grows with age, and a rare event (4 %)."""
+    """Return a waiting time whose spread grows with age, and a rare event (4 %)."""
     rng, n = np.random.default_rng(2031), 400_000
     age, sick = rng.integers(0, 12, n), rng.random(n) < 0.35
     clinic = rng.choice(3, n, p=(0.5, 0.3, 0.2))
@@ -177,7 +177,7 @@ POPULATIONS: dict[str, Callable[[], Population]] = {
 
 
 def usual(population: Population, asked: BoughtRegression, codes: Codes) -> tuple[FloatArray, FloatArray]:
-    """Design matrix with treatment coding, and the outcome, from codes."""
+    """Return the design matrix with treatment coding, and the outcome, from codes."""
     schema, parts = population.schema, [np.ones((len(codes[asked.on[0]]), 1))]
     for name in asked.on:
         column = schema[name]
@@ -191,7 +191,7 @@ def usual(population: Population, asked: BoughtRegression, codes: Codes) -> tupl
 
 
 def fitted(x: FloatArray, y: FloatArray, family: str, robust: bool) -> tuple[FloatArray, FloatArray]:
-    """Coefficients of a fit, and the variance of each for one row (to be divided by the number of rows)."""
+    """Return the coefficients of a fit, and the variance of each for one row (to be divided by the number of rows)."""
     if family == "linear":
         beta = np.linalg.lstsq(x, y, rcond=None)[0]
         weights, left = np.ones(len(y)), y - x @ beta
@@ -223,7 +223,7 @@ def reference(x: FloatArray, y: FloatArray, asked: BoughtRegression, beta: Float
 
 
 def examine(name: str, asked: BoughtRegression, share: float, draws: int) -> dict[str, Any]:
-    """All draws of one regression, bought with ``share`` of the budget."""
+    """Return all draws of one regression, bought with ``share`` of the budget."""
     population = POPULATIONS[name]()
     x, y = usual(population, asked, population.codes)
     beta, variance = fitted(x, y, asked.family, asked.robust)

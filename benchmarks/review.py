@@ -90,7 +90,7 @@ class Walker:
             self.rests()
 
     def project(self) -> dict[str, Any]:
-        """The project file, as the sidebar offers it."""
+        """Return the project file, as the sidebar offers it."""
         with self.page.expect_download() as download:
             self.page.get_by_role("button", name="Download project file").click()
         found: dict[str, Any] = json.loads(Path(download.value.path()).read_text("utf-8"))
@@ -168,7 +168,7 @@ def twelve(page: Any, base: str, table: Path) -> None:
 
 
 def invented(columns: int, folder: Path, rows: int = 30_000) -> Path:
-    """A table of codes, yes and no, amounts and free codes."""
+    """Return a table of codes, yes and no, amounts and free codes."""
     rng, cells = np.random.default_rng(columns), list[np.ndarray]()
     for i in range(columns):
         draws = (

@@ -120,7 +120,7 @@ def generate(path: Path, rows: int, *, people: bool = False, files: int = 1) -> 
 
 
 def cliques() -> list[tuple[str, ...]]:
-    """The 66 pairs and 12 single columns."""
+    """Return the 66 pairs and 12 single columns."""
     return [*itertools.combinations(ORDER, 2), *((name,) for name in ORDER)]
 
 

@@ -121,7 +121,7 @@ ZEROS = {
 
 
 def diabetes_project(method: str, **plan: object) -> Project:
-    """The diabetes project with declared bins; a patient is readmitted or not."""
+    """Return the diabetes project with declared bins; a patient is readmitted or not."""
     columns = [
         *(Column(n, "categorical", tuple(t.split(","))) for n, t in DIABETES_TEXTS.items()),
         *(Column(n, "numeric", edges=tuple(map(float, e)), integer=True) for n, e in DIABETES.items()),
@@ -281,7 +281,7 @@ def _stand_for(project: Project, text: TextTable) -> Iterator[tuple[float, float
 
 
 def _information(a: NDArray[Any], b: NDArray[Any]) -> float:
-    """Mutual information in nats."""
+    """Return the mutual information in nats."""
     joint = np.zeros((int(a.max()) + 1, int(b.max()) + 1))
     np.add.at(joint, (a, b), 1 / len(a))
     apart = joint.sum(axis=1, keepdims=True) * joint.sum(axis=0, keepdims=True)

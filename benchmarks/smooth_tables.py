@@ -30,7 +30,7 @@ def _numbers(bounds: dict[str, tuple[float, float]], held: dict[str, Array], tar
 
 
 def waves(rows: int) -> Held:
-    """A wave, a product and a logarithm of three dependent numbers."""
+    """Return a wave, a product and a logarithm of three dependent numbers."""
     rng = np.random.default_rng(11)
     a = rng.normal(size=rows)
     b = 0.6 * a + 0.8 * rng.normal(size=rows)
@@ -49,7 +49,7 @@ def friedman(rows: int) -> Held:
 
 
 def skewed(rows: int) -> Held:
-    """The exponential of a smooth function: a long upper tail."""
+    """Return the exponential of a smooth function: a long upper tail."""
     rng = np.random.default_rng(21)
     a, b, c = rng.normal(size=rows), rng.random(rows), rng.normal(size=rows)
     c, e = 0.5 * a + 0.87 * c, rng.gamma(2, 1, rows)
@@ -94,7 +94,7 @@ def wage(rows: int) -> Held:
 
 
 def stays(rows: int) -> Held:
-    """The sample of lengths of stay, with another seed."""
+    """Return the sample of lengths of stay, with another seed."""
     table, schema = lengths_of_stay(np.random.default_rng(99), rows), schema_from_json(STAYS["schema"])
     numeric = [c.name for c in schema.columns if c.kind == "numeric"]
     codes = {

@@ -165,7 +165,7 @@ def planned(law: Law, epsilon: float) -> Project:
 
 @dataclass(frozen=True)
 class Released:
-    """The result of one release: which intervals contain the truth, relative widths, and both planned figures;
+    """Result of one release: which intervals contain the truth, relative widths, and both planned figures;
     ``asked`` is the number of figures.
     """
 

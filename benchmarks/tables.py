@@ -53,7 +53,7 @@ def _loaded(case: Case) -> Table:
 
 
 def judge(codes: Mapping[str, NDArray[Any]], train: Table, test: Table, target: str) -> dict[str, float]:
-    """Fidelity of ``codes`` to ``train``, and the AUC on ``test`` of a logistic regression fitted to them."""
+    """Return the fidelity of ``codes`` to ``train``, and the AUC on ``test`` of a logistic regression fitted to them."""
     sizes = train.schema.sizes
     rows = len(codes[target])
     made = Table(train.schema, codes, rows)
@@ -73,7 +73,7 @@ def judge(codes: Mapping[str, NDArray[Any]], train: Table, test: Table, target: 
 
 
 def predicted(codes: Mapping[str, NDArray[Any]], test: Table, target: str) -> float:
-    """The AUC on ``test`` of a logistic regression fitted to ``codes``."""
+    """Return the AUC on ``test`` of a logistic regression fitted to ``codes``."""
     if len(np.unique(codes[target])) < 2:
         return 0.5
     sizes = test.schema.sizes
@@ -92,7 +92,7 @@ def _sparse(codes: Mapping[str, NDArray[Any]], sizes: Mapping[str, int], names: 
 
 
 def by_codes(columns: Mapping[str, NDArray[Any]], sizes: Mapping[str, int]) -> Table:
-    """A table of codes, with categories named by their number."""
+    """Return a table of codes, with categories named by their number."""
     schema = Schema(tuple(Column(n, "categorical", tuple(map(str, range(k)))) for n, k in sizes.items()))
     return Table(schema, columns, len(next(iter(columns.values()))))
 

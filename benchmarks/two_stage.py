@@ -64,7 +64,7 @@ class Rows:
     codes: Mapping[str, NDArray[np.int64]]
 
     def numbers(self, column: str) -> Array:
-        """The values of a numeric column."""
+        """Return the values of a numeric column."""
         return self.held[column]
 
     def take(self, rows: NDArray[np.intp]) -> Rows:
@@ -84,12 +84,12 @@ class Case:
     delta: float
 
     def split(self, seed: int) -> tuple[Rows, Rows]:
-        """The curator's rows and the test rows."""
+        """Return the curator's rows and the test rows."""
         order = np.random.default_rng(seed).permutation(len(self.table.held[self.target]))
         return self.table.take(order[: self.rows]), self.table.take(order[self.rows :])
 
     def design(self, held: Mapping[str, Array], codes: Mapping[str, NDArray[np.int64]]) -> tuple[Array, Array]:
-        """Inputs (categories one-hot) and outcome."""
+        """Return inputs (categories one-hot) and outcome."""
         numbers = [held[c.name] for c in self.schema.columns if c.kind == "numeric" and c.name != self.target]
         marks = [np.eye(c.size)[codes[c.name]] for c in self.schema.columns if c.kind != "numeric"]
         return np.column_stack([*numbers, *marks]), held[self.target]
@@ -117,13 +117,13 @@ def insurance(folder: Path) -> Case:
 
 
 def smooth(x: Array) -> Array:
-    """The paper's g of §5."""
+    """Return the paper's g of §5."""
     r = np.linalg.norm(x, axis=1)
     return np.asarray(np.where(r <= 1, np.maximum(1 - r, 0) ** 5 * (1 + 5 * r), 0) + r * r / 5)
 
 
 def nonlinear(rows: int = 20_000) -> Case:
-    """The paper's nonlinear table, with 5,000 rows for the test."""
+    """Return the paper's nonlinear table, with 5,000 rows for the test."""
     rng = np.random.default_rng(5)
     a = rng.random((rows + 5_000, 2))
     x = np.column_stack([a, (a**2).sum(axis=1) + rng.standard_normal(len(a))])
@@ -135,7 +135,9 @@ def nonlinear(rows: int = 20_000) -> Case:
 
 
 def chosen() -> list[Case]:
-    """The tables on which the copula's settings were chosen, small tables first; 4,000 further rows are for testing."""
+    """Return the tables on which the copula's settings were chosen, small tables first; 4,000 further rows are for
+    testing.
+    """
     wanted = [(SMALL, 1_000), (LARGE, 20_000)]
     made = [
         (f"{name} {rows:,}", table(rows + 4_000), rows) for tables, rows in wanted for name, table in tables.items()
@@ -155,7 +157,7 @@ def as_table(schema: Schema, rows: Rows) -> Table:
 
 
 def released(case: Case, schema: Schema, train: Rows, plan: Plan) -> tuple[dict[str, Array], float]:
-    """The released columns: numbers, and codes of categories; CPU seconds."""
+    """Return the released columns: numbers, and codes of categories; CPU seconds."""
     start = time.process_time()
     made = release(Project("numbers", schema, plan), as_table(schema, train))
     spent = time.process_time() - start
@@ -219,7 +221,7 @@ class Shared:
 
     @property
     def kept(self) -> list[Column]:
-        """The inputs that stay unchanged: numbers, then categories."""
+        """Inputs that stay unchanged: numbers, then categories."""
         inputs = [c for c in self.case.schema.columns if c.name not in (*self.moved, self.case.target)]
         return sorted(inputs, key=lambda c: c.kind != "numeric")
 
@@ -255,7 +257,9 @@ class Shared:
 
 
 def alike(name: str) -> Shared:
-    """A look-alike; its bounds are 0 and the next power of two above the largest value, declared once and for all."""
+    """Return a look-alike; its bounds are 0 and the next power of two above the largest value, declared once and for
+    all.
+    """
     kind = KINDS[name]
     held = lookalike(kind)
     columns = [Column(n, "numeric", edges=(0.0, 2.0 ** np.ceil(np.log2(v.max())))) for n, v in held.items()]
@@ -267,7 +271,7 @@ TABLES = ("insurance", "nonlinear", *KINDS)
 
 
 def shared_table(name: str, data: Path) -> Shared:
-    """A table of the paper, or its look-alike, as the paper divides it between provider, public and test."""
+    """Return a table of the paper, or its look-alike, as the paper divides it between provider, public and test."""
     if name == "insurance":
         return Shared(insurance(data), ("age", "bmi"), 200)
     if name == "nonlinear":
@@ -338,7 +342,7 @@ def _fitted(fits: dict[tuple[int, str], Response], seed: int, *given: Any) -> Re
 
 
 def _split(shared: Shared, seed: int) -> tuple[Rows, Rows, Rows]:
-    """The provider's rows, the public rows and the test rows."""
+    """Return the provider's rows, the public rows and the test rows."""
     own, rest = shared.case.split(seed)
     left = len(rest.held[shared.case.target])
     return own, rest.take(np.arange(shared.public)), rest.take(np.arange(shared.public, left))

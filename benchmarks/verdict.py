@@ -84,7 +84,7 @@ def _network(network: str, target: str, rows: int, seed: int) -> Case:
 
 
 def _even_bins(frame: pd.DataFrame, ends: Mapping[str, tuple[float, float]], bins: int, target: str) -> Table:
-    """Numbers between public ``ends`` in ``bins`` bins of equal width, and a target of two values."""
+    """Return the numbers between public ``ends`` in ``bins`` bins of equal width, and a target of two values."""
     codes: dict[str, Any] = {}
     for name, (low, high) in ends.items():
         share = (frame[name].to_numpy(dtype=float) - low) / (high - low)
@@ -212,7 +212,7 @@ class Way:
     plan: Mapping[str, Any]
     rated: tuple[str, ...] = ("outcome", "pairs")
     causes: bool = False
-    """Whether the outcome is predicted from its drawn causes alone."""
+    """True if the outcome is predicted from its drawn causes alone."""
 
 
 WAYS = (

@@ -1,6 +1,5 @@
-"""Espalier's headless core. It computes everything and imports no user interface.
-
-Some names of ``import espalier`` are also available here, for code written before the package had a name.
+"""Espalier's headless core. It does all the computing and never imports a user interface. Some names of ``import
+espalier`` are also available here, for code written before the package was named.
 """
 
 from __future__ import annotations
@@ -31,7 +30,9 @@ def __getattr__(name: str) -> Any:
 
 
 class _SameModules(MetaPathFinder, Loader):
-    """Finds ``core.x`` as ``espalier.core.x``, so that a class has one identity under both names."""
+    """Import finder that resolves ``core.x`` to ``espalier.core.x``, so that a class is the same object under both
+    names.
+    """
 
     def find_spec(self, name: str, path: object = None, target: object = None) -> ModuleSpec | None:  # noqa: ARG002
         aliased = name.startswith("core.") and name != "core.__main__"  # `python -m core` runs the file itself
@@ -41,6 +42,6 @@ class _SameModules(MetaPathFinder, Loader):
         sys.modules[module.__name__] = importlib.import_module(f"espalier.{module.__name__}")
 
 
-if __name__ == "core":  # `from core import …` and `python -m core` in a clone, the name before the package had one
+if __name__ == "core":  # `from core import …` and `python -m core` in a checkout: the package's earlier name
     sys.meta_path.insert(0, _SameModules())
     sys.modules["core"] = importlib.import_module("espalier.core")

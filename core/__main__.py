@@ -5,7 +5,7 @@ import sys
 
 
 def run() -> int:
-    """Run the typed command. Ctrl-C during the start of the program ends it without a traceback."""
+    """Run the command line. Ctrl-C during start-up exits without a traceback."""
     os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")  # return freed memory to the system
     try:
         from espalier.core.cli.main import main

@@ -1,4 +1,4 @@
-"""Cards for notebooks: a title, sentences and one table, as HTML. All text is escaped."""
+"""HTML cards for notebooks: a title, sentences and one table. All text is escaped."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from html import escape
 
 
 def card(title: str, sentences: Iterable[str], heads: Sequence[str] = (), rows: Iterable[Sequence[object]] = ()) -> str:
-    """Return a small card as HTML; ``rows`` are the cells of a table under ``heads``."""
+    """Return a small card as HTML. ``rows`` are the cells of a table with the headings ``heads``."""
     parts = [f"<h4>{escape(title)}</h4>", *(f"<p>{escape(text)}</p>" for text in sentences)]
     if heads:
         head = "".join(f"<th>{escape(h)}</th>" for h in heads)

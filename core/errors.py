@@ -18,18 +18,20 @@ DAMAGED = (
 
 
 def wheel_with(extra: str) -> str:
-    """Return a sentence about installing an extra. It names a file: PyPI's `espalier` is another project."""
+    """Return a sentence about installing an extra. It names a wheel file, because `espalier` on PyPI is a different
+    project.
+    """
     return f"Install it with: pip install 'espalier_tables-{__version__}-py3-none-any.whl[{extra}]'"
 
 
 def first_twice(texts: Iterable[str]) -> str | None:
-    """Return the first text that occurs a second time; `None` if each occurs once."""
+    """Return the first text that is repeated; `None` if each occurs once."""
     seen = set[str]()
     return next((text for text in texts if text in seen or seen.add(text)), None)  # type: ignore[func-returns-value]
 
 
 class ErrorData(TypedDict, total=False):
-    """Subject of an error, for pages that place it and tests that read it."""
+    """Subject of an error, which pages use to place it and tests read."""
 
     key: str
     """Key of the plan or of the project file."""
@@ -187,7 +189,8 @@ class SizeError(EspalierError):
 
 
 class Unfinished(EspalierError):
-    """An interrupted release cannot be resumed as requested: its rows are needed, or it is damaged or has ended.
+    """An interrupted release cannot be resumed as requested, because its rows are needed, or because it is damaged or
+    has ended.
 
     >>> import espalier as es
     >>> es.resume("release")

@@ -1,4 +1,4 @@
-"""Files of unknown size, read up to a limit."""
+"""Reading of files of unknown size, up to a limit."""
 
 from __future__ import annotations
 

@@ -13,11 +13,10 @@ from espalier.core.tables.frames import as_table
 
 
 def evaluate(result: Release | Released, data: Any, *, holdout: Any = None, report: Report = silent) -> Evaluation:
-    """Compare a release with the real table from which it was made. The result is confidential: it depends on every
-    real row.
-
-    ``data`` and ``holdout`` are data frames or tables, see :func:`espalier.core.tables.frames.as_table`. Raises
-    :class:`espalier.core.errors.TableError` if they do not fit the project.
+    """Compare a release with the real table from which it was made. The result is confidential, because it depends on
+    every real row. ``data`` and ``holdout`` are data frames or tables; see
+    :func:`espalier.core.tables.frames.as_table`. Raises :class:`espalier.core.errors.TableError` if they do not fit the
+    project.
 
     >>> import espalier as es, pandas as pd
     >>> frame = pd.DataFrame({"smoker": ["yes", "no"] * 500, "sick": ["yes", "no", "no", "no"] * 250})

@@ -36,7 +36,7 @@ state = shell.start(
 
 
 def rows_for_the_curator(state: Session, text: TextTable) -> None:
-    """Show a few rows and one-way counts, on request."""
+    """Show a few rows and one-way counts on request."""
     if not st.toggle("Show me the rows (confidential)", key=f"rows-{state.opened}"):
         return
     st.markdown(f"{CONFIDENTIAL} These are real rows: the first 8 of {text.rows:,}, as read.")
@@ -54,7 +54,7 @@ def rows_for_the_curator(state: Session, text: TextTable) -> None:
 
 
 def first_rows(state: Session, relation: Relation) -> None:
-    """Show a few rows of a table that is read in place, on request."""
+    """On request, show a few rows of a table that is read in place."""
     if not st.toggle("Show me the first rows (confidential)", key=f"first-{state.opened}"):
         st.info("Counting this table means reading all of it. Diagnostics shows the counts next to those of a release.")
         return
@@ -98,7 +98,7 @@ def table_state(state: Session) -> None:
         return
     st.error(
         f"Column {names(unfit)} holds a value that its description does not allow. Correct the table, or press "
-        "“Change” next to the column to declare the value, or to treat other values as empty."
+        "“Change” next to the column to declare the value, or to treat undeclared values as empty."
     )
     if st.toggle("Show me which (confidential)", key=f"which-{state.opened}"):
         try:

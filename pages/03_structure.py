@@ -1,4 +1,4 @@
-"""Structure: the causes, the protected columns, and what both imply."""
+"""Structure: draw causes, mark protected columns, and see what both imply."""
 
 import streamlit as st
 
@@ -54,7 +54,7 @@ with right:
 
 drawn = len(project.dag.edges) + len(project.linked.arrows if project.linked else ())
 many = f"{drawn} arrow{'s' * (drawn != 1)}"
-with st.expander(f"All arrows as a table to edit ({many})"):
+with st.expander(f"All arrows as an editable table ({many})"):
     arrow_table.show(state)
 with st.expander(f"All arrows as text ({many})"):
     causes_of = {n: parents for n in project.schema.names if (parents := project.dag.parents(n))}
@@ -65,7 +65,7 @@ with st.expander(f"All arrows as text ({many})"):
         st.markdown("\n".join(between))
     if not project.dag.edges and not between:
         st.markdown("None yet.")
-with st.expander("Compare with another person's drawing, and merge"):
+with st.expander("Compare and merge with another person's drawing"):
     merging.show(state)
 graph_files.show(state)
 if parked := state.editor.aside.edges:

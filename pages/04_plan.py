@@ -77,7 +77,7 @@ elif trouble:
 elif state.paid_from is None and not state.sample:
     st.markdown("Choose the budget on the Release page.")
 else:
-    st.markdown("This release is not recorded in a ledger, so it is not counted with others.")
+    st.markdown("This release is not recorded in a ledger, so its cost is not added to that of other releases.")
 
 with spots["consequences"]:
     verdict.headline(state, seen, population if payable else None)

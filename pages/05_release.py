@@ -175,7 +175,7 @@ else:
                 spend(state, *there)
 if state.spent and (sums := spending.total(state)) and len([s for s in state.spent if s.table == state.tables]) > 1:
     st.warning(
-        f"All releases of this table in this session together: ρ = {round_up(sums[0])}, which is ε = "
+        f"In this session, all releases of this table together cost ρ = {round_up(sums[0])}, which is ε = "
         f"{round_up(sums[1])} at δ = {round_up(sums[2])}."
     )
 if state.released is not None:

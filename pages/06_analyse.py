@@ -98,10 +98,11 @@ else:
 came = len(study.given) > 1
 st.caption(
     f"Answers from {said(which)} combine {len(study.given) if came else SUGGESTED} {term('copies')}, which "
-    f"{'came with it' if came else 'are made from it for each question'}. The intervals do not cover the choice of the "
-    "columns counted together. Regressions and effects place each number at the middle of its bin.",
-    help="Copies follow the noisy counts more closely than the table does, so a figure may differ a little from the "
-    "table's own.",
+    f"{'came with it' if came else 'are made from it for each question'}. The intervals do not account for how "
+    "the columns counted together were chosen. Regressions and effects replace each number by the midpoint of "
+    "its bin.",
+    help="The copies follow the noisy counts more closely than the released table does, so a figure may differ "
+    "slightly from the table's.",
 )
 answers.so_far(state, which, study)
 open_release.show(state, open_=False)

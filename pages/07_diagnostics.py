@@ -26,7 +26,7 @@ from espalier.pages.plan import private_evaluation
 
 sign_in.enter("steward")
 state = shell.start(
-    "Diagnostics", f"What is the {term('synthetic table')} good for? It is compared with the real rows."
+    "Diagnostics", f"What is the {term('synthetic table')} good for? This page compares it with the real rows."
 )
 project = shell.need_project(state)
 if is_blurring(project.plan) and state.blurred is not None:
@@ -53,7 +53,7 @@ if not released.has_rows:
     st.info(
         "The tab was reloaded, so the server no longer holds the real rows. "
         + (
-            "It no longer knows which of them were held out for testing, so this release cannot be compared again."
+            "It no longer knows which rows were held out for testing, so this release cannot be compared again."
             if released.mark is None and released.far is None
             else "Open the same table on the Data page to compare this release with them again."
         )

@@ -42,8 +42,8 @@ def total(state: Session, p: Population) -> None:
             "Largest next ε",
             largest,
             width="content",
-            help="Another plan with this ε would use up what is left. It can be more than the total minus the amount "
-            "spent: ρ adds up, ε does not.",
+            help="Another plan with this ε would use up what is left. It may exceed the total minus the amount "
+            "spent, because ρ adds up and ε does not.",
         )
     following, called = next_plan(state, p)
     charts.show(charts.ledger(p, following, called), f"ledger-{p.name}", "Spent, and the cost of the next plan")
@@ -63,7 +63,7 @@ def total(state: Session, p: Population) -> None:
 
 
 def next_plan(state: Session, p: Population) -> tuple[float, str]:
-    """Show the remainder after the open plan, if it is paid from here. Return the plan's ρ (0 if it takes none) and its
+    """Show what the open plan would leave, if this budget pays for it. Return the plan's ρ (0 if it takes none) and its
     name.
     """
     if not state.has_project:
@@ -157,7 +157,7 @@ def lines(p: Population, e: Entry) -> list[dict[str, Any]]:
 
 
 def _said(what: str) -> str:
-    """Return the purpose of a part of an entry: its pool, and the number of draws."""
+    """Describe a part of an entry: its pool and the number of draws."""
     pool, comma, draws = what.rpartition(", ")
     return f"{pool_in_words(pool)}{comma}{draws}"
 
@@ -208,7 +208,7 @@ def releases(state: Session, ledger: Ledger, p: Population) -> None:
     except EspalierError as error:
         st.error(plain(error))
         return
-    st.markdown(f"{about} These are the files of the release: their hash equals the hash in the entry.")
+    st.markdown(f"{about} These are the original files of the release: their hash matches the one in the entry.")
     for rows in tables:
         st.dataframe(rows, hide_index=True, placeholder="")
     stem = shell.filename(project.name)
@@ -272,7 +272,10 @@ def checks(ledger: Ledger) -> None:
             st.error(f"{plain(problem)}.")
         if not problems:
             count, last = ledger.head()
-            st.success(f"{count} events: every hash, sum and rule holds. The last hash is {name(last)}.")
+            st.success(
+                f"{count} events checked: every hash and sum is correct, and every rule is met. The last "
+                f"hash is {name(last)}."
+            )
 
 
 ledger, trouble = payment.open_ledger()

@@ -80,7 +80,7 @@ def clipped(b: Bought) -> float:
 
 
 def published(facts: dict[str, Any]) -> list[float]:
-    """The noise of each score that ``release.json`` publishes."""
+    """Return the noise of each score that ``release.json`` publishes."""
     explained = facts.get("explained") or {}
     listed = [e["sigma"] for key in ("associations", "errors") for e in facts.get(key, [])]
     listed += [explained["sigma"] for key in ("refused", "tree") for _ in explained.get(key, [])]
@@ -89,7 +89,7 @@ def published(facts: dict[str, Any]) -> list[float]:
 
 
 def scores(b: Bought) -> int:
-    """Number of scores of a draw: the stated one, and at least the number that is published with its noise."""
+    """Return the number of scores of a draw: the stated one, and at least the number that is published with its noise."""
     alike = [d for d in b.folder.statement["draws"] if (d["kind"], d["scale"]) == ("scores", b.draw["scale"])]
     return max(int(b.draw["cells"]), math.ceil(published(b.folder.facts).count(b.draw["scale"]) / len(alike)), 1)
 
@@ -101,7 +101,7 @@ def halvings(b: Bought) -> int:
 
 
 def visit_columns(folder: Folder) -> int:
-    """Number of columns of the visits' table; each has an entry among the echoes."""
+    """Return the number of columns of the visits' table; each has an entry among the echoes."""
     return sum(c["name"].startswith(f"{folder.linked['visits']}.") for c in folder.columns)
 
 
@@ -149,7 +149,7 @@ SCORES["linked"] = "edge-score step-score"
 
 
 def epsilon_of(rho: float, delta: float) -> float:
-    """The smallest ε such that ρ-zCDP implies (ε, δ)-DP (Canonne, Kamath and Steinke 2020, Proposition 12)."""
+    """Return the smallest ε such that ρ-zCDP implies (ε, δ)-DP (Canonne, Kamath and Steinke 2020, Proposition 12)."""
 
     def bound(t: float) -> float:
         over = math.exp(t)  # α − 1
@@ -161,7 +161,7 @@ def epsilon_of(rho: float, delta: float) -> float:
 
 
 def pure_epsilon(draw: Draw) -> float:
-    """The ε of one draw's pure guarantee: an exponential mechanism of cost ρ, or Laplace noise of cost ρ."""
+    """Return the ε of one draw's pure guarantee: an exponential mechanism of cost ρ, or Laplace noise of cost ρ."""
     return math.sqrt((8 if draw["kind"] == "choice" else 2) * draw["rho"])
 
 
@@ -251,7 +251,7 @@ def adds_up(stated: float, draws: list[Draw]) -> bool:
 
 
 def check_draw(b: Bought) -> list[str]:
-    """Errors of one draw."""
+    """Return the errors of one draw."""
     kind, recipe, rho, scale, stated = (b.draw[key] for key in ("kind", "recipe", "rho", "scale", "sensitivity"))
     given, method, calls, slip = b.draw["given"], b.folder.facts["method"], 1.0, 0.0
     if recipe not in RECIPES or kind not in RECIPES[recipe].kinds.split():
@@ -345,14 +345,14 @@ KEYS = {
 
 
 def entry(whole: Any, path: str) -> Any:
-    """The value at a path of keys, or None."""
+    """Return the value at a path of keys, or None."""
     for key in path.split(".") if path else ():
         whole = (whole or {}).get(key)
     return whole
 
 
 def differing(table: str, ours: Any, theirs: Any) -> list[str]:
-    """The paths in ``table`` whose value in ``ours`` differs from a corresponding value in ``theirs``."""
+    """Return the paths in ``table`` whose value in ``ours`` differs from a corresponding value in ``theirs``."""
     lines = map(str.split, table.strip().split("\n"))
     return [path for path, *same in lines if any(entry(ours, path) != entry(theirs, other) for other in same)]
 

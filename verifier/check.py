@@ -57,7 +57,7 @@ def verify(path: Path, key: bytes | None = None, export: bytes | None = None) ->
 
 
 def _read(path: Path) -> bytes:
-    """The bytes of a file outside the folder, at most 1 GiB."""
+    """Return the bytes of a file outside the folder, at most 1 GiB."""
     with path.open("rb") as file:
         data = file.read(LIMIT + 1)
     if len(data) > LIMIT:

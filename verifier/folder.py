@@ -31,7 +31,7 @@ Clique = tuple[str, ...]
 
 
 class Unreadable(Exception):
-    """The folder contains no readable release."""
+    """Folder contains no readable release."""
 
 
 class Finding(NamedTuple):
@@ -80,18 +80,18 @@ class Folder:
         self.findings.append(Finding(check, None, text))
 
     def read(self, name: str) -> bytes:
-        """The bytes of a file; never through a link, and at most 1 GiB."""
+        """Return the bytes of a file; never through a link, and at most 1 GiB."""
         path = self.path / name
         if path.is_symlink() or not path.is_file() or path.stat().st_size > LIMIT:
             raise Unreadable(f"{name} is a link, not a file, or larger than 1 GiB")
         return path.read_bytes()
 
     def json(self, name: str) -> Any:
-        """A JSON file of the folder, at most 64 MiB."""
+        """Return a JSON file of the folder, at most 64 MiB."""
         return parsed(self.read(name), name)
 
     def unpacked(self, name: str) -> bytes:
-        """The bytes of a gzip file; at most 150 times its size, or 50 MB."""
+        """Return the bytes of a gzip file; at most 150 times its size, or 50 MB."""
         packed = self.read(name)
         most = max(50_000_000, 150 * len(packed))
         with gzip.open(io.BytesIO(packed)) as file:
@@ -101,13 +101,13 @@ class Folder:
         return data
 
     def arrays(self, name: str) -> tuple[Any, dict[str, Array]]:
-        """The head and the arrays of an ``.npz`` file."""
+        """Return the head and the arrays of an ``.npz`` file."""
         return unzipped(self.read(name), name)
 
 
 def unzipped(packed: bytes, name: str) -> tuple[Any, dict[str, Array]]:
-    """The head and the arrays of an ``.npz`` file; nothing is unpickled. At most 1 GiB is unpacked, and at most 150
-    times its size or 50 MB. It contains only finite numbers and −∞, and nothing between its arrays or behind them.
+    """Return the head and the arrays of an ``.npz`` file; nothing is unpickled. At most 1 GiB is unpacked, and at most
+    150 times its size or 50 MB. It contains only finite numbers and −∞, and nothing between its arrays or behind them.
     """
     file = zipfile.ZipFile(data := io.BytesIO(packed))
     infos, size = file.infolist(), len(packed)
@@ -148,12 +148,12 @@ def parsed(data: bytes, name: str) -> Any:
 
 
 def values_of(column: dict[str, Any]) -> list[Any]:
-    """The categories of a column, or the lower edges of its bins with the last edge left out."""
+    """Return the categories of a column, or the lower edges of its bins with the last edge left out."""
     return list(column["categories"]) if "categories" in column else edges_of(column)[:-1]
 
 
 def edges_of(column: dict[str, Any]) -> list[float]:
-    """The bin edges of a column of numbers or dates; dates are days since the year 1."""
+    """Return the bin edges of a column of numbers or dates; dates are days since the year 1."""
     if "dates" not in column:
         return [float(e) for e in column["edges"]]
     (day, last), by = (date.fromisoformat(column["dates"][key]) for key in ("from", "to")), column["dates"]["by"]
@@ -201,8 +201,8 @@ def check_files(folder: Folder) -> None:
 
 
 def _is_whole(path: Path, stated: Any, *, table: bool) -> bool:
-    """Whether a file has the stated size and digest. It is not read if its size differs, and only a table may have more
-    than 1 GiB.
+    """Return whether a file has the stated size and digest. It is not read if its size differs, and only a table may
+    have more than 1 GiB.
     """
     size = path.lstat().st_size
     if path.is_symlink() or not isinstance(stated, dict) or stated.get("bytes") != size or (size > LIMIT and not table):

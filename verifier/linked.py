@@ -16,7 +16,7 @@ PAST = {"@before": 1, "@earlier": 2}
 
 
 class Panel:
-    """The two tables as codes: people with their first visit (``rows``), and the columns of all ``visits``."""
+    """Two tables as codes: people with their first visit (``rows``), and the columns of all ``visits``."""
 
     def __init__(self, folder: Folder) -> None:
         people, later, tables = folder.linked["people"], folder.linked["visits"], folder.facts["project"]["tables"]
@@ -56,7 +56,9 @@ class Panel:
             self.rows[name] = self.visits[name][:, 0]
 
     def step(self, name: str, who: Array, at: int, none: int) -> Array:
-        """The codes of a column of people, of this visit or of an earlier one; ``none`` if there is no such visit."""
+        """Return the codes of a column of people, of this visit or of an earlier one; ``none`` if there is no such
+        visit.
+        """
         plain, back = before(name)
         if plain not in self.visits:
             return np.full(len(who), at - 1) if name == "position" else self.rows[name][who]
@@ -64,13 +66,13 @@ class Panel:
 
 
 def before(name: str) -> tuple[str, int]:
-    """A column's plain name, and how many visits back it is."""
+    """Return a column's plain name, and how many visits back it is."""
     end = next((end for end in PAST if name.endswith(end)), "")
     return name.removesuffix(end), PAST.get(end, 0)
 
 
 def _columns(folder: Folder, table: str, keys: list[str]) -> dict[str, list[str]]:
-    """The columns of a table as texts; ``keys`` are those that are not in the schema."""
+    """Return the columns of a table as texts; ``keys`` are those that are not in the schema."""
     head, *lines = csv.reader(io.StringIO(folder.read(f"{table}.csv").decode()), strict=True)
     names = [restored(name) for name in head]
     wanted = {n.removeprefix(f"{table}.") for n in folder.sizes if n.startswith(f"{table}.")} | {*keys}
@@ -153,7 +155,7 @@ def crossed(panel: Panel, model: Model, head: Any, s: dict[str, Any]) -> bool:
     drawn = {c["name"]: [*c["effects"], f"{c['name']}@before", f"{c['name']}@earlier"] for c in head["columns"]}
 
     def nodes(names: Iterable[str], times: Iterable[int]) -> set[Any]:
-        """The columns at these visits, as far as they exist then; a column of people is the same at each visit."""
+        """Return the columns at these visits, as far as they exist then; a column of people is the same at each visit."""
         visits = {*drawn, *panel.visits}
         return {
             (n, at) if n in visits else n

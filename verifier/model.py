@@ -82,7 +82,7 @@ class Model:
 
     @property
     def nodes(self) -> Nodes:
-        """The conditional tables of all columns; ``ValueError`` if one is not a probability."""
+        """Conditional tables of all columns; ``ValueError`` if one is not a probability."""
         if self.network:
             nodes = [(q[-1], q[:-1], np.exp(table)) for q, table in self.potentials.items()]
         else:
@@ -93,7 +93,9 @@ class Model:
 
 
 def heads(head: Any, sizes: Mapping[str, int], flat: Array) -> dict[Clique, Array]:
-    """The tables of a decoder: ln p(column | parents) is a log softmax of an intercept and a weight for each parent."""
+    """Return the tables of a decoder: ln p(column | parents) is a log softmax of an intercept and a weight for each
+    parent.
+    """
     done, at, out = dict[str, tuple[Clique, Array]](), 0, dict[Clique, Array]()
     for name, size in sizes.items():
         given = tuple(n for n in sizes if [n, name] in head["edges"] and sizes[n] > 1)
@@ -120,7 +122,7 @@ def log_softmax(logits: Array) -> Array:
 
 
 def calibrate(sizes: Mapping[str, int], potentials: Tables, order: Iterable[str]) -> Nodes:
-    """The conditional tables of each column in the order of drawing; the last column is eliminated first.
+    """Return the conditional tables of each column in the order of drawing; the last column is eliminated first.
 
     A column of one value joins no other columns, so it is left out of their cliques.
     """
@@ -236,7 +238,9 @@ def separates(s: Mapping[str, Any], names: Iterable[str]) -> bool:
 
 
 def far(model: Model, answers: Answers) -> list[str]:
-    """Counts further from the model than 1.5 times the distance that noise alone exceeds once in 10⁹ releases."""
+    """Return the counts further from the model than 1.5 times the distance that noise alone exceeds once in 10⁹
+    releases.
+    """
     visible = {c.clique: np.zeros(c.values.shape) for c in answers.counts if not answers.merged}
     fits = marginals(calibrate(model.sizes, {**visible, **model.potentials}, model.order), visible)
     parts = [(model.total * fits[c.clique] - c.values) / c.sigma for c in answers.counts if c.clique in fits]
@@ -248,8 +252,8 @@ def far(model: Model, answers: Answers) -> list[str]:
 def optimality(
     counts: list[Counts], total: float, price: float, potentials: Tables, model: Model, strict: bool
 ) -> list[str]:
-    """Errors of a fit: its Fenchel gap at its potentials θ, if that is above the tolerance. Earlier versions of the
-    program stopped at the first tolerance (not ``strict``).
+    """Return the errors of a fit: its Fenchel gap at its potentials θ, if that is above the tolerance. Earlier versions
+    of the program stopped at the first tolerance (not ``strict``).
 
     The objective is f(μ) + λ N KL(p ‖ q) with f(μ) = Σ‖μ − y‖²/(2σ²) and independent q. Component a of the counts has
     the precision w_a and the estimate û_a. τ_a and τ⁰_a are the components a of ln p (the sum of θ) and of ln q.
@@ -283,7 +287,7 @@ def optimality(
 
 
 def fitted(model: Model, answers: Answers, strict: bool) -> list[str]:
-    """Errors of the fit, which ``core/models/graphical/estimation.py`` and ``shrinkage.py`` document."""
+    """Return the errors of the fit, which ``core/models/graphical/estimation.py`` and ``shrinkage.py`` document."""
     counts, potentials = answers.counts, grouped(model, answers)
     precision, sums = defaultdict[Clique, float](float), [float(c.values.sum()) for c in counts]
     for c in counts:
@@ -304,7 +308,7 @@ def fitted(model: Model, answers: Answers, strict: bool) -> list[str]:
 
 
 def second(counts: list[Counts], total: float, model: Model) -> list[Counts]:
-    """The counts for a second fit: columns fixed at the first fit's values, and pairs with a wider σ."""
+    """Return the counts for a second fit: columns fixed at the first fit's values, and pairs with a wider σ."""
     wider = {tuple(q): float(by) for q, by in model.head["wider"]}
     if not all(1 <= by <= WIDEST for by in wider.values()):
         raise ValueError("a σ was widened beyond the bound")

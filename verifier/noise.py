@@ -28,7 +28,7 @@ class Counts:
     even: bool = True
 
     def variance(self, subset: Clique) -> float:
-        """The noise variance of each cell of a component."""
+        """Return the noise variance of each cell of a component."""
         gone = [s for n, s in zip(self.clique, self.values.shape, strict=True) if n not in subset]
         return float(self.sigma**2 * math.prod(gone))
 
@@ -61,7 +61,7 @@ class Answers:
 
 
 def components(table: Array, clique: Clique) -> dict[Clique, Array]:
-    """The analysis of variance: a part for each subset of the columns, as a sum over the others.
+    """Return the analysis of variance: a part for each subset of the columns, as a sum over the others.
 
     With equal noise in each cell the parts are independent; each has Π(size − 1) degrees of freedom.
     """
@@ -79,7 +79,7 @@ def components(table: Array, clique: Clique) -> dict[Clique, Array]:
 
 
 def check_noise(folder: Folder) -> Answers | None:
-    """The counts, after their test; None if the method keeps none."""
+    """Return the counts, after their test; None if the method keeps none."""
     if "answers.npz" not in folder.names:
         folder.note(3, "not testable: this method keeps no counts (checks 1, 2, 5, 6 and 7 apply)")
         return None
@@ -103,8 +103,8 @@ def check_noise(folder: Folder) -> Answers | None:
 
 
 def not_drawn(folder: Folder, answers: Answers) -> list[str]:
-    """Counts that match no draw. One-way counts that are folded into groups have the root mean square of the groups'
-    σ.
+    """Return the counts that match no draw. One-way counts that are folded into groups have the root mean square of the
+    groups' σ.
     """
     listed = [(d["columns"], d["sigma"]) for d in folder.facts["measurements"]]
     draws = [d for d in folder.statement.get("draws", []) if (d["part"], d["kind"]) == ("own", "count")]

@@ -44,7 +44,7 @@ def conditions(question: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def candidates(folder: Folder) -> dict[str, Array]:
-    """The codes of all rows, or of `FEW` rows that each meet up to seven conditions."""
+    """Return the codes of all rows, or of `FEW` rows that each meet up to seven conditions."""
     project = folder.facts["project"]
     parts = [part for q in [*project["questions"], *project.get("counts", [])] for part in conditions(q)]
     sizes = {n: s for n, s in folder.sizes.items() if any(n in part for part in parts)}
@@ -61,7 +61,7 @@ def candidates(folder: Folder) -> dict[str, Array]:
 
 
 def answers(folder: Folder, rows: dict[str, Array]) -> Array:
-    """Whether the rows (columns) satisfy the questions (lines)."""
+    """Return whether the rows (columns) satisfy the questions (lines)."""
     project, seen = folder.facts["project"], dict(rows)
 
     def met(part: dict[str, Any]) -> list[Array]:
@@ -75,7 +75,7 @@ def answers(folder: Folder, rows: dict[str, Array]) -> Array:
 
 
 def codes_of(folder: Folder, name: str, values: list[Any]) -> list[int]:
-    """The codes of the categories, the bins between two edges, or the numbers of a count that a condition lists."""
+    """Return the codes of the categories, the bins between two edges, or the numbers of a count that a condition lists."""
     column = next((c for c in folder.columns if c["name"] == name), None)
     if column is None:
         return list(range(int(values[0]), int(values[1]) + 1))

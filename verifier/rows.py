@@ -33,7 +33,7 @@ def restored(text: str) -> str:
 
 
 def read_rows(folder: Folder, data: bytes) -> tuple[Codes, int]:
-    """The code of each cell: its category or bin, or the last code if it is missing; ``ValueError`` outside a
+    """Return the code of each cell: its category or bin, or the last code if it is missing; ``ValueError`` outside a
     domain.
     """
     lines = csv.reader(io.StringIO(data.decode()), strict=True)
@@ -63,7 +63,7 @@ def numbered(texts: list[str], letter: str) -> bool:
 
 
 def coder(column: dict[str, Any]) -> Callable[[str], int]:
-    """The code of a cell, as a function of its text."""
+    """Return the code of a cell, as a function of its text."""
     values = column.get("categories")
     values, edges = (None, edges_of(column)) if values is None else (list(values), [])
 
@@ -172,8 +172,8 @@ def spread(nodes: Nodes, codes: Codes) -> list[tuple[str, float, int]]:
 
 
 def weighted(model: Model, codes: Codes, rows: int) -> list[tuple[str, float, int]]:
-    """Rows drawn from a weighted list of rows: each row must be in the list; χ² of each column and each pair against
-    the list.
+    """Return rows drawn from a weighted list of rows: each row must be in the list; χ² of each column and each pair
+    against the list.
     """
     kept = model.weights * rows > 1e-6
     listed = set(zip(*(model.pool[n][kept].tolist() for n in model.sizes), strict=True))

@@ -90,7 +90,7 @@ def leaves(value: Any, key: str = "") -> Iterator[tuple[str, Any]]:
 
 
 def words(folder: Folder, name: str) -> tuple[str, str]:
-    """The words of a file that people read, and all of them: HTML without its tags, or all texts of a JSON file."""
+    """Return the words of a file that people read, and all of them: HTML without its tags, or all texts of a JSON file."""
     data = folder.read(name)
     if not name.endswith(".html"):
         text = plain("\n".join(v for _, v in leaves(parsed(data, name)) if isinstance(v, str)))
@@ -111,7 +111,7 @@ def words(folder: Folder, name: str) -> tuple[str, str]:
 
 
 def plain(text: str) -> str:
-    """The text with one form of each letter, and without characters of no width."""
+    """Return the text with one form of each letter, and without characters of no width."""
     return "".join(c for c in unicodedata.normalize("NFKC", text) if unicodedata.category(c) != "Cf")
 
 
@@ -181,7 +181,7 @@ def check_texts(folder: Folder) -> None:
 
 
 def described(folder: Folder, card: dict[str, Any]) -> list[str]:
-    """Errors of the Croissant card: it describes the tables of the folder, their columns, and nothing else."""
+    """Return the errors of the Croissant card: it describes the tables of the folder, their columns, and nothing else."""
     facts, (record,) = folder.facts, card["recordSet"]
     columns = [c["name"] for c in facts["project"]["schema"] if c["kind"] != "identifier" or c.get("invented")]
     columns = [n for n in columns if n != "visits per person"] if folder.linked else columns
@@ -205,7 +205,7 @@ def fixed(made: dict[str, Any], visits: dict[str, Any]) -> list[str]:
         who, k = f"one person with all their rows in both tables (“{person}”)", visits["keep"]
 
     def plainly(*lines: str) -> str:
-        """Lines without the numbers and names of this unit."""
+        """Return the lines without the numbers and names of this unit."""
         text = "\n".join(lines).replace(f"“{person}”", "{person}").replace(f" {k} ", " {k} ")
         return text.replace(repr(person), "{person}").replace(f"the order of {visits.get('order')!r}", "the order")
 
@@ -226,12 +226,12 @@ def fixed(made: dict[str, Any], visits: dict[str, Any]) -> list[str]:
 
 
 def slip_of(event: dict[str, Any]) -> float:
-    """The δ that an event keeps for the δ₀ of draws."""
+    """Return the δ that an event keeps for the δ₀ of draws."""
     return float(json.loads(event["plan"] or "{}").get("delta_for_draws", 0))
 
 
 def totals(said: dict[str, Any], rho: float) -> list[str]:
-    """Errors of a ledger's total in ``release.json``: its ρ gives its ε, and this release fits into it."""
+    """Return the errors of a ledger's total in ``release.json``: its ρ gives its ε, and this release fits into it."""
     total, before = said["total"], said["before"]
     delta = total["delta"] - (said.get("delta_for_draws") or {}).get("total", 0)
     wrong = ["the ledger's total is exceeded"] * (Fraction(before["rho"]) + Fraction(rho) > Fraction(total["rho"]))

@@ -28,7 +28,7 @@ from espalier.core.release import Release, release
 
 
 def real_rows(case: Case) -> bytes:
-    """The private table in the form of a released table."""
+    """Return the private table in the form of a released table."""
     return case.with_codes(dict(case.rows.codes)).files["synthetic.csv"]
 
 
@@ -46,7 +46,7 @@ def cheaper(made: Release, kind_of_draw: str, **changes: Any) -> Release:
 
 
 def asked(case: Case, plan: Plan) -> Release:
-    """An honest release that answers two questions directly; one row can change both answers."""
+    """Return an honest release that answers two questions directly; one row can change both answers."""
     project = Project(
         "clinic", case.rows.schema, plan, question_list=QuestionList(ASKED.questions), one_row_per_person=True
     )
@@ -196,7 +196,7 @@ def real_rows_in_another_format(case: Case) -> Files:
 
 
 def unread_model(case: Case, change: Callable[[dict[str, Any]], None]) -> Files:
-    """The rows of the real table, next to a model whose head says that it cannot be read."""
+    """Return the rows of the real table, next to a model whose head says that it cannot be read."""
     files = {**case.with_codes(dict(case.rows.codes)).files, "model.npz": case.honest.files["model.npz"]}
     return rearranged(case, "model.npz", lambda head, _: change(head), files)
 

@@ -152,7 +152,7 @@ def a_choice_removed(case: Case) -> Files | None:
 
 
 def all_choices_removed(case: Case) -> Release | None:
-    """The release without its choices, stating the ε that the other draws cost."""
+    """Return the release without its choices, stating the ε that the other draws cost."""
     from espalier.core.privacy.accounting import epsilon_of
 
     if first(case, "choice") < 0:

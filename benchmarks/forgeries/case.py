@@ -61,7 +61,7 @@ def table(seed: int, rows: int = ROWS) -> Table:
 
 
 def frame(rows: Table) -> Any:
-    """The table as a data frame, with a column that names the same person in every two rows."""
+    """Return the table as a data frame, with a column that names the same person in every two rows."""
     import pandas as pd
 
     rng = np.random.default_rng(0)
@@ -72,7 +72,7 @@ def frame(rows: Table) -> Any:
 
 
 def signer() -> Signer:
-    """A fresh key, in memory."""
+    """Return a fresh key, in memory."""
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
     private = Ed25519PrivateKey.generate()
@@ -80,7 +80,7 @@ def signer() -> Signer:
 
 
 def public_pem(key: Signer) -> bytes:
-    """The public key as a PEM file."""
+    """Return the public key as a PEM file."""
     from cryptography.hazmat.primitives import serialization
 
     made: bytes = key.private.public_key().public_bytes(
@@ -100,18 +100,20 @@ class Case:
 
     @cached_property
     def rows(self) -> Table:
-        """The private table."""
+        """Private table."""
         return table(self.seed)
 
     def project(self, **changes: Any) -> Project:
-        """The project: the target is ``c``, and the roles name an outcome that privci keeps from a protected column."""
+        """Return the project: the target is ``c``, and the roles name an outcome that privci keeps from a protected
+        column.
+        """
         plan = Plan(self.method, **{"epsilon": 1.0, "delta": 1e-6, "target": "c", **changes})
         roles = Roles(outcome=("c",), protected=("g",), admissible=("b", "d"))
         return Project("clinic", self.rows.schema, plan, roles=roles, one_row_per_person=True)
 
     @cached_property
     def honest(self) -> Release:
-        """The release, recorded in the ledger and signed."""
+        """Release, recorded in the ledger and signed."""
         name = f"{self.method}-{self.seed}"
         self.ledger.open_table(name, who="steward", epsilon=3.0, delta=1e-6)
         return release(
@@ -126,20 +128,20 @@ class Case:
 
     @property
     def fitted(self) -> Marginals:
-        """The noisy counts."""
+        """Noisy counts."""
         assert isinstance(self.honest.fitted, Marginals)
         return self.honest.fitted
 
     def exact(self, clique: Clique) -> Any:
-        """The private table's counts."""
+        """Return the private table's counts."""
         return self.rows.count(clique).astype(float)
 
     def made(self, **changes: Any) -> Release:
-        """The honest release with other records: exports, report, digests and signature follow from them."""
+        """Return the honest release with other records: exports, report, digests and signature follow from them."""
         return replace(self.honest, **changes)
 
     def drawn(self, change: Callable[[int, Draw], Draw | None], **changes: Any) -> Release:
-        """The release with changed draws; the counts follow their scales, and ρ adds up."""
+        """Return the release with changed draws; the counts follow their scales, and ρ adds up."""
         draws = [change(i, d) for i, d in enumerate(self.honest.spending.draws)]
         kept = [d for d in draws if d is not None]
         return self.made(spending=Spending(self.honest.budget.rho, kept), **changes)
@@ -154,12 +156,12 @@ class Case:
         return self.refitted(fitted.model(), fitted=fitted, **changes)
 
     def refitted(self, model: Any, **changes: Any) -> Release:
-        """The release with another model, and rows drawn from it."""
+        """Return the release with another model, and rows drawn from it."""
         rng = np.random.default_rng()
         return self.with_codes(model.sample(self.honest.rows, rng, even=True), model=model, **changes)
 
     def with_codes(self, codes: Mapping[str, Any], **changes: Any) -> Release:
-        """The release with other rows."""
+        """Return the release with other rows."""
         rng, schema = np.random.default_rng(), self.honest.project.schema
         text = {c.name: c.decode(codes[c.name], rng) for c in schema.columns}
         return self.made(codes=codes, table=text, **changes)
@@ -173,7 +175,7 @@ class Case:
         return {**files, statement.STATEMENT: statement.text(made), statement.SIGNATURE: self.key.sign(made)}
 
     def replanned(self, **changes: Any) -> Project:
-        """The project with another plan."""
+        """Return the project with another plan."""
         return replace(self.honest.project, plan=self.honest.project.plan.changed(**changes))
 
 
@@ -202,12 +204,12 @@ def kind(group: str, *, detectable: bool = True, why: str = "") -> Callable[[Any
 
 
 def first(case: Case, kinds: str) -> int:
-    """The index of the first draw of a kind; −1 if there is none."""
+    """Return the index of the first draw of a kind; −1 if there is none."""
     return next((i for i, d in enumerate(case.honest.spending.draws) if d.kind == kinds), -1)
 
 
 def one(case: Case, at: int, **changes: Any) -> Release | None:
-    """The release with one changed draw, whose measurement follows it."""
+    """Return the release with one changed draw, whose measurement follows it."""
     if at < 0:
         return None
     old = case.honest.spending.draws[at]
@@ -222,7 +224,7 @@ def one(case: Case, at: int, **changes: Any) -> Release | None:
 
 
 def written(files: Mapping[str, bytes], folder: Path) -> Path:
-    """The files in a folder."""
+    """Return the files in a folder."""
     for name, data in files.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_bytes(data)
@@ -230,7 +232,7 @@ def written(files: Mapping[str, bytes], folder: Path) -> Path:
 
 
 def checked(files: Files, key: Signer, export: Any) -> list[int]:
-    """The numbers of the checks that fail; 0 if the folder is not a readable release."""
+    """Return the numbers of the checks that fail; 0 if the folder is not a readable release."""
     with tempfile.TemporaryDirectory() as place:
         folder = written(files, Path(place) / "release")
         data = None if export is None else json.dumps(export).encode()

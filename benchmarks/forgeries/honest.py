@@ -50,7 +50,7 @@ class Setting:
     project: Mapping[str, Any] = field(default_factory=dict)
     rows: int = 1200
     constant: bool = False
-    """Whether the table has a column of one value."""
+    """True if the table has a column of one value."""
 
 
 ARROWS = Dag((("a", "b"), ("b", "c"), ("c", "d"), ("d", "e"), ("g", "h"), ("e", "h"), ("a", "f")))
@@ -181,7 +181,7 @@ def alarms(times: int) -> bool:
 
 
 def honest(setting: Setting, seed: int, key: Signer, place: Path) -> tuple[Path, bytes]:
-    """The folder of an honest release in a setting, and the export of the ledger that holds it alone."""
+    """Return the folder of an honest release in a setting, and the export of the ledger that holds it alone."""
     rows = table(seed, setting.rows)
     rows = _with_constant(rows) if setting.constant else rows
     plan = Plan(**{"epsilon": 1.0, "delta": 1e-6, "target": "c", **_split(setting.plan)})
@@ -202,7 +202,7 @@ def honest(setting: Setting, seed: int, key: Signer, place: Path) -> tuple[Path,
 
 
 def visits(seed: int, rows: int) -> Panel:
-    """People with up to four visits; x stays the same in most of them, and y follows the region."""
+    """Return people with up to four visits; x stays the same in most of them, and y follows the region."""
     rng = np.random.default_rng(seed)
     age, region, number = (rng.integers(size, size=rows) for size in (3, 3, 4))
     x = np.where(rng.random((rows, 4)) < 0.7, age[:, None], rng.integers(3, size=(rows, 4)))

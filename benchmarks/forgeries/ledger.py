@@ -15,7 +15,7 @@ from benchmarks.forgeries.case import (
 
 
 def chained(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The events with new numbers and hashes."""
+    """Return the events with new numbers and hashes."""
     previous, out = "0" * 64, []
     for i, event in enumerate(events, 1):
         fields = {**{k: v for k, v in event.items() if k != "hash"}, "seq": i, "previous": previous}
@@ -25,7 +25,7 @@ def chained(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def with_events(case: Case, change: Callable[[list[dict[str, Any]]], list[dict[str, Any]]]) -> tuple[Files, Any]:
-    """The honest files with an export of changed events."""
+    """Return the honest files with an export of changed events."""
     events = [dict(e.row()) for e in case.ledger.events()]
     return dict(case.honest.files), {"format": "espalier-ledger/1", "populations": [], "events": change(events)}
 

@@ -28,7 +28,7 @@ UNIT = "The project states that each person has one row. This is a promise; no p
 
 
 def with_facts(case: Case, change: Callable[[dict[str, Any]], None]) -> Files:
-    """The release with other facts in ``release.json``; the statement and all texts follow from them."""
+    """Return the release with other facts in ``release.json``; the statement and all texts follow from them."""
     made = case.made()
     facts = json.loads(json.dumps(made.to_json()))
     change(facts)
@@ -37,7 +37,7 @@ def with_facts(case: Case, change: Callable[[dict[str, Any]], None]) -> Files:
 
 
 def edited(case: Case, name: str, change: Callable[[dict[str, Any]], Any], files: Files | None = None) -> Files:
-    """The files with a changed JSON file."""
+    """Return the files with a changed JSON file."""
     files = dict(case.honest.files) if files is None else files
     made = json.loads(files[name])
     change(made)
@@ -45,12 +45,12 @@ def edited(case: Case, name: str, change: Callable[[dict[str, Any]], Any], files
 
 
 def with_rows(case: Case, files: Files, data: bytes) -> Files:
-    """The files with another released table, described by its digest."""
+    """Return the files with another released table, described by its digest."""
     return retabled(case, {**files, "synthetic.csv": data})
 
 
 def rewritten(case: Case, change: Callable[[str], str]) -> Files:
-    """The files with the numbers of column d written in another way."""
+    """Return the files with the numbers of column d written in another way."""
     head, *lines = case.honest.files["synthetic.csv"].decode().splitlines()
     cells = [line.split(",") for line in lines]
     text = "\n".join([head, *(",".join([*row[:3], change(row[3]), *row[4:]]) for row in cells)])
@@ -58,7 +58,7 @@ def rewritten(case: Case, change: Callable[[str], str]) -> Files:
 
 
 def decoder(case: Case, families: str = "additive") -> Files:
-    """An honest release of the decoder."""
+    """Return an honest release of the decoder."""
     plan = Plan("decoder", 10.0, 1e-6, target="c", options={"families": families})
     project = Project("clinic", case.rows.schema, plan, dag=ARROWS, one_row_per_person=True)
     return dict(release(project, case.rows, signer=case.key).files)
@@ -256,7 +256,7 @@ def pure_privacy_in_the_registry_entry(case: Case) -> Files:
 
 
 def carded(change: Callable[[dict[str, Any]], Any]) -> Callable[[Case], Files]:
-    """A forgery with another Croissant card."""
+    """Return a forgery with another Croissant card."""
     return lambda case: edited(case, "croissant.json", change)
 
 

@@ -18,7 +18,7 @@ from espalier.core.models.graphical import GraphicalModel
 
 
 def exact_model(case: Case) -> Any:
-    """The method's fit to exact counts."""
+    """Return the method's fit to exact counts."""
     counts = tuple(replace(m, values=case.exact(m.clique)) for m in case.fitted.measurements)
     return replace(case.fitted, measurements=counts).model()
 
@@ -46,7 +46,7 @@ def the_model_of_another_release(case: Case) -> Files:
 
 
 def bent(model: GraphicalModel, clique: Clique, by: float) -> GraphicalModel:
-    """The model with one potential changed in one cell, or a new one."""
+    """Return the model with one potential changed in one cell, or a new one."""
     tables = dict(model.potentials)
     old = tables.get(clique)
     new = np.zeros([model.sizes[n] for n in clique]) if old is None else old.copy()

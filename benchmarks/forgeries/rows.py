@@ -22,7 +22,7 @@ def the_rows_of_the_real_table(case: Case) -> Files:
 
 
 def mixed(case: Case, share: float) -> Files:
-    """The released rows with a share of real ones."""
+    """Return the released rows with a share of real ones."""
     count = int(share * ROWS)
     return case.with_codes(
         {n: np.concatenate([case.rows.codes[n][:count], v[count:]]) for n, v in case.honest.codes.items()}

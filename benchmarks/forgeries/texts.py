@@ -28,7 +28,7 @@ def the_label_of_another_project(case: Case) -> Files:
 
 
 def swapped(case: Case, name: str, old: str, new: str) -> Files:
-    """The files with a changed text in the file ``name``."""
+    """Return the files with a changed text in the file ``name``."""
     data = case.honest.files[name].decode()
     assert old in data, (name, old)
     return case.resealed({**case.honest.files, name: data.replace(old, new).encode()})

@@ -1,4 +1,4 @@
-"""Answers as text: sentences, tables to copy, plain values for JSON, and how to get a missing interval."""
+"""Answers as text: sentences, tables to copy, plain values for JSON, and advice on getting a missing interval."""
 
 from __future__ import annotations
 
@@ -37,15 +37,17 @@ BADGES = {
 
 
 def adjusted_for(project: Project, figure: StandardisedEffect) -> str:
-    """Return sentences about an effect: why its adjustment set is valid under the drawing, its form and its caveats."""
+    """Return sentences about an effect: the reason why its adjustment set is valid under the drawing, its form, and its
+    caveats.
+    """
     question = Effect(project.dag, figure.treatment, figure.outcome)
     said = verdict(question, figure.adjust).sentence
     forms = {
-        "saturated": "Each stratum is compared as it is.",
+        "saturated": "The groups are compared within each stratum.",
         "logistic": "There are too many strata for the number of rows, so a regression with main effects replaces "
         "them. If the effect differs between strata, this is a different estimand.",
     }
-    alone = "The crude figures are then the effect, so there are no adjusted figures."
+    alone = "The crude figures are then the effect itself, so there are no adjusted figures."
     parts = [said, forms[figure.form] if figure.adjust else alone, "", question.caveat]
     if figure.event is None:
         parts[2] = f"{figure.outcome} was counted in bins; the figures use the midpoints of the bins."
@@ -53,7 +55,7 @@ def adjusted_for(project: Project, figure: StandardisedEffect) -> str:
 
 
 def asked(schema: Schema, figure: Figure) -> str:
-    """Describe a figure, including values for which the question used the default."""
+    """Describe a figure, including the values that the question left at their defaults."""
     levels = getattr(figure, "among", ())
     among = [f"{level.column} = {value_name(schema[level.column], level.code)}" for level in levels]
     within = f", among those with {' and '.join(among)}" if among else ""
@@ -95,12 +97,12 @@ def _asked(schema: Schema, figure: Figure) -> str:
 
 
 def value_name(column: Column, code: int) -> str:
-    """Return a category as people read it: its text, and its label if it has one."""
+    """Return a category as shown to people: its text, and its label if it has one."""
     return text_with_label(column, column.labels[code])
 
 
 def value_names(column: Column) -> list[str]:
-    """Return all categories of a column as people read them."""
+    """Return all categories of a column as shown to people."""
     return [text_with_label(column, text) for text in column.labels]
 
 
@@ -144,7 +146,7 @@ def sentence(answer: Answer) -> str:
     inside = ""
     if answer.at_midpoints is not None:
         low, high = map(shown, answer.at_midpoints)
-        inside = f"With every number at the middle of its bin, the interval would be {low} to {high}."
+        inside = f"If every number were at the middle of its bin, the interval would be {low} to {high}."
     return " ".join(filter(None, [f"{said} ({ends}){rows}.", inside, answer.badge.sentence, why_wide(answer)]))
 
 
@@ -155,7 +157,7 @@ def covering(answer: Answer) -> str:
 
 
 def why_wide(answer: Answer) -> str:
-    """Return a sentence about the causes of the interval's width; empty without an interval."""
+    """Return a sentence that explains the interval's width; empty without an interval."""
     if answer.width is None:
         return ""
     width = answer.width
@@ -163,8 +165,8 @@ def why_wide(answer: Answer) -> str:
     causes = {
         "noise": f"the noise ({group}, with noise of ± {width.noise:,.0f})",
         "few rows": f"the number of rows ({group}, with noise of ± {width.noise:,.0f})",
-        "weak overlap": "weak overlap (in some strata one of the compared groups is rare)",
-        "bins": "the bins (the counts do not show where numbers are inside them)",
+        "weak overlap": "weak overlap (some strata contain few rows of one compared group)",
+        "bins": "the bins (the counts do not show where the numbers lie inside them)",
         "missing": f"missing cells ({percent(answer.left_out)} of the rows are left out)",
     }
     first, *others = (causes[cause] for cause in width.causes)
@@ -172,9 +174,8 @@ def why_wide(answer: Answer) -> str:
 
 
 def remedy(project: Project, figure: Figure, answers: Sequence[Answer]) -> str:
-    """Return the change of plan that would provide the missing intervals; empty if no answer rests on an assumption.
-
-    The advice depends on the plan alone, so it reveals nothing beyond the release.
+    """Return advice on changing the plan so that the missing intervals become available; empty if no answer rests on an
+    assumption. The advice depends only on the plan, so it reveals nothing beyond the release.
     """
     if all(answer.badge.kind != "assumed" for answer in answers):
         return ""
@@ -187,7 +188,7 @@ def remedy(project: Project, figure: Figure, answers: Sequence[Answer]) -> str:
     method = method_of(project.plan)
     fences = fence(project, []) if method.fenced(project.plan) else ()
     if kept := next((pair for pair in needed if any(s.forbids(*pair) for s in fences)), None):
-        return f"The fence separates {kept[0]} and {kept[1]}, so no plan with this fence counts them together."
+        return f"The fence separates {kept[0]} and {kept[1]}, so no plan with this fence can count them together."
     steps, able = method.guidance.counts_with(project, outcome, others, treatment), method
     if not steps:
         ways = ((other.guidance.counts_with(project, outcome, others, treatment), other) for other in METHODS.values())

@@ -1,4 +1,4 @@
-"""Estimates of a figure from the copies of a release, with the intervals that the gate allows and the reasons."""
+"""Estimates of a figure from the copies of a release, with the intervals that the gate allows and its reasons."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ MANY_MISSING = 0.05
 """Missing cells are named as a cause of a wide interval if at least this share of the rows is left out."""
 
 LEAST_COPIES = 100
-"""Smallest number of copies for the rule max-t. With fewer copies, its critical value would be an extreme value among
-the copies.
+"""Minimum number of copies for the rule max-t. With fewer, the critical value would be an extreme value among the
+copies.
 """
 
 Cause = Literal["noise", "few rows", "weak overlap", "missing", "bins"]
@@ -67,14 +67,14 @@ class Answer:
     family: int = 1
     """Number of intervals that hold simultaneously at ``level``."""
     at_midpoints: tuple[float, float] | None = None
-    """For a mean of numbers in bins, the interval from noise and sampling alone, with every number at the middle of its
-    bin. ``low`` and ``high`` are valid for any positions of the numbers inside their bins.
+    """For a mean of binned numbers: the interval from noise and sampling alone, as if every number were at the middle
+    of its bin. ``low`` and ``high`` are valid for any positions of the numbers inside their bins.
     """
 
 
 @dataclass(frozen=True)
 class Copies:
-    """Rows of a release's copies as codes, whether they were drawn evenly, and the row limit per person.
+    """Rows of a release's copies as codes, a flag for evenly drawn rows, and the row limit per person.
 
     ``counts`` are the noisy counts of the release, of ``merged`` groups of categories.
     """
@@ -89,7 +89,7 @@ class Copies:
 
 @dataclass(frozen=True)
 class Levels:
-    """Levels of a figure's intervals: of those from copies (``by_copies``) and of those from counts (``by_counts``)."""
+    """Levels of a figure's intervals from copies (``by_copies``) and from counts (``by_counts``)."""
 
     by_copies: float = 0.95
     by_counts: float = 0.95
@@ -100,11 +100,11 @@ def answer(
 ) -> tuple[Answer, ...]:
     """Estimate ``figure`` in each copy, combine the estimates, and keep the intervals that the gate allows.
 
-    If a category is very rare, a number cannot be computed in every copy and has no interval from copies. Without
-    overlap it has no value either. `by_counts` decides which intervals follow from the counts instead. ``missing`` are
-    the missing shares of the whole figure. For a mean of numbers in bins, the interval starts at the low end for the
-    smallest numbers and ends at the high end for the largest numbers. The interval is therefore valid for any positions
-    of the numbers inside their bins.
+    A number that cannot be computed in every copy, because a category is very rare, has no interval from copies.
+    Without overlap it has no value either. `by_counts` decides which intervals follow from the counts instead.
+    ``missing`` are the missing shares of the whole figure. For a mean of numbers in bins, the interval starts at the
+    low end for the smallest numbers and ends at the high end for the largest numbers. The interval is therefore valid
+    for any positions of the numbers inside their bins.
     """
     found = _answer(figure, copies, gate, missing, levels)
     if not isinstance(figure, Mean | MeanDifference) or not figure.ranges:
@@ -132,7 +132,9 @@ def _answer(
     for i, part in enumerate(figure.parts()):
         badge = gate.judge(part.needs)
         if not np.isfinite(values[:, i]).all():
-            sentence = "This number cannot be computed in every copy, because a compared group hardly occurs."
+            sentence = (
+                "This number cannot be computed in every copy, because one of the compared groups is almost empty."
+            )
             badge = badge if badge.kind in ("assumed", "no overlap") else Badge("thin", sentence, 0.0)
         known = np.isfinite(values[:, i]).any() and badge.kind != "no overlap"
         centre, ends = float(np.nanmean(values[:, i])) if known else math.nan, None
@@ -172,8 +174,8 @@ def by_counts(part: Part, badge: Badge, gate: Gate, copies: Copies, level: float
     possible.
 
     Copies cannot go below zero rows, so they overestimate cells that are mostly noise. Intervals therefore follow from
-    the counts if a needed group is thin, and for means of numbers with a thin bin. On Adult at ε = 1 with prism,
-    intervals of groups below 4 σ then cover 95–98 % (copies: 89–97 %), and means 96 % (copies: 74 %).
+    the counts if a needed group is thin, or if a mean has a thin bin. On Adult at ε = 1 with prism, intervals of groups
+    below 4 σ then cover 95–98 % (copies: 89–97 %), and means 96 % (copies: 74 %).
     """
     if part.contrast is None or badge.kind not in ("counted", "thin") or not gate.counted(part.needs.columns):
         return None
@@ -187,10 +189,10 @@ def joint_levels(
 ) -> tuple[int, Levels]:
     """Return the number of intervals of these figures, and levels at which all hold with probability ``level``.
 
-    Bonferroni divides the chance of a miss evenly. ``max-t`` treats the intervals by copies jointly and gives them one
-    part of that chance: with the probability of that part, a copy's largest distance from the mean, in standard
-    deviations, exceeds the critical value. The rule takes into account how the figures vary together, so its intervals
-    are shorter.
+    Bonferroni divides the chance of a miss evenly. ``max-t`` treats all intervals from copies jointly and gives them
+    one part of that chance. This part is the probability that a copy's largest distance from the mean, in standard
+    deviations, exceeds the critical value. The rule accounts for the correlation between figures, so its intervals are
+    shorter.
     """
     from scipy.stats import t as student
 
@@ -221,7 +223,9 @@ def joint_levels(
 
 
 def _badge(part: Part, badge: Badge, found: CountInterval) -> Badge:
-    """Return the badge of a number whose interval follows from the counts; it is thin if noise leaves no upper end."""
+    """Return the badge of a number whose interval follows from the counts. The badge is "thin" if noise leaves no upper
+    end.
+    """
     if badge.kind == "counted":
         return badge
     if found.high < math.inf:
@@ -229,15 +233,15 @@ def _badge(part: Part, badge: Badge, found: CountInterval) -> Badge:
         return Badge(
             "counted",
             f"{together or f'{part.needs.columns[0]} was counted'}. The smallest compared group is about "
-            f"{max(badge.thinnest, 0):.1f} times as large as its noise, so the interval follows from the noisy counts "
-            "alone.",
+            f"{max(badge.thinnest, 0):.1f} times as large as its noise, so the interval follows from the noisy "
+            "counts alone.",
             badge.thinnest,
         )
     least = f" It is at least {math.exp(found.low):.3g}." if math.exp(found.low) > 0.001 else ""
     return Badge(
         "thin",
         f"Too few rows: the smallest compared group is about {max(badge.thinnest, 0):.1f} times as large as its noise, "
-        f"which leaves the ratio without an upper end.{least}",
+        f"so the ratio has no upper limit.{least}",
         badge.thinnest,
     )
 

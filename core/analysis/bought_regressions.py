@@ -1,12 +1,11 @@
-"""Regressions from bought sums: coefficients with intervals that follow from the noise, without copies.
-
-Every family ends with one linear system A·γ = b of noisy sums. For a linear regression A and b are the sums of products
-of the scores. For the others, γ is the last Newton step of maximum likelihood: A is the curvature and b the gradient at
-an earlier, released fit, whose noise therefore does not matter.
+"""Regressions from bought sums. Intervals of the coefficients follow from the noise, without copies. Every family ends
+with one linear system A·γ = b of noisy sums. For a linear regression A and b are the sums of products of the scores.
+For the others, γ is the last Newton step of maximum likelihood: A is the curvature and b the gradient at an earlier,
+released fit, whose noise therefore does not matter.
 
 An interval holds every value θ of a coefficient for which the score of the profile is within 1.96 standard deviations
-of 0 (Fieller 1954). These cover the known noise of A and b, and the sampling error. The interval is bounded only if
-noise could not make the coefficient's own information vanish. A system that is not positive definite gives no number.
+of 0 (Fieller 1954). The interval covers the known noise of A and b, and the sampling error. It is bounded only if noise
+could not make the coefficient's own information vanish. A system that is not positive definite gives no number.
 """
 
 from __future__ import annotations
@@ -53,16 +52,17 @@ FloatArray = NDArray[np.float64]
 
 MOMENTS, EARLY, LAST = 0.2, (0.03, 0.05, 0.12), 0.35
 """Shares of the budget of a logistic or Poisson regression for products of scores, for the early gradients, and for the
-last gradient. Early steps only bring the fit near the maximum. The rest buys the curvature of the last step.
+last gradient. The early steps only bring the fit close to the maximum. The remaining budget buys the curvature of the
+last step.
 """
 ROBUST = 0.3
 """Share of a regression's budget that buys the spread of its residuals, if the plan asks for robust intervals."""
 WIDE = 3.0
-"""Residuals of a linear regression count up to this number of standard deviations in a robust interval."""
+"""Number of standard deviations at which a robust interval clips the residuals of a linear regression."""
 BEYOND = 1.5
-"""Rows whose linear predictor is within this number of standard deviations keep their own weight."""
+"""Rows with a linear predictor within this number of standard deviations keep their own weight."""
 HERMITE = np.polynomial.hermite_e.hermegauss(15)
-"""Points and weights for the mean over a standard normal variable."""
+"""Quadrature points and weights for the mean over a standard normal variable."""
 LARGEST_STEP = 2.0
 """Largest change of the linear predictor in one early Newton step."""
 
@@ -106,16 +106,16 @@ class System:
     spread: FloatArray
     spread_noise: FloatArray | None = None
     rows_per_person: int = 1
-    """Largest factor by which the sampling variance grows, because all rows of one person may be equal."""
+    """Largest factor by which the sampling variance grows because all rows of one person may be equal."""
 
     @property
     def definite(self) -> bool:
-        """Whether ``left`` is positive definite."""
+        """True if ``left`` is positive definite."""
         return bool(np.linalg.eigvalsh(_scaled(self.left)).min() > 1e-9) if np.all(np.diag(self.left) > 0) else False
 
     def interval(self, contrast: FloatArray) -> tuple[float, float | None, float | None]:
         """Return the value of ``contrast`` · γ and the ends of its interval; an end is `None` if it is unbounded."""
-        unit = float(np.abs(contrast).max())  # a coefficient per unit of a wide range has a square of 0 in floats
+        unit = float(np.abs(contrast).max())  # for a wide range, the squared coefficient per unit underflows to 0
         if unit != 1.0:
             found = self.interval(contrast / unit)
             value, low, high = (None if x is None else unit * x for x in found)
@@ -151,7 +151,7 @@ def _scaled(matrix: FloatArray) -> FloatArray:
 
 
 class Seller(Protocol):
-    """The interface of a curator that a purchase needs."""
+    """Interface of a curator that a purchase needs."""
 
     @property
     def rows(self) -> int | None:
@@ -177,7 +177,7 @@ class Purchase:
 
     @property
     def counted(self) -> bool:
-        """Whether the number of complete rows must be bought."""
+        """True if the number of complete rows must be bought."""
         return self.curator.rows is None or self.design.missing
 
     def ask(self, part: Part, share: float, fit: Fit | None = None) -> tuple[RegressionSums, SumMeasurement]:
@@ -261,10 +261,9 @@ class Link:
         return cls(family, float(middles[0]), float(middles[-1] - middles[0]))
 
     def fit(self, beta: FloatArray, told: Measured) -> tuple[Fit, float]:
-        """Return a fit in the form that the recipes use, and the largest weight of a row in its curvature.
-
-        Rows with a larger weight are given this weight. The curvature is then slightly too small, and intervals are
-        slightly too wide; but most rows of a rare outcome have small weights, which noise would otherwise hide.
+        """Return a fit in the form that the recipes use, and the cap on a row's weight in its curvature. The cap makes
+        the curvature slightly too small and the intervals slightly too wide. Without it, noise would hide the small
+        weights of most rows when the outcome is rare.
         """
         mean, deviation = _predictor(beta, told)
         sides = np.array([mean - BEYOND * deviation, mean, mean + BEYOND * deviation])
@@ -314,7 +313,9 @@ def _predictor(beta: FloatArray, told: Measured) -> tuple[float, float]:
 
 
 def _regularised(left: FloatArray, right: FloatArray, noise: FloatArray) -> FloatArray:
-    """Solve for a fit that only prepares the next purchase: directions that noise hides are damped, not inverted."""
+    """Solve for a fit that only prepares the next purchase. Directions that noise hides are damped instead of
+    inverted.
+    """
     size = np.sqrt(np.maximum(np.diag(left), 1e-9 * np.abs(left).max() + 1e-9))
     values, vectors = np.linalg.eigh(left / size / size[:, None])
     turned = np.einsum("ia,ijk,ja->ak", vectors / size[:, None], noise, vectors / size[:, None])
@@ -351,9 +352,8 @@ class Regressed:
         }
 
     def coefficient(self, term: str, contrast: FloatArray) -> Coefficient:
-        """Estimate one coefficient. It has no value if the system is not positive definite.
-
-        Nor does it have a value if floats cannot represent a change of one unit, as in a column of numbers around 10¹⁸.
+        """Estimate one coefficient. It has no value if the system is not positive definite, or if floats cannot
+        represent a change of one unit, as in a column of numbers around 10¹⁸.
         """
         if not self.system.definite or not contrast.any():
             return Coefficient(term, None, None, None)
@@ -425,7 +425,7 @@ Point = FloatArray | int
 
 
 def _base(column: Column) -> Point:
-    """Return the base value, with which coefficients compare the others: the number 0, or the first category."""
+    """Return the base value, against which coefficients compare the others: the number 0, or the first category."""
     if column.kind != "numeric":
         return 0
     centre, half = centre_and_half(column.middles[: column.values].tolist())
@@ -441,7 +441,7 @@ def _changes(column: Column) -> list[tuple[str, Point]]:
 
 
 def _scores(block: Block, columns: list[Column], points: list[Point]) -> FloatArray:
-    """Scores of a block at these values of its columns."""
+    """Return the scores of a block at these values of its columns."""
     if not block.products:
         return np.asarray(block.lines[tuple(points)] / ONE)
     each = [

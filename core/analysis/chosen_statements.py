@@ -1,4 +1,4 @@
-"""The choice of statements that test a drawing: together they should detect as many of its missing arrows as possible.
+"""Choice of the statements that test a drawing, so that together they detect as many missing arrows as possible.
 
 Each pair of columns without an arrow is an alternative: the drawing with that arrow, in each direction that closes no
 cycle. An alternative changes the partial correlations of the statements, which follow from a linear model with the same
@@ -28,10 +28,12 @@ DRAWN, ABSENT = 0.6, 0.2
 correlations.
 """
 FACTORS = (0.25, 0.5, 1.0, 2.0)
-"""Multiples of the strength of an absent arrow: an arrow may be strong or weak, so its own statement counts most."""
+"""Multiples of the strength of an absent arrow. Because its strength is unknown, the arrow's own statement matters
+most.
+"""
 MOST_ALTERNATIVES = 2000
-"""Largest number of alternatives; with more, an evenly spaced subset is used, so a drawing of hundreds of columns takes
-seconds.
+"""Largest number of alternatives; with more, an evenly spaced subset is used, so that a drawing of hundreds of columns
+takes only seconds.
 """
 REFERENCE = math.log(2)
 MOST_CONTESTED = 10

@@ -1,7 +1,5 @@
-"""One interval from the same estimate in several copies of a release.
-
-Never stack the copies into one table, because that would count every person several times. Estimate in each copy
-separately and combine the estimates here.
+"""Combine the same estimate from several copies of a release into one interval. Never stack the copies into one table,
+because that would count every person several times. Estimate in each copy separately and combine the estimates here.
 """
 
 from __future__ import annotations
@@ -39,11 +37,11 @@ def combine(estimates: Sequence[float], variances: Sequence[float] | None = None
     noise and the sampling of the real rows, so b alone measures the uncertainty of the mean. The interval is correct
     for evenly drawn rows. For rows drawn one by one it is too wide, never too narrow.
 
-    Pass ``variances``, each estimate's variance within its copy, only for rows drawn one by one. The variance is then
-    T = max((1 + 1/m) b − ū, ū) with ū their mean (Raghunathan, Reiter & Rubin 2003, equation 4, made positive). Evenly
-    drawn rows lack the variance that ū removes. The paper's degrees of freedom, (m − 1) (T / ((1 + 1/m) b))², make
-    intervals up to a third too wide if there is little noise. With m − 1 degrees, simulated intervals from 20 copies
-    cover 94–97 %.
+    Pass ``variances``, each estimate's variance within its copy, only for rows drawn one by one. The variance is then T
+    = max((1 + 1/m) b − ū, ū) with ū their mean (Raghunathan, Reiter & Rubin 2003, equation 4, made positive). Evenly
+    drawn rows do not have the variance that ū removes. The paper's degrees of freedom, (m − 1) (T / ((1 + 1/m) b))²,
+    make intervals up to a third too wide if there is little noise. With m − 1 degrees, simulated intervals from 20
+    copies cover 94–97 %.
 
     Estimate ratios (odds ratios, risk ratios) on the logarithmic scale. Raises ``ValueError`` for fewer than two
     copies, a wrong number of variances, or values that are not finite.

@@ -2,9 +2,9 @@
 
 A copy repeats everything random in the released counts. It draws n rows from the released model as the sample, adds
 noise of the same scale, and fits the model to the result on the same cliques. Copies are post-processing of noisy
-answers, so they cost no budget. Their randomness protects no one, so NumPy's generator suffices. The method is the
-parametric bootstrap of Ferrando, Wang & Sheldon (2022), centred on the counts instead of the model. Estimates then vary
-as they do for posterior draws.
+answers, so they cost no budget. Their randomness does not protect anyone, so NumPy's generator suffices. The method is
+the parametric bootstrap of Ferrando, Wang & Sheldon (2022), centred on the counts instead of the model. Estimates then
+vary as they do for posterior draws.
 
 Copies do not repeat the private choice of cliques, nor the values inside bins.
 """
@@ -23,12 +23,11 @@ from espalier.core.models.graphical import GraphicalModel, Zeros, estimate, refi
 from espalier.core.privacy.draws import Measurement, Merged, fold
 
 SMOOTHING = 0.3
-"""The strength with which the fit of a copy prefers independent columns.
-
-A release smooths by 1 to 3. This brings its table closer to the truth over all cells, but pulls each count towards
-independence, by smoothing · σ · log(p / q), where q is the share under independence. This pull can reach several σ,
-always in the same direction, and no interval accounts for it. On Adult at ε = 1, intervals of counted odds ratios cover
-71 % if copies smooth by 3, and 93 % if they smooth by 0.3. Without smoothing a fit takes ten times as long.
+"""How strongly the fit of a copy prefers independent columns. A release smooths by 1 to 3. Smoothing brings its table
+closer to the truth over all cells, but pulls each count towards independence, by smoothing · σ · log(p / q), where q is
+the share under independence. This pull can reach several σ, always in the same direction, and no interval accounts for
+it. On Adult at ε = 1, intervals of counted odds ratios cover 71 % if copies smooth by 3, and 93 % if they smooth by
+0.3. Without smoothing, a fit takes ten times as long.
 """
 
 MOST_DRAWN = 4_000_000
@@ -42,7 +41,7 @@ Rows = Mapping[str, NDArray[Any]]
 
 
 class CopyableModel(Protocol):
-    """The interface of a released model that a copy needs."""
+    """Interface of a released model that a copy needs."""
 
     @property
     def total(self) -> float:
@@ -60,7 +59,9 @@ class CopyableModel(Protocol):
 
 M = TypeVar("M", bound=CopyableModel)
 Refit = Callable[[Sequence[Measurement]], M]
-"""Fits a model to measurements like the release: with the same columns, cliques, total and merged categories."""
+"""Function that fits a model to measurements in the same way as the release: with the same columns, cliques, total and
+merged categories.
+"""
 
 
 @dataclass(frozen=True)
@@ -102,8 +103,8 @@ def widening(total: float, drawn: int) -> float:
     """Return the factor that gives deviations of the counts of ``drawn`` rows the covariance of the deviations of n
     rows.
 
-    The deviations of m rows drawn one by one have the covariance m·C, and C does not depend on m. So the factor is
-    √(n/m); it is 1 if all n were drawn.
+    The deviations of m rows drawn one by one have the covariance m·C, where C does not depend on m. The factor is
+    therefore √(n/m), which is 1 if all n were drawn.
     """
     return math.sqrt(max(round(total), 1) / drawn)
 
@@ -111,7 +112,7 @@ def widening(total: float, drawn: int) -> float:
 def disturbed(
     measurements: Sequence[Measurement], model: CopyableModel, drawn: Rows, recipe: Recipe, rng: np.random.Generator
 ) -> tuple[Measurement, ...]:
-    """Return `perturbed` measurements, with ``drawn`` as the n rows, or as some of them (`widening`)."""
+    """Return `perturbed` measurements, taking ``drawn`` as the n rows or as a part of them (`widening`)."""
     n = len(next(iter(drawn.values())))
     codes = {name: recipe.merged[name][drawn[name]] if name in recipe.merged else drawn[name] for name in drawn}
     out: list[Measurement] = []
@@ -162,9 +163,9 @@ def one_ways(measurements: Sequence[Measurement]) -> list[Measurement]:
     """Return the counts of each single column that all ``measurements`` imply, with σ divided by `FIRM`.
 
     Each clique is summed over its other columns and weighted by its precision. The result is linear in the counts and
-    therefore unbiased. The fit is biased: it cannot go below zero in cells of pure noise, so it puts too many rows into
-    rare categories, and copies contain the noise of the counts twice. On Adult at ε = 1 the most common categories of
-    eight columns lacked 34 of 8,000 rows in the copies. With these counts in the fit they lack 15.
+    therefore unbiased. The fit is biased. It cannot go below zero in cells of pure noise, so it puts too many rows into
+    rare categories; copies contain the noise of the counts twice. On Adult at ε = 1 the most common categories of eight
+    columns lacked 34 of 8,000 rows in the copies. With these counts in the fit they lack 15.
     """
     sums: dict[str, NDArray[np.float64]] = {}
     precision: dict[str, float] = {}

@@ -1,12 +1,10 @@
-"""Intervals computed directly from the released counts, for figures whose smallest group is only about as large as its
-noise.
-
-A group's share or mean m is tested through the sum Σ (s − m) x over its noisy counts x, which is linear in the noise:
-its variance is σ² Σ (s − m)² for the noise and k n Var(s) for the sampling of rows, k per person. An interval contains
+"""Intervals computed directly from the released counts, for figures with a group about as small as its noise. A group's
+share or mean m is tested through the sum Σ (s − m) x over its noisy counts x, which is linear in the noise: its
+variance is σ² Σ (s − m)² for the noise and k n Var(s) for the sampling of rows, k per person. An interval contains
 every m that the test does not reject, so it also covers the noise in the group's size (Fieller 1954). Two groups have
 independent counts. The interval of their difference, or log odds ratio, contains every value for which some pair of m
-passes the sum of both tests. Each test compares with the best value in the possible range, so noise below zero widens
-no interval.
+passes the sum of both tests. Each test compares with the best value in the possible range, so noise below zero does not
+widen an interval.
 """
 
 from __future__ import annotations
@@ -32,7 +30,7 @@ APART = 100.0
 
 @dataclass(frozen=True)
 class Group:
-    """Rows with the codes ``within`` other columns, each with a score by the code of ``column``.
+    """Rows that have the codes ``within`` in other columns. The code of ``column`` gives each row its score.
 
     ``rest`` is the score of codes that ``scores`` does not name, except the code ``missing``. Rows without a score are
     left out.
@@ -46,7 +44,7 @@ class Group:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The column, and the columns of the conditions."""
+        """Column, and the columns of the conditions."""
         return (self.column, *(name for name, _ in self.within))
 
     def score(self, code: int) -> float | None:
@@ -59,7 +57,7 @@ class AnyContrast(Protocol):
 
     @property
     def odds(self) -> bool:
-        """Whether the number is a logarithm of a ratio."""
+        """True if the number is the logarithm of a ratio."""
         ...
 
     @property
@@ -80,7 +78,7 @@ class AnyContrast(Protocol):
 
 @dataclass(frozen=True)
 class Contrast:
-    """The mean score of a group, or the difference of two groups' mean scores; on the scale of log odds if ``odds``."""
+    """Mean score of a group, or the difference of two groups' mean scores; on the scale of log odds if ``odds``."""
 
     groups: tuple[Group, ...]
     odds: bool = False
@@ -122,7 +120,7 @@ class Counted:
 
     @property
     def binary(self) -> bool:
-        """Whether the mean is a share."""
+        """True if the mean is a share."""
         return set(self.scores) <= {0.0, 1.0}
 
     def statistic(self, means: FloatArray) -> FloatArray:
@@ -164,7 +162,7 @@ class CountInterval:
 
     @property
     def informative(self) -> bool:
-        """Whether the interval is bounded and excludes a good part of the possible values."""
+        """True if the interval is bounded and excludes a good part of the possible values."""
         return self.high - self.low <= self.contrast.most
 
 
@@ -222,7 +220,7 @@ def interval(
         return CountInterval(best[0], float(inside[0]), float(inside[-1]), contrast)
     keep = found <= limit
     lows, highs = _ends(*each[1], limit - found[keep])
-    with np.errstate(invalid="ignore"):  # both infinite: the difference may be anything
+    with np.errstate(invalid="ignore"):  # both are infinite, so the difference may have any value
         low = float(np.nan_to_num(values[keep] - highs, nan=-math.inf, posinf=math.inf, neginf=-math.inf).min())
         high = float(np.nan_to_num(values[keep] - lows, nan=math.inf, posinf=math.inf, neginf=-math.inf).max())
     if contrast.odds:

@@ -1,8 +1,8 @@
-"""Division of a budget among planned analyses, from the half-width that each promises for its share of the budget.
+"""Division of a budget among planned analyses, based on the half-width that each can promise for its share.
 
 If the budget cannot reach every desired half-width, each promise is the same multiple of its desired half-width. An
-expensive analysis then does not take budget from a cheap one. If not all analyses can have a promise, the most
-expensive ones get none.
+expensive analysis then does not take budget from a cheap one. If the budget is too small for a promise to every
+analysis, the most expensive ones get none.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ UNPROMISED = 0.5
 
 @dataclass(frozen=True, eq=False)
 class Curve:
-    """The promised half-width of one analysis as a function of ρ. It decreases with ρ, and is infinite if nothing can
+    """Promised half-width of one analysis as a function of ρ. It decreases with ρ, and is infinite if nothing can
     be promised.
     """
 
@@ -43,26 +43,26 @@ class Curve:
 
     @cached_property
     def target(self) -> float:
-        """The desired half-width, or a half-width close to the smallest that the rows allow."""
+        """Desired half-width, or a half-width close to the smallest that the rows allow."""
         return max(self.wanted or 0.0, SLACK * self.at(MOST_RHO))
 
     @property
     def reachable(self) -> bool:
-        """Whether any budget reaches the desired half-width."""
+        """True if some budget reaches the desired half-width."""
         return self.wanted is None or SLACK * self.at(MOST_RHO) <= self.wanted
 
     @cached_property
     def least(self) -> float:
-        """The smallest ρ with a promise; infinite if there is none."""
+        """Smallest ρ with a promise; infinite if there is none."""
         return self._first(math.inf, ROUGH) if math.isfinite(self.at(MOST_RHO)) else math.inf
 
     @cached_property
     def needed(self) -> float:
-        """The smallest ρ whose promise is the target; infinite if there is none."""
+        """Smallest ρ whose promise is the target; infinite if there is none."""
         return self._first(self.target) if math.isfinite(self.at(MOST_RHO)) else math.inf
 
     def roughly(self, width: float) -> float:
-        """Return roughly the smallest ρ whose promise is ``width``, from promises that are already known."""
+        """Estimate the smallest ρ with the promise ``width`` from promises that are already known."""
         low, high = self._step(width)
         if not math.isfinite(self.at(low)):
             low = max(low, self.least)
@@ -107,7 +107,7 @@ def _place(step: int) -> float:
 
 
 def divided(curves: Sequence[Curve], rho: float) -> list[float]:
-    """Divide ``rho``: every promise is the same multiple of its target, if all can have one."""
+    """Divide ``rho`` so that every promise is the same multiple of its target, if all analyses can have one."""
     rho, many = rho * (1 - 1e-12), len(curves)
     served = sorted((i for i in range(many) if math.isfinite(curves[i].least)), key=lambda i: curves[i].least)
     while served and math.fsum(curves[i].least for i in served) > _for(served, many, rho):

@@ -1,4 +1,4 @@
-"""Private test of the drawing, available with any method: its statements, their cost and the results.
+"""Private test of the drawing for any method: its statements, their cost, and the results.
 
 The statements are chosen from the drawing and public numbers alone. Their counts take a share of the budget and are
 bought from the rows of the release, after the holdout and the row limit per person. The method divides the rest of the
@@ -64,7 +64,7 @@ def tested(curator: Curator, project: Project) -> Iterator[tuple[Test, ...]]:
         yield ()
         return
     found = []
-    for statement in bought:  # bought one at a time, so that each has independent noise
+    for statement in bought:  # bought one by one, so that each has independent noise
         rhos = _price(curator, project, statement, len(bought))
         (counts,) = curator.measure(rhos, POOL)
         likely = None
@@ -103,7 +103,8 @@ def _chosen(curator: Curator, project: Project) -> tuple[Separation, ...]:
 
     Contested pairs are all tested, up to `MOST_CONTESTED`, even if the plan asks for fewer statements. Statements that
     the plan does not list are candidates only if their test has power. If no test has power, fewer statements share the
-    budget. A private number of rows is the plan's ``rows``, or a guess, so that plan and release agree.
+    budget. If the number of rows is private, the plan's ``rows`` or a guess replaces it, so that plan and release
+    agree.
     """
     candidates = statements_of(project)
     if not isinstance(project.plan.statements, int):
@@ -194,6 +195,6 @@ def predicted(test: Test) -> str:
     if test.predicted is None:
         return f"{pair}: even an odds ratio of 100 would go undetected, or n is private"
     return (
-        f"{pair}: with even margins, an odds ratio of {test.predicted:.1f} would be detected four times in five. With "
-        "rare categories it must be larger; by how much cannot be known before the release"
+        f"{pair}: with even margins, an odds ratio of {test.predicted:.1f} would be detected four times in five. "
+        "With rare categories the odds ratio must be larger; how much larger cannot be known before the release"
     )

@@ -1,4 +1,4 @@
-"""Independences that the drawing implies among columns counted together with their causes, tested on these counts.
+"""Test of the independences that the drawing implies among columns counted together with their causes, on those counts.
 
 The counts are noisy and paid for, so the test costs no budget. The statements are chosen from the drawing and public
 numbers alone, and Holm's rule bounds the chance of any false alarm.
@@ -38,7 +38,7 @@ def family_contradictions(project: Project, fitted: Any) -> dict[str, Any]:
     chosen = _chosen(project, fitted.tables)
     if not chosen:
         return {}
-    rng = np.random.default_rng(0)  # the counts are public; the same release gives the same p values
+    rng = np.random.default_rng(0)  # the counts are public, and the same release should always give the same p values
     ps = [p_value(_counts(project, statement, table), rng) for statement, table in chosen]
     found = [
         {**statement.to_json(), "p_adjusted": p, "table": list(table.clique)}
@@ -49,7 +49,7 @@ def family_contradictions(project: Project, fitted: Any) -> dict[str, Any]:
 
 
 def _chosen(project: Project, tables: Sequence[Measurement]) -> list[tuple[Separation, Measurement]]:
-    """Return one statement for each pair of columns, from the table that shows it with the least noise."""
+    """Return one statement for each pair of columns, from the table with the least noise."""
     best: dict[frozenset[str], tuple[float, Separation, Measurement]] = {}
     for statement, table in itertools.islice(_statements(project, tables), MOST_PAIRS):
         noise = table.sigma * math.sqrt(table.values.size)

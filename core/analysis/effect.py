@@ -1,4 +1,4 @@
-"""The effect of a treatment on an outcome, crude and adjusted, in one table of rows.
+"""Crude and adjusted effect of a treatment on an outcome in one table of rows.
 
 The adjusted risk under treatment t is Σ_z p(z) P(event | t, z): the adjustment formula (Pearl, Causality, 2nd ed.,
 equation 3.19), with Z from `espalier.core.graph.adjustment`. P(event | t, z) comes from each stratum of Z (saturated),
@@ -25,7 +25,7 @@ Means = dict[int, tuple[float, float]]
 """Mean outcome under each treatment level and under the reference."""
 
 ROWS_PER_STRATUM = 20
-"""With fewer rows per stratum and treatment on average, some strata are empty."""
+"""Rows per stratum and treatment, on average, below which some strata are likely to be empty."""
 
 
 def suggested_form(rows: int, sizes: Mapping[str, int], treatment: str, adjust: tuple[str, ...]) -> Form:
@@ -141,7 +141,9 @@ class StandardisedEffect:
         return {code: (float(means[code]), float(means[self.reference])) for code in self.levels}
 
     def _adjusted(self, tally: Tally) -> Means:
-        """Return the mean outcome if everyone had each treatment level, and if everyone had the reference."""
+        """Return the mean outcome if everyone had a given treatment level, for each level, and if everyone had the
+        reference.
+        """
         values = self._values(tally)
         if self.form == "logistic":
             return self._by_regression(tally, values)

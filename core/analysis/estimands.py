@@ -1,8 +1,6 @@
-"""Figures that a release can estimate: the counts that each depends on, and its estimate in one table of rows.
-
-Each figure is a small recipe. ``columns`` are the columns that it reads. ``parts`` are its numbers, each with the
-counts that it :class:`Needs`. ``estimate`` returns these numbers and their variances within one table. Ratios are
-logarithms.
+"""Figures that a release can estimate. Each figure is a small recipe. ``columns`` are the columns that it reads.
+``parts`` are its numbers, each with the counts that it :class:`Needs`. ``estimate`` returns these numbers and their
+variances within one table. Ratios are logarithms.
 
 A figure is about rows where all its columns are observed, as in R's ``lm`` and ``glm``. ``missing`` maps each column
 whose missing cells are left out to the code of such a cell. A figure about missing cells omits their column from it.
@@ -24,7 +22,7 @@ from espalier.core.analysis.tally import Tally
 
 FloatArray = NDArray[np.float64]
 HALF = 0.5
-"""Number added to each cell of an odds ratio, which keeps the ratio finite (Haldane 1956; Anscombe 1956)."""
+"""Number added to each cell of an odds ratio to keep the ratio finite (Haldane 1956; Anscombe 1956)."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +70,7 @@ class Level:
 
 @dataclass(frozen=True)
 class Proportion:
-    """P(event), or P(event | among): the rows that fulfil all these conditions."""
+    """P(event), or P(event | among) if ``among`` lists conditions that the rows must fulfil."""
 
     event: Level
     among: tuple[Level, ...] = ()
@@ -174,13 +172,13 @@ class Mean:
     ranges: tuple[tuple[float, float], ...] = ()
 
     def extremes(self) -> tuple[Mean, Mean]:
-        """Return the figure with every number at the low end of its bin, and at the high end."""
+        """Return the figure twice, with every number at the low end of its bin and at the high end."""
         low, high = (replace(self, scores=tuple(r[i] for r in self.ranges), ranges=()) for i in (0, 1))
         return low, high
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The column, and the columns of the conditions."""
+        """Column, and the columns of the conditions."""
         return (self.column, *_columns(self.among))
 
     def parts(self) -> tuple[Part, ...]:
@@ -212,14 +210,16 @@ class MeanDifference:
     opposite: tuple[float, ...] = ()
 
     def extremes(self) -> tuple[MeanDifference, MeanDifference]:
-        """Return the figure with the lowest numbers in group ``one`` and the highest in ``other``, and the reverse."""
+        """Return the figure twice: with the lowest numbers in group ``one`` and the highest in ``other``, and vice
+        versa.
+        """
         ends = [tuple(r[i] for r in self.ranges) for i in (0, 1)]
         low, high = (replace(self, scores=ends[i], opposite=ends[1 - i], ranges=()) for i in (0, 1))
         return low, high
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The column, and the columns of the groups and the conditions."""
+        """Column, and the columns of the groups and the conditions."""
         return (self.column, self.one.column, *_columns(self.among))
 
     def parts(self) -> tuple[Part, ...]:
@@ -335,7 +335,9 @@ class Regression:
 
 
 LARGEST = 15.0
-"""A logistic coefficient beyond this has no finite estimate, because some category determines the outcome."""
+"""Absolute value above which a logistic coefficient has no finite estimate, because some category determines the
+outcome.
+"""
 
 
 def logistic(x: FloatArray, y: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -392,7 +394,7 @@ def named(*levels: Level) -> Cell:
 
 
 def observed_cells(column: str, groups: Iterable[Cell], missing: Mapping[str, int]) -> tuple[Cell, ...]:
-    """Return cells with the observed rows of each group as remainders; none for a column without missing cells."""
+    """Return cells whose remainders are the observed rows of each group; none for a column without missing cells."""
     return tuple(((column, missing[column]), *group) for group in groups) if column in missing else ()
 
 
@@ -428,6 +430,6 @@ def _rows(tally: Tally, *levels: Level) -> float:
 
 
 def _share(tally: Tally, event: Level, among: Sequence[Level]) -> tuple[float, float]:
-    """Return P(event | among) and the number of rows ``among``."""
+    """Return P(event | among) and the number of rows that fulfil ``among``."""
     n = _rows(tally, *among)
     return (_rows(tally, event, *among) / n if n else math.nan), n

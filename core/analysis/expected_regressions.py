@@ -1,9 +1,9 @@
-"""The half-width that a planned regression can promise, from declared assumptions and public facts alone.
+"""Half-width that a planned regression can promise, derived from declared assumptions and public facts alone.
 
 The assumptions describe a table: each column cuts a normal variable at its assumed shares, and the variables have the
 assumed correlations. The regression is bought from that table `DRAWS` times, with noise of the known size. The promise
-is the half-width that 9 of 10 of these intervals stay within, times a `MARGIN`, because shares and correlations do not
-describe a table completely.
+is the half-width that 9 of 10 of these intervals stay within, times a `MARGIN`, because a table has features that
+shares and correlations do not describe.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ DRAWS = 30
 WITHIN = 0.9
 """Share of the releases that stay within a promise if the assumptions hold."""
 MOST_SPREAD = 1.25
-"""Nothing is promised if 1 of 10 releases would have a half-width above this multiple of the median half-width."""
+"""No half-width is promised if 1 of 10 releases would exceed this multiple of the median half-width."""
 MARGIN = {"linear": 1.15, "logistic": 1.3, "poisson": 1.3}
 """Margin for the features of a table that shares and correlations do not describe. Like `POWER`, it was chosen on six
 regressions, and raised after an evaluation on regressions of three other populations. `benchmarks.planned_widths`
@@ -46,7 +46,7 @@ POWER = 0.1
 the assumptions.
 """
 CAUTION = 1.2815515655446004
-"""Number of standard deviations by which the sample of rows may deviate unfavourably."""
+"""Number of standard deviations that is allowed for an unfavourable sample of rows."""
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ class Outlook:
     unit: Unit
     rows: float
     unlucky: float
-    """Factor by which an interval may be wider because the rows are only a sample."""
+    """Factor by which an interval may widen because the rows are only a sample."""
 
     def half_width(self, rho: float) -> float:
         """Return the promised half-width; infinite if noise may leave the interval unbounded or make its width
@@ -99,7 +99,7 @@ class Outlook:
 
     @cached_property
     def without_noise(self) -> float:
-        """Half-width that the rows alone allow, without noise."""
+        """Half-width without noise, from the number of rows alone."""
         return self._usual(MOST_RHO)
 
     def _usual(self, rho: float) -> float:
@@ -138,7 +138,8 @@ def contrast_of(one: PlannedRegression, design: Design, schema: Schema) -> Float
     term = one.term or next(iter(known))
     if term not in known:
         raise ProjectError(
-            f"analysis {one.name!r}: there is no coefficient {term!r}; there are {', '.join(known)}", key="analyses"
+            f"analysis {one.name!r}: there is no coefficient {term!r}; the coefficients are {', '.join(known)}",
+            key="analyses",
         )
     return known[term]
 
@@ -153,7 +154,7 @@ def _known(design: Design, schema: Schema) -> dict[str, FloatArray]:
 
 
 def assumed_table(one: PlannedRegression, schema: Schema) -> Table:
-    """Return a table of `ROWS` rows with the assumed shares, exactly, and the assumed correlations, nearly."""
+    """Return a table of `ROWS` rows with exactly the assumed shares and approximately the assumed correlations."""
     names = one.columns(schema)
     shares = dict(one.assumed.shares)
     means, spreads = dict(one.assumed.means), dict(one.assumed.spreads)

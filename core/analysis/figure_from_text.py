@@ -1,11 +1,11 @@
-"""Figures from text: column names and values become recipes over codes.
+"""Parser of figures: column names and values in text become recipes over codes.
 
 Each figure leaves out rows with a missing cell in its columns. ``column=`` and ``column=(missing)`` ask about the
-missing cells themselves, so rows where that column is missing stay in.
+missing cells themselves, so rows where that column is missing are kept.
 
-A group is written ``column``, ``column=value`` or ``column=value:other``. Without ``value`` it is the last value.
-Without ``other`` it is compared with the first value, or with the second if the first is ``value``. Every function
-raises :class:`ProjectError` for a column or value that the schema does not declare.
+A group is written ``column``, ``column=value`` or ``column=value:other``. ``value`` defaults to the last value.
+``other`` defaults to the first value, or to the second if ``value`` is the first. Every function raises
+:class:`ProjectError` for a column or value that the schema does not declare.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ F = TypeVar("F", Proportion, Difference, OddsRatio, Mean, MeanDifference, Quanti
 
 
 Among = str | Sequence[str] | None
-"""Conditions, each written ``column=value``; a single one may be given as text."""
+"""Conditions, each written ``column=value``; a single condition may be a plain string."""
 
 
 def of_observed(schema: Schema, figure: F) -> F:
-    """Return ``figure`` restricted to rows where its columns are observed, except columns whose missing cells are asked
-    about.
+    """Return ``figure`` restricted to rows where its columns are observed. Columns whose missing cells the question
+    asks about are exempt.
 
     Raises :class:`ProjectError` for a figure that names a column twice.
     """
@@ -107,7 +107,7 @@ def quantile(schema: Schema, column: str, probability: float = 0.5, among: Among
 
 
 def mean_difference(schema: Schema, column: str, group: str, among: Among = None) -> MeanDifference:
-    """Return the difference of a numeric column's means between two groups. The interval is made as for `mean`."""
+    """Return the difference of a numeric column's means between two groups. Its interval is computed as for `mean`."""
     (one, other), (scores, ranges) = _apart(schema, column, group), _inside(schema, column)
     figure = MeanDifference(column, scores, one, other, among=_among(schema, among), ranges=ranges)
     return of_observed(schema, figure)
@@ -165,8 +165,8 @@ def effect(
 ) -> StandardisedEffect:
     """Return the crude and adjusted effect of a treatment; ``outcome`` is written as for :func:`regression`.
 
-    The effect is stratified if the strata hold enough rows. Otherwise it uses a logistic or linear regression with main
-    effects. A numeric outcome is compared by its bin midpoints.
+    The effect is stratified if there are enough rows in the strata. Otherwise it uses a logistic or linear regression
+    with main effects. A numeric outcome is compared by its bin midpoints.
     """
     name = outcome.partition("=")[0]
     for each in (treatment, name, *adjust):
@@ -248,7 +248,7 @@ def _inside(schema: Schema, name: str) -> tuple[tuple[float, ...], tuple[tuple[f
 
 
 def last(column: Column) -> int:
-    """Return the code of the last value that is not missing, the default of a question."""
+    """Return the code of the last value that is not missing, which is the default in a question."""
     return column.values - 1
 
 
@@ -297,7 +297,7 @@ def _level(schema: Schema, text: str) -> Level:
 
 
 def _pair(schema: Schema, text: str) -> tuple[Level, Level]:
-    """Return the named value, and the value with which it is compared."""
+    """Return the named value and the one it is compared with."""
     name, _, value = text.partition("=")
     column = _column(schema, name)
     codes = _codes(column)

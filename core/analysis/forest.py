@@ -1,4 +1,4 @@
-"""Forest plot of answers: one line for each number, with its interval, as SVG; and the same numbers as CSV.
+"""Forest plot of answers as SVG, with one line for each number and its interval, and the same numbers as CSV.
 
 Ratios share a logarithmic axis with a line at 1. Shares and differences share a linear axis with a line at 0. Means
 have an axis for each column. A number without an interval is a hollow point.
@@ -25,7 +25,7 @@ STYLE = (
     ".dark .arm,.dark .point{stroke:#6cc497}.dark .point{fill:#6cc497}.dark .hollow{fill:none}"
 )
 NARROW = 600
-"""If the picture is narrower than this, in pixels, a number's text is above its interval."""
+"""Width in pixels below which a number's text is above its interval."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Line:
 
     @property
     def text(self) -> str:
-        """Return the estimate with its interval as text."""
+        """Estimate with its interval as text."""
         a = self.answer
         if not math.isfinite(a.value):
             return "no estimate"
@@ -50,7 +50,7 @@ class Line:
 
 
 def to_csv(lines: Iterable[Line]) -> str:
-    """Return the numbers as CSV, at full precision; names that look like formulas are defused."""
+    """Return the numbers as CSV, at full precision; names that a spreadsheet would read as formulas are defused."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(("question", "number", "estimate", "low", "high", "level", "together", "answer", "reason"))
@@ -64,7 +64,7 @@ def to_csv(lines: Iterable[Line]) -> str:
 
 
 def svg(lines: Sequence[Line], width: int = 880) -> str:
-    """Return the picture as SVG text; empty without a number that can be shown."""
+    """Return the picture as SVG text; empty if no number can be shown."""
     drawn = [line for line in lines if math.isfinite(line.answer.value)]
     narrow, parts, y = width < NARROW, [], 8.0
     for scale in dict.fromkeys(line.scale for line in drawn):

@@ -1,7 +1,6 @@
-"""The gate that decides which figures of a release have an interval: those that depend on counted marginals.
-
-No combining rule can repair a figure that the release never measured, so each figure is judged first. The judgement
-uses only the released cliques, noise scales and model.
+"""Gate that decides which figures of a release have an interval. A figure must depend on counted marginals, because no
+combining rule can repair a figure that the release never measured. The gate uses only the released cliques, noise
+scales and model.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from espalier.core.privacy.draws import Measurement, Merged
 
 Kind = Literal["counted", "outcome pairs counted", "thin", "assumed", "no overlap"]
 Cell = tuple[tuple[str, int], ...]
-"""Columns with one code each; the rows with all these codes."""
+"""The rows with one given code in each of these columns."""
 
 ENOUGH = 4.0
 """A figure is thin if a cell that it needs has fewer rows than this multiple of σ. On Adult at ε = 1, intervals of odds
@@ -67,8 +66,8 @@ class Needs:
 class Overlap:
     """Overlap of the compared groups across strata.
 
-    ``lacking`` is the share of rows in strata without rows of some group, ``weak`` the share in strata where some group
-    is rare. ``where`` are the groups and strata without rows, the largest stratum first.
+    ``lacking`` is the share of rows in strata without rows of some group, and ``weak`` the share in strata where some
+    group is rare. ``where`` lists the groups and strata without rows, the largest stratum first.
     """
 
     lacking: float = 0.0
@@ -92,17 +91,17 @@ class Badge:
 
     @property
     def interval(self) -> bool:
-        """Whether an interval may be shown."""
+        """True if an interval may be shown."""
         return self.kind in ("counted", "outcome pairs counted")
 
     @property
     def promised(self) -> bool:
-        """Whether the coverage of the interval is promised."""
+        """True if the coverage of the interval is promised."""
         return self.kind == "counted"
 
 
 class Gate:
-    """The gate of one release. It judges figures."""
+    """Judge of one release's figures."""
 
     def __init__(
         self,
@@ -154,7 +153,7 @@ class Gate:
         return self.sigma(names) * math.sqrt(max(len(self._others(cell, missing or {})) if rest else 1, 1))
 
     def judge(self, needs: Needs) -> Badge:
-        """Return the badge of a figure with these needs, one of five kinds."""
+        """Return the badge, of one of five kinds, for a figure with these needs."""
         names = needs.columns
         if self.counted(names):
             return (
@@ -176,7 +175,7 @@ class Gate:
                 or Badge(
                     "outcome pairs counted",
                     f"Given the model: {_listed(others)} were each counted with {with_outcome}, but not all together. "
-                    "Their joint pattern is modelled. No coverage is promised.",
+                    "Their joint pattern comes from the model. The coverage of the interval is not promised.",
                     self._thinnest(needs),
                 )
             )
@@ -240,9 +239,9 @@ class Gate:
         others = f", and the same is true of {len(found.where) - 1} more groups" if len(found.where) > 1 else ""
         return Badge(
             "no overlap",
-            f"No answer: among rows with {self._named(stratum)}, hardly any have {self._named(group)}{others}. "
+            f"No answer: among rows with {self._named(stratum)}, almost none have {self._named(group)}{others}. "
             f"About {100 * found.lacking:.0f} % of the rows are in such a stratum, and the table does not show the "
-            "outcome there. Coarsen or leave out these columns, or ask about the other rows alone.",
+            "outcome there. Coarsen or leave out these columns, or ask about the other rows only.",
             0.0,
         )
 
@@ -281,8 +280,8 @@ class Gate:
             if groups is not None and np.count_nonzero(groups == groups[code]) > 1:
                 return Badge(
                     "thin",
-                    f"This figure compares a category of {name} that was counted in a group with other rare ones. The "
-                    "table divides the group evenly among them.",
+                    f"This figure compares a category of {name} that was counted together with other rare "
+                    "categories. The table divides their count evenly among them.",
                     0.0,
                 )
         thinnest = self._thinnest(needs)
@@ -296,7 +295,7 @@ class Gate:
         )
 
     def _assumed(self, needs: Needs) -> Badge:
-        """Return a badge that names the independence that the table assumes."""
+        """Return a badge that names the independence assumed by the table."""
         y = needs.outcome
         pairs = list(itertools.combinations(needs.columns, 2))
         if y is not None:

@@ -67,7 +67,7 @@ class Null:
 
     @classmethod
     def uniform(cls, shape: tuple[int, int, int], rows: float, sigma: float, rows_per_person: int = 1) -> Null:
-        """Return the null with equal cells, which is assumed before anything is counted."""
+        """Return the null with equal cells, which is the assumption before anything is counted."""
         i, j, k = shape
         return cls(np.full(k, rows / k), np.full((k, i), 1 / i), np.full((k, j), 1 / j), sigma, rows_per_person)
 
@@ -114,7 +114,7 @@ def _shrunk(values: FloatArray, noise: float, centre: FloatArray | float | None 
     ``noise``.
 
     ``noise`` is a variance. The full correction of James & Stein would shrink further, and a Z on which both columns
-    depend would appear too weak. No value stays below half a row.
+    depend would appear too weak. Every value is at least half a row.
     """
     middle = values.mean() if centre is None else centre
     spread = float(np.mean((values - middle) ** 2))

@@ -1,9 +1,9 @@
 """Test of a drawing's implied independences on noisy counts.
 
 The statistic of each independence is a quadratic form of the residuals of its fitted null
-(`espalier.core.analysis.independence_fit`). It is compared with the same statistic in tables simulated from that null
-with sampling and noise, after Gaboardi, Lim, Rogers & Vadhan (2016) and Kifer & Rogers (2017), who treat one table.
-Holm's rule adjusts the p values of all independences. The counts are already noisy, so the test costs no budget.
+(`espalier.core.analysis.independence_fit`). The test compares it with the same statistic in tables simulated from that
+null with sampling and noise, after Gaboardi, Lim, Rogers & Vadhan (2016) and Kifer & Rogers (2017), who treat one
+table. Holm's rule adjusts the p values of all independences. The counts are already noisy, so the test costs no budget.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ class Tested:
 
     @property
     def telling(self) -> bool:
-        """Whether the test would have detected an odds ratio of `LARGEST_NOTICED`."""
+        """True if the test would have detected an odds ratio of `LARGEST_NOTICED`."""
         return self.noticed is not None and self.noticed <= LARGEST_NOTICED
 
     def sentence(self, one: str, other: str, given: Sequence[str], level: float = 0.05) -> str:
-        """Return two or three sentences: the strength of the association, then what it means for the drawing."""
+        """Return two or three sentences: the strength of the association, then its meaning for the drawing."""
         s = self.strength
         place = f", given {' and '.join(given)}" if given else ""
         if s.kind == "odds ratio":
@@ -99,7 +99,7 @@ def holm(ps: Sequence[float]) -> tuple[float, ...]:
 
 
 def judged(tables: Sequence[Counts], rng: np.random.Generator, level: float = 0.05) -> tuple[Tested, ...]:
-    """Test all statements together. The noise of the tables must be independent."""
+    """Test all statements together. The noise must be independent between their tables."""
     ps = [p_value(counts, rng) for counts in tables]
     return tuple(
         Tested(p, adjusted, strength(counts), noticed(counts.null, level / len(tables)))

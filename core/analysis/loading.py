@@ -1,9 +1,7 @@
-"""Reading the files of a release from a folder or zip. No file is trusted.
+"""Read the files of a release from a folder or zip. No file is trusted. `evaluate`, `analyse`, `copies`, the pages and
+notebooks read releases with this module. It raises :class:`ProjectError` for:
 
-`evaluate`, `analyse`, `copies`, the pages and notebooks read releases with this module. It refuses the following with
-:class:`ProjectError`:
-
-- files larger than `MOST_BYTES`, packed or unpacked; the check precedes unpacking;
+- files larger than `MOST_BYTES`, packed or unpacked; sizes are checked before unpacking;
 - JSON that is nested deeper than `DEEPEST`, larger than `MOST_JSON`, or contains NaN or an infinite number;
 - numbers out of range: rows, σ, ρ, ε, counts, totals;
 - files that disagree on columns, categories, cliques or rows: release.json, project.json, model, counts and table.
@@ -38,7 +36,7 @@ from espalier.core.tables.released import read_csv, read_linked
 from espalier.core.tables.table import Table
 
 MOST_COUNT = 1e13
-"""Largest accepted noisy count, number of rows of a model, and σ."""
+"""Largest accepted noisy count, number of rows in a model, and σ."""
 _TABLES = ("synthetic.csv", NOT_PRIVATE_CSV)
 _RANGES: Mapping[str, tuple[float, float]] = {
     "rows": (1, MAX_ROWS),
@@ -56,7 +54,7 @@ _RANGES: Mapping[str, tuple[float, float]] = {
 """Smallest and largest accepted value of each number in release.json, at any depth of the file."""
 _WHOLE = ("rows", "rows_shown", "copies", "cells", "candidates")
 _USED = ("spent", "asked", "measurements", "choices", "schema_bought", "rows", "rows_shown", "copies")
-"""Keys of release.json whose numbers are checked. The project checks its own numbers."""
+"""Keys of release.json whose numbers are checked. The project file's reader checks its own numbers."""
 
 
 @dataclass(frozen=True)
@@ -121,7 +119,9 @@ def load_release(folder: str | Path) -> Released:
                 raise ProjectError(f"{lacking[0]} is missing.")
             panel = read_linked(linked, read.project.schema, files)
             if panel.rows != read.facts["rows"]:
-                raise ProjectError(f"The tables have {panel.rows:,} people, but release.json states another number.")
+                raise ProjectError(
+                    f"The tables have {panel.rows:,} people, but release.json states a different number."
+                )
             return Released(read.facts, read.project, read.model, panel)
         name = _TABLES[0] if read.facts.get("private", True) else NOT_PRIVATE_CSV
         if name not in files:
@@ -136,7 +136,7 @@ def load_release(folder: str | Path) -> Released:
 def read_files(files: Mapping[str, bytes]) -> Files:
     """Return the contents of a release's ``files``; raises :class:`ProjectError` if one is damaged or two disagree."""
     if "release.json" not in files:
-        raise ProjectError("release.json is missing. Choose the files that a release wrote.")
+        raise ProjectError("release.json is missing. Choose all files of one release.")
     try:
         for name in (MODEL, COUNTS):
             if name in files:
@@ -194,9 +194,11 @@ def read_facts(data: bytes) -> dict[str, Any]:
         if type(facts.get(key)) is not kind:
             raise ProjectError(f"release.json: {key} is missing or has the wrong type", key=key)
     if facts["method"] not in METHODS and facts["method"] not in BLURRINGS:
-        raise ProjectError("release.json: this version does not have the release's method.", key="method")
+        raise ProjectError(
+            "release.json: this version of Espalier does not have the method of the release.", key="method"
+        )
     if facts.get("model", MODEL) not in (None, MODEL) or facts.get("noisy_counts", COUNTS) not in (None, COUNTS):
-        raise ProjectError("release.json: model or noisy_counts names another file", key="model")
+        raise ProjectError("release.json: model or noisy_counts names a different file", key="model")
     for key in _USED:
         _check_ranges(facts.get(key), key)
     _check_regressions(facts)
@@ -282,7 +284,7 @@ def _check_ranges(value: Any, key: str) -> None:
 
 def _model(files: Mapping[str, bytes], facts: Mapping[str, Any], project: Project) -> Model | None:
     """Return the release's model over the project's columns and categories; `None` if no model may be written."""
-    if facts.get("model", MODEL) is None:  # earlier releases do not state it, and contain the model
+    if facts.get("model", MODEL) is None:  # earlier releases do not state this, and contain the model
         return None
     if MODEL not in files:
         raise ProjectError(f"{MODEL} is missing")
@@ -332,7 +334,9 @@ def _counts(files: Mapping[str, bytes], facts: Mapping[str, Any], project: Proje
 
 
 def _check_asked(asked: Asked, max_cells: int) -> None:
-    """Refuse answers to questions or counts that are not the project's, and questions that need too large a model."""
+    """Refuse answers to questions or counts that the project does not ask, and questions that need too large a
+    model.
+    """
     asked.size(max_cells)
     told, sizes = asked.answers, asked.lowered.sizes
     if told.direct is not None and told.direct.values.shape != (len(told.questions),):

@@ -1,4 +1,4 @@
-"""Missing shares of a column by group, from noisy counts, and a test of whether they differ.
+"""Missing shares of a column by group, from noisy counts, and a test that they are equal.
 
 A figure leaves out rows with a missing cell in its columns. It describes all rows only if missing cells do not depend
 on the compared groups, so the missing shares are compared too.
@@ -52,7 +52,7 @@ class MissingShares:
     """Missing shares of ``column`` by group of ``by``, and ``p`` of the test that they are equal.
 
     ``level`` is the level of this test: `LEVEL` divided by the number of tests of the figure (Bonferroni). ``reason``
-    states why there are no shares by group; empty if there are.
+    states why there are no shares by group, and is empty if there are some.
     """
 
     column: str
@@ -64,12 +64,12 @@ class MissingShares:
 
     @property
     def differ(self) -> bool:
-        """Whether the shares differ by more than noise and sampling explain."""
+        """True if the shares differ by more than noise and sampling explain."""
         return self.p is not None and self.p <= self.level
 
 
 def questions(figure: Figure, sizes: Mapping[str, int]) -> Iterator[Question]:
-    """Yield the questions for a figure: the outcome by each explaining column, and each of these by the outcome."""
+    """Yield the questions for a figure: the outcome by each explanatory column, and each of these by the outcome."""
 
     def values(name: str) -> tuple[int, ...]:
         return tuple(code for code in range(sizes[name]) if code != figure.missing.get(name))
@@ -131,7 +131,7 @@ def _answered(asked: Question, measurements: Sequence[Measurement], merged: Merg
             values = values[:, list(asked.groups)]
     code = asked.missing if column not in merged else int(merged[column][asked.missing])
     missing, total = values[code], values.sum(axis=0)
-    noise = sigma**2, sigma**2 * (len(values) - 1)  # of the missing cell, and of all observed cells together
+    noise = sigma**2, sigma**2 * (len(values) - 1)  # code of the missing cell, and the codes of all observed cells
     enough = total >= ENOUGH * math.sqrt(sum(noise))
     shares = tuple(
         Share(group, *_share(float(x), float(n), noise, k))

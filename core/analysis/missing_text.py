@@ -11,21 +11,23 @@ from espalier.core.project.schema import Schema
 
 
 def of_rows(observed: Sequence[str]) -> str:
-    """Return a suffix that names the rows of a figure; empty if no column can be missing."""
+    """Return a suffix that names the rows described by a figure; empty if no column can have missing cells."""
     if not observed:
         return ""
     return f", of the rows where {listed(observed)} {_are(observed)} observed"
 
 
 def missing_sentences(schema: Schema, answers: Sequence[Answer]) -> tuple[list[str], list[str]]:
-    """Return sentences about missing shares, and warnings if the shares differ between groups; each sentence once."""
+    """Return sentences about missing shares, and warnings if the shares differ between groups. No sentence is
+    repeated.
+    """
     every = list(dict.fromkeys(found for answer in answers for found in answer.missing))
     by_group = [said for found in every if (said := _by_group(schema, found))]
     return [*_left_out(answers), *by_group], [warning(found) for found in every if found.differ]
 
 
 def _left_out(answers: Sequence[Answer]) -> list[str]:
-    """Return sentences about the rows of each kind of number and the share left out."""
+    """Return sentences about the rows that each kind of number describes, and the share of rows left out."""
     kinds = {(a.observed, a.left_out): a.name.partition(" ")[0] for a in answers if a.observed}
     return [
         f"{f'{kind.capitalize()} figures' if len(kinds) > 1 else 'The figures'} are about the rows where "

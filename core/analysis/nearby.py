@@ -1,13 +1,13 @@
-"""The part of a release's counts on which one question depends. Copies of this part are made in a fraction of a second.
+"""The part of a release's counts on which one question depends. Copies of this part take a fraction of a second.
 
 A model over all columns factorises along a junction tree. The cliques that join the columns of a question determine the
-joint distribution of these columns. Other cliques only add counts of the columns that they share with these cliques. So
-all other columns are summed out of every noisy count, which adds the noise of the summed cells. The copies fit the
-remaining counts.
+joint distribution of these columns. Other cliques only add counts of the columns that they share with these cliques.
+All other columns are therefore summed out of every noisy count, which adds up the noise of the summed cells. The copies
+fit the remaining counts.
 
-The columns that remain are found by Graham's reduction of the junction tree (Tarjan & Yannakakis 1984): columns that
-are in only one clique and in no question are left out, then cliques that another clique contains, until nothing
-changes. If a counted clique contains all columns of the question, exactly these columns remain.
+The columns that remain are found by Graham's reduction of the junction tree (Tarjan & Yannakakis 1984): repeatedly
+leave out columns that are in only one clique and in no question, then cliques contained in another clique, until
+nothing changes. If a counted clique contains all columns of the question, exactly these columns remain.
 """
 
 from __future__ import annotations

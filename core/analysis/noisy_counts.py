@@ -56,7 +56,7 @@ class NoisyCounts:
             return cls.of(fitted.base)
         if isinstance(fitted, Asked):
             base, answers = fitted.base, fitted.answers
-            if answers.noise == "laplace":  # copies and intervals are proved for Gaussian noise alone
+            if answers.noise == "laplace":  # copies and intervals are proved only for Gaussian noise
                 return None
             more = (answers.marginals, answers.histograms, answers.direct)
             return cls(base.measurements, base.rows, base.merged, base.impossible, *more)
@@ -73,7 +73,7 @@ class NoisyCounts:
         return (*self.measurements, *self.asked)
 
     def with_questions(self, project: Project) -> Asked | None:
-        """Return marginals, questions and counts together, ready to be fitted again; `None` without questions."""
+        """Return marginals, questions and counts together, ready for another fit; `None` without questions."""
         if not (self.asked or self.histograms or self.direct):
             return None
         sizes = dict(project.schema.sizes)

@@ -1,5 +1,4 @@
-"""A study's planned analyses: counts of exactly their rows, the promised half-width, and the half-width that was
-reached.
+"""Planned analyses of a study: counts of exactly their rows, the promised half-width, and the achieved half-width.
 
 Each analysis buys the counts of its own cells, the rows with and without the event in each group, or the sums of its
 regression. Promises follow from public facts and the declared assumptions only, so a plan and a release divide the
@@ -38,16 +37,18 @@ POOL = "analyses"
 SURE = 0.98
 """Nothing is promised unless all counts exceed their noise with at least this probability."""
 EVEN = 0.8
-"""An effect's promise relies on this share of the assumed rows in each stratum, because the groups are not equally
+"""Share of the assumed rows in each stratum on which an effect's promise relies, because the groups are not equally
 large in real strata. It was chosen on three effects by `benchmarks.planned_widths`. The benchmark reports results on
 three other effects, which had been seen before.
 """
 QUANTILE = 1.959963984540054
 """Quantile of the standard normal distribution for 95 % intervals."""
 CAUTION = 1.2815515655446004
-"""A promise allows for counts this many standard deviations below their expectation: 9 of 10 intervals are shorter."""
+"""A promise allows for counts this many standard deviations below their expectation, so that 9 of 10 intervals are
+shorter.
+"""
 CLEAR = 3.0
-"""A count must exceed this many standard deviations of its noise for an interval."""
+"""A count must exceed this many standard deviations of its noise to have an interval."""
 
 FloatArray = NDArray[np.float64]
 
@@ -67,7 +68,7 @@ class Setting:
 
     def sums(self, one: PlannedCounts | PlannedSurvival) -> QuestionSums:
         """Return the counts that an analysis buys: per group (and interval of time), the rows with the event and those
-        without. A row is in at most one of them, so together they have the sensitivity of one marginal."""
+        without. Each row is in at most one of them, so together they have the sensitivity of one marginal."""
         cells = [cell for pair in one.cells(self.schema) for cell in pair]
         questions = tuple(Question(f"{one.name} {i}", (cell,)) for i, cell in enumerate(cells))
         return QuestionSums(questions, (), self.schema.sizes)
@@ -121,7 +122,7 @@ def variance(one: PlannedCounts, counts: FloatArray, sigma: float, k: int) -> fl
 def standardised(counts: FloatArray) -> tuple[float, FloatArray]:
     """Return the standardised difference Σ_z n_z (p_1z − p_0z) / n of an effect, and its slope in each count.
 
-    ``counts`` are by stratum, group and event; a third group has the rows that are not compared.
+    ``counts`` are by stratum, group and event; a third group holds the rows that are not compared.
     """
     groups, whole = counts.sum(axis=2), max(float(counts.sum()), 1.0)
     rates = counts[..., 0] / groups
@@ -173,7 +174,7 @@ class Analysed(Protocol):
 
     @property
     def analysis(self) -> PlannedAnalysis:
-        """The planned analysis."""
+        """Planned analysis."""
         ...
 
     @property
@@ -188,7 +189,7 @@ class Analysed(Protocol):
 
     @property
     def regressed(self) -> Regressed | None:
-        """The bought regression; `None` for counts."""
+        """Bought regression; `None` for counts."""
         ...
 
     def facts(self) -> dict[str, Any]:
@@ -364,7 +365,9 @@ def epsilon_promising(found: Sequence[Analysed], whole: Budget) -> float | None:
 
 def _epsilon(found: Sequence[Analysed], rho: float, whole: Budget) -> float:
     share = math.fsum(one.rho for one in found) / whole.rho
-    return float(round_up(epsilon_of(rho / share, whole.delta), 3))  # as printed: a plan with this ε keeps the promise
+    return float(
+        round_up(epsilon_of(rho / share, whole.delta), 3)
+    )  # rounded as printed, so that a plan with this ε keeps the promise
 
 
 def epsilons(found: Sequence[Analysed], whole: Budget) -> dict[str, float | None]:
@@ -379,15 +382,17 @@ def _finite(x: float) -> float | None:
 
 
 def unpromised(found: Sequence[Analysed], whole: Budget) -> str:
-    """Return why some analyses have no promise, and the smallest ε at which all have one; empty if all have one."""
+    """Explain why some analyses have no promise, and give the smallest ε at which all have one; empty if all have
+    one.
+    """
     without = [one.analysis.name for one in found if one.plan()["promised"] is None]
     if not without:
         return ""
     why = (
-        f"{', '.join(without)}: no half-width is promised, because more than 1 of 10 releases could have an interval "
-        "without bounds or one that is much wider than usual."
+        f"{', '.join(without)}: no half-width is promised, because more than 1 in 10 releases could have an "
+        "interval that is unbounded or much wider than usual."
     )
     promising = epsilon_promising(found, whole)
     if promising is None:
-        return f"{why} No ε changes that for every analysis, with these assumptions and rows."
+        return f"{why} With these assumptions and rows, no ε changes that for every analysis."
     return f"{why} At ε = {promising:.3g} or above, every analysis has a promise, with these shares of the budget."

@@ -1,4 +1,4 @@
-"""Planned analyses as text: what each estimates, what is promised, and the assumptions."""
+"""Planned analyses as text: the estimate, the promise, and the assumptions of each."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def sentence(one: dict[str, Any]) -> str:
 
 
 def asked(one: Mapping[str, Any]) -> str:
-    """Return what an analysis estimates, from its entry in a project or in ``release.json``."""
+    """Describe the estimate of an analysis, from its entry in a project or in ``release.json``."""
     if one["kind"] == "survival":
         return ", ".join(filter(None, (f"{one['time']} to {one['event']}", f"at {one['at']}", one.get("group"))))
     if one["kind"] == "regression":
@@ -41,7 +41,7 @@ def assumptions(kind: str, given: Mapping[str, Any]) -> str:
         for key, called in (("means", "mean"), ("spreads", "standard deviation")):
             parts += [f"{called} of {name} {value:.4g}" for name, value in given.get(key, {}).items()]
         parts += [f"correlation of {a} and {b} {r:.2g}" for a, b, r in given.get("correlations", [])]
-        return "; ".join(parts) or "evenly spread and independent values"
+        return "; ".join(parts) or "evenly spread, independent values"
     if kind == "survival":
         return f"events {listed(given['shares'])}, groups {listed(given['groups'])}, times spread evenly"
     strata = f", strata {listed(given['strata'])}" if "strata" in given else ""

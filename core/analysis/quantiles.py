@@ -1,9 +1,8 @@
 """Quantiles of a number that was counted in bins, with intervals from the noisy counts.
 
-A quantile is above an edge if the share of rows below that edge is smaller than its probability q. Each edge is
-tested through Σ (s − q) x over the noisy counts x, with s = 1 below the edge and 0 above: the noise adds
-σ² Σ (s − q)² to the variance, and sampling adds k n q (1 − q), with k rows per person (Woodruff 1952 inverts the same
-test).
+A quantile is above an edge if the share of rows below that edge is smaller than its probability q. Each edge is tested
+through Σ (s − q) x over the noisy counts x, with s = 1 below the edge and 0 above. The noise adds σ² Σ (s − q)² to the
+variance, and sampling adds k n q (1 − q), with k rows per person (Woodruff, 1952, inverts the same test).
 
 An interval starts at the last edge before the first edge that the test does not reject, and ends at the first edge
 after the last one that it does not reject. It misses the quantile on one side only if the test rejects an edge of the
@@ -28,7 +27,7 @@ from espalier.core.privacy.draws import Measurement, Merged
 
 @dataclass(frozen=True)
 class QuantileContrast:
-    """The quantile at ``probability`` of a column with these bin ``edges``, in a group of rows."""
+    """Quantile at ``probability`` of a column with these bin ``edges``, in a group of rows."""
 
     column: str
     edges: tuple[float, ...]
@@ -39,7 +38,7 @@ class QuantileContrast:
 
     @property
     def most(self) -> float:
-        """The widest informative interval: half the range."""
+        """Width up to which an interval is informative: half the range."""
         return (self.edges[-1] - self.edges[0]) / 2
 
     def copies_serve(self, measurements: Sequence[Measurement], merged: Merged, enough: float) -> bool:  # noqa: ARG002
@@ -88,9 +87,8 @@ class QuantileContrast:
 
 
 def at(edges: Sequence[float], shares: FloatArray, probability: float) -> float:
-    """Return the value below which this share of the rows lies; ``shares`` are the increasing shares below each edge.
-
-    Numbers are assumed to be evenly spread inside their bins.
+    """Return the value below which this share of the rows lies, assuming that numbers are evenly spread inside their
+    bins. ``shares`` are the increasing shares below each edge.
     """
     i = min(max(int(np.searchsorted(shares, probability)), 1), len(edges) - 1)
     step = float(shares[i] - shares[i - 1])
@@ -110,7 +108,7 @@ class Quantile:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The column and those of the conditions."""
+        """Column and those of the conditions."""
         return (self.column, *(level.column for level in self.among))
 
     def parts(self) -> tuple[Part, ...]:
@@ -124,7 +122,7 @@ class Quantile:
         return (Part(name, needs, contrast=contrast),)
 
     def estimate(self, tally: Tally) -> tuple[FloatArray, FloatArray]:
-        """Return the quantile, and NaN as its variance: its interval follows from the counts."""
+        """Return the quantile, and NaN as its variance, because its interval follows from the counts."""
         tally = tally.observed(self.missing)
         weights = tally.weights * kept(tally, self.among)
         rows = np.bincount(tally.of(self.column), weights, len(self.edges) - 1)

@@ -32,7 +32,7 @@ def asked_copies(
 
 
 def _perturbed(asked: Asked, centre: VisibleModel, schema: Schema, recipe: Recipe, rng: np.random.Generator) -> Asked:
-    """Return all measurements, perturbed by the sampling of one set of n rows and by independent noise."""
+    """Return all measurements, perturbed by one sample of n rows and by independent noise."""
     drawn = drawn_sample(centre, rng)
     n = len(next(iter(drawn.values())))
     told, direct = asked.answers, asked.answers.direct

@@ -1,4 +1,4 @@
-"""One question as a script in R; see `espalier.core.analysis.script`. It needs base R alone."""
+"""One question as a script in R that needs only base R; see `espalier.core.analysis.script`."""
 
 from __future__ import annotations
 

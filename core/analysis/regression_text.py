@@ -1,12 +1,12 @@
-"""Bought regressions as text: what is estimated, and one line for each coefficient."""
+"""Bought regressions as text: a description of the estimates, and one line for each coefficient."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-NO_VALUE = "noise exceeds the information about it, so it has no value"
-UNBOUNDED = "unbounded: noise exceeds the information about it"
+NO_VALUE = "the noise exceeds the information about it, so it has no value"
+UNBOUNDED = "unbounded, because the noise exceeds the information about it"
 _SCALES = {
     "outcome": "Coefficients are changes in {outcome}.",
     "log odds": "Coefficients are changes in the log odds of {outcome}.",
@@ -16,7 +16,7 @@ _SCALES = {
 
 def about(one: Mapping[str, Any]) -> str:
     """Return sentences about a regression: family, outcome, predictors and scale."""
-    robust = " Intervals are robust: the variance was bought." if one.get("robust") else ""
+    robust = " The intervals are robust, because the release bought the variance." if one.get("robust") else ""
     scale = _SCALES.get(one["scale"], "").format(outcome=one["outcome"])
     return (
         f"{one['name']}: a {one['family']} regression of {one['outcome']} on {', '.join(map(str, one.get('on', [])))}. "

@@ -1,8 +1,7 @@
-"""One question as scripts in Python and R, with the files that they read. They run without Espalier.
-
-``copies.csv`` has the question's columns in every copy: a line for each combination of values, with its number of rows.
-``counts.csv`` has the noisy counts of the release that contain these columns. Both scripts estimate in each copy
-separately and combine the estimates as `espalier.core.analysis.combine` does.
+"""One question as scripts in Python and R that run without Espalier, with the files that they read. ``copies.csv`` has
+one line for each combination of the question's columns in each copy, with its number of rows. ``counts.csv`` has the
+release's noisy counts that contain these columns. Both scripts estimate in each copy separately and combine the
+estimates as `espalier.core.analysis.combine` does.
 """
 
 from __future__ import annotations
@@ -159,7 +158,7 @@ def python_script(schema: Schema, figure: Figure, level: float = 0.95) -> str:
     for name, code in figure.missing.items():
         prepare.append(f"copies = copies[copies[{_text(name)}] != {_text(schema[name].labels[code])}]")
     if isinstance(figure, StandardisedEffect) and figure.missing and figure.adjust:
-        del prepare[1:]  # crude numbers use rows that adjusted numbers leave out
+        del prepare[1:]  # crude numbers also use rows that adjusted numbers leave out
     helpers, body = _python(schema, figure)
     lines = "\n".join("    " + line if line else "" for line in body)
     quantile, percent, start = (1 + level) / 2, 100 * level, "\n".join([*prepare, *helpers, ""])

@@ -18,9 +18,9 @@ from espalier.core.analysis.independence_fit import Counts, FloatArray, Null, re
 
 POWER = 0.8
 FURTHEST = math.log(100)
-"""Largest log odds ratio that is searched."""
+"""Largest log odds ratio in the search."""
 SWEEPS, CLOSE = 60, 1e-7
-"""Largest number of rounds of fitting margins, and the distance of the last factors from 1 that ends the fit early."""
+"""Maximum number of rounds in fitting margins, and the distance of the factors from 1 at which the fit ends early."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ def associated(null: Null, theta: float) -> FloatArray:
 
 
 def strength(counts: Counts) -> Strength:
-    """Return the common odds ratio if both columns are ordered, else the information; each with a 95 % interval."""
+    """Return the common odds ratio if both columns are ordered, else the information, with a 95 % interval."""
     return _odds_ratio(counts) if counts.ordered else _information(counts)
 
 
@@ -75,7 +75,7 @@ def _odds_ratio(counts: Counts) -> Strength:
     def total(values: FloatArray) -> float:
         return float(np.einsum("ijk,ij,k->", values, product, w))
 
-    # the margins of the null differ from the counts', so compare residuals with residuals
+    # the null and the counts have different margins, so compare residuals with residuals
     observed = float((residuals(counts.values, counts.sigma) * product).sum())
     base = total(null.expected)
     theta = _root(lambda t: total(associated(null, t)) - base - observed)
@@ -109,7 +109,8 @@ def _information(counts: Counts) -> Strength:
     """Return the information in nats per row, by inverting a noncentral χ² for the statistic.
 
     The direction of the residuals fixes the ratio of information to noncentrality. With S the weighted sum of residuals
-    and H its derivative by log-linear interactions Θ, information is Θᵀ Σ_z n_z (C_x ⊗ C_y) Θ / 2n where H Θ = S.
+    and H its derivative with respect to the log-linear interactions Θ, the information is Θᵀ Σ_z n_z (C_x ⊗ C_y) Θ / 2n
+    where H Θ = S.
     """
     from scipy.stats import ncx2
 
@@ -129,8 +130,8 @@ def _information(counts: Counts) -> Strength:
     scale = info / statistic
 
     def noncentrality(chance: float) -> float:
-        """Return λ at which a statistic this small or smaller has probability ``chance``; 0 if the probability is below
-        that for λ = 0.
+        """Return the λ at which a statistic this small or smaller has probability ``chance``; 0 if its probability is
+        smaller even for λ = 0.
         """
         low, high = 0.0, 4 * statistic + 100
         if ncx2.cdf(statistic, df, 1e-12) <= chance:
@@ -158,7 +159,7 @@ def power(null: Null, odds_ratio: float, level: float) -> float:
 def noticed(null: Null, level: float = 0.05) -> float | None:
     """Return the smallest odds ratio above 1 that the test detects with 80 % power; `None` if 100 goes undetected.
 
-    With `Null.uniform` this is a prediction from public numbers, before anything is paid.
+    With `Null.uniform` this is a prediction from public numbers, made before anything is spent.
     """
     if power(null, math.exp(FURTHEST), level) < POWER:
         return None

@@ -1,6 +1,5 @@
-"""A study of one release: its copies, and figures estimated from the copies.
-
-A study reads the files of a release alone, so it costs no budget and its results may be shared.
+"""Study of one release: its copies, and figures estimated from them. A study reads only the files of a release, so it
+costs no budget and its results may be shared.
 """
 
 from __future__ import annotations
@@ -41,13 +40,13 @@ SUGGESTED = 20
 """Suggested number of copies. With 5 copies, intervals have the same coverage but are a third wider."""
 MOST = 400
 ROWS_AT_HAND = 100_000
-"""Number of rows of a copy that is made only for estimates. Because they are spread evenly, estimates are accurate to 1
-in 100,000.
+"""Number of rows of a copy that is made only for estimates. Because the rows are spread evenly, estimates are accurate
+to 1 in 100,000.
 """
 NO_COUNTS = (
-    "Copies and figures with intervals need noisy counts of marginals, and this release has none: its method does not "
-    "count marginals, its noise is not Gaussian, or an older version made it. Release with a method that counts "
-    "marginals, such as Workload or PRISM."
+    "Copies and figures with intervals need noisy counts of marginals. This release has none, because its method "
+    "does not count marginals, its noise is not Gaussian, or an older version made it. Make a release with a "
+    "method that counts marginals, such as Workload or PRISM."
 )
 
 NO_COPIES = (
@@ -112,7 +111,7 @@ class Study:
     analyses: tuple[Mapping[str, Any], ...] = ()
     """Planned analyses, as in ``release.json``."""
     whole: Study | None = None
-    """The whole study, if this study is a part of it for one question; the gate reads all its counts."""
+    """The whole study, if this is a part of it for one question. The gate reads all counts of the whole study."""
 
     @classmethod
     def of(cls, release: Finished) -> Study:
@@ -185,10 +184,9 @@ class Study:
         return Gate(counted.marginals, self.centre, counted.merged, labels)
 
     def about(self, columns: Sequence[str]) -> Study:
-        """Return the part of this study that a question over ``columns`` depends on, without copies.
-
-        Copies of the part take a fraction of the time. The study itself is returned if it has copies, or if its model
-        was fitted to questions too.
+        """Return the part of this study on which a question over ``columns`` depends, without copies. Copies of the
+        part take a fraction of the time. The study itself is returned if it has copies, or if its model was fitted to
+        questions too.
         """
         if len(self.given) > 1 or self._asked is not None or not isinstance(self.model, GraphicalModel):
             return self
@@ -244,7 +242,9 @@ class Study:
         """Return this study with the copies of the release, or with ``number`` new ones if it has fewer than two."""
         if len(self.given) > 1:
             return self
-        seed = int.from_bytes(hashlib.sha256(self.counted.dumps()).digest()[:8])  # the same question, the same answer
+        seed = int.from_bytes(
+            hashlib.sha256(self.counted.dumps()).digest()[:8]
+        )  # the same question always gets the same answer
         small = replace(self, rows=min(self.rows, ROWS_AT_HAND), tilt=None)
         made = tuple(rows for _, rows in small._made(max(number, 2), np.random.default_rng(seed), report))
         return replace(self, given=made)
@@ -270,7 +270,7 @@ class Study:
 
     def _check(self, level: float) -> None:
         if len(self.given) < 2:
-            raise EspalierError("A figure needs copies. Make some first.")
+            raise EspalierError("A figure needs copies. Make copies first.")
         if not 0 < level < 1:
             raise EspalierError(f"The level ({level:g}) must be between 0 and 1.")
 
@@ -292,13 +292,13 @@ class Study:
 
 
 def _over_counts(project: Project, counted: NoisyCounts) -> GraphicalModel:
-    """Return the uniform model over all columns, the start of copies of these counts."""
+    """Return the uniform model over all columns, from which the fits of copies start."""
     total = counted.rows or max(float(np.mean([m.values.sum() for m in counted.measurements])), 1.0)
     return GraphicalModel(project.schema.sizes, (), {}, float(total), FitSummary(0, 0.0, 0.0, True, "not fitted"))
 
 
 def _not_told(one: Answer) -> Answer:
-    """Return an answer without a number, because its columns were linked by training, not by counts."""
+    """Return an answer without a number for columns that were linked by training instead of counts."""
     sentence = (
         f"{' and '.join(one.badge.apart) or 'These columns'} were not counted together. Training linked the columns of "
         "this release, and its error is not known for this figure."

@@ -1,12 +1,11 @@
-"""Survival from noisy counts of rows by interval of time, with the event (d) and without it (c).
-
-The hazard of interval t is the share of events among the rows at risk, h = d_t / r_t, and the survival after it is
-S_t = Π (1 − h_s) over the intervals up to t. r_t are the rows whose time is in t or later. Rows without the event leave
-during the interval; the counts do not show whether they leave before its events or after them. If all leave before the
-events, r_t is smaller by c_t. The exact Kaplan–Meier estimate at the end of t lies between the two products, because
-the factor of each event increases with the number of rows at risk. So the low end of an interval counts none of the
-leaving rows as at risk, its high end counts all of them, and the estimate counts half of them (the actuarial table). If
-each interval holds a single time, all leaving rows are counted, as Kaplan and Meier do.
+"""Survival from noisy counts of rows with the event (d) and without it (c) in each interval of time. The hazard of
+interval t is the share of events among the rows at risk, h = d_t / r_t, and the survival after it is S_t = Π (1 − h_s)
+over the intervals up to t. r_t is the number of rows whose time is in t or later. Rows without the event leave during
+the interval; the counts do not show whether they leave before its events or after them. If all leave before the events,
+r_t is smaller by c_t. The exact Kaplan–Meier estimate at the end of t lies between the two products, because the factor
+of each event increases with the number of rows at risk. The low end of an interval therefore counts none of the leaving
+rows as at risk, the high end counts all of them, and the estimate counts half of them (the actuarial table). If each
+interval holds a single time, all leaving rows are counted, as Kaplan and Meier do.
 
 Sampling and noise. The ends for S solve (Ŝ − S)² = z² (k S (1 − S) / m + V): Wilson's interval for a share of m rows,
 with k rows per person, widened by the variance V of the noise (delta method: σ² times the squared gradient of Ŝ in
@@ -39,8 +38,8 @@ FloatArray = NDArray[np.float64]
 
 
 class Ends(NamedTuple):
-    """Estimates with the ends of their confidence intervals, one for each interval of time; NaN if noise allows
-    none.
+    """Estimates and the ends of their confidence intervals, one for each interval of time; NaN if the noise is too
+    large.
     """
 
     value: FloatArray
@@ -74,7 +73,7 @@ def survival(counts: FloatArray, sigma: float, k: int = 1, *, exact: bool = Fals
     clear = parts[least].clear
     early, late, between = (_ends(parts[w].survived, clear) for w in (least, 1.0, middle))
     value = np.clip(np.minimum.accumulate(between.value, axis=-1), early.low, late.high)
-    low, high = parts[1.0].hazards.low, parts[least].hazards.high  # more rows at risk: a smaller hazard
+    low, high = parts[1.0].hazards.low, parts[least].hazards.high  # with more rows at risk, the hazard is smaller
     hazard = Ends(np.clip(parts[middle].hazards.value, low, high), low, high)
     return Survival(
         parts[middle].rows,
@@ -106,8 +105,8 @@ def difference(one: Survival, other: Survival, at: int) -> tuple[FloatArray, Flo
 
 @dataclass(frozen=True)
 class _Part:
-    """The table on the assumption that this share of the leaving rows is at risk in their interval; ``rows`` are at
-    risk at its start.
+    """Table if this share of the leaving rows is at risk in their interval; ``rows`` are at risk at the start of
+    each interval.
     """
 
     rows: FloatArray

@@ -1,4 +1,4 @@
-"""A planned survival table: its figure, what it can promise, its entry in ``release.json``, and its text."""
+"""Planned survival table: its figure, its promise, its entry in ``release.json``, and its text."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FloatArray = NDArray[np.float64]
 DRAWS = 300
 """Number of simulated purchases on which a promise is based."""
 WITHIN, SURE = 0.9, 0.98
-"""Share of releases that stay within a promise, and smallest share of releases with an interval, if the assumptions
+"""Share of releases that stay within a promise, and minimum share of releases with an interval, if the assumptions
 hold.
 """
 NUMBERS = ("at_risk", "events", "hazard", "hazard_low", "hazard_high", "survival", "low", "high")
@@ -26,7 +26,7 @@ NUMBERS = ("at_risk", "events", "hazard", "hazard_low", "hazard_high", "survival
 FIGURE = ("value", "low", "high")
 FIGURES = (("hazard", "hazard_low", "hazard_high"), ("survival", "low", "high"))
 """Keys of an estimate and the ends of its interval, for an analysis and for one interval of its table."""
-NO_FIGURE = "noise exceeds the rows at risk"
+NO_FIGURE = "the noise exceeds the rows at risk"
 
 
 def figure(
@@ -135,23 +135,23 @@ def _figure(found: Mapping[str, Any], keys: Sequence[str]) -> bool:
 
 
 def _finite(x: Any) -> bool:
-    return type(x) in (int, float) and abs(x) < 1e300  # a larger whole number would not be a float
+    return type(x) in (int, float) and abs(x) < 1e300  # a larger whole number does not fit into a float
 
 
 def about(one: Mapping[str, Any]) -> str:
     """Return sentences about a survival table: its columns, and how it counts rows that leave."""
     group = f", by {one['group'].partition('=')[0]}" if one.get("group") else ""
     inside = (
-        "Rows without the event count as at risk in their whole last interval."
+        "Rows without the event count as being at risk throughout their last interval."
         if one.get("exact")
-        else "The counts do not show when rows without the event leave during an interval: each interval covers every "
-        "order, and the estimate counts half of them as at risk."
+        else "The counts do not show when rows without the event leave during an interval of time. Confidence "
+        "intervals cover every order, and the estimate counts half of these rows as at risk."
     )
     return f"{one['name']}: survival without {one['event']} by {one['time']}{group}. {inside}"
 
 
 def compared(one: Mapping[str, Any]) -> str:
-    """Return the figure that the analysis promised, as one sentence."""
+    """Return the promised figure of the analysis as one sentence."""
     values = one.get("group", "").partition("=")[2].split(":")
     what = f"Survival at {one['at']}" if len(values) < 2 else f"Survival at {one['at']}, {values[0]} minus {values[1]}"
     if one["value"] is None:
@@ -171,7 +171,7 @@ def line(part: Mapping[str, Any]) -> str:
 
 
 def shown(part: Mapping[str, Any], key: str) -> str:
-    """Return a hazard or survival with its interval, or state that noise allows none."""
+    """Return a hazard or survival with its interval, or a statement that the noise is too large."""
     low, high = ("hazard_low", "hazard_high") if key == "hazard" else ("low", "high")
     if part[key] is None:
         return NO_FIGURE

@@ -1,4 +1,4 @@
-"""Tallies: the patterns of values that occur in some columns, with the number of rows of each."""
+"""Tallies: the patterns of values that occur in some columns, and the number of rows with each pattern."""
 
 from __future__ import annotations
 

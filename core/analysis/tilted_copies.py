@@ -29,8 +29,8 @@ def tilted_copies(
 ) -> Iterator[tuple[TiltedModel, Rows]]:
     """Yield copies as `espalier.core.analysis.copies.copies` does, with new sums of features in each.
 
-    One set of n rows of the released model perturbs the counts and the sums. Each copy takes as long as the weighting
-    of the release.
+    The same n rows of the released model perturb the counts and the sums. Each copy takes as long as weighting the
+    release did.
     """
     sums = model.sums
     ordered = ordered_columns(schema, sums.recipe.target)

@@ -1,14 +1,14 @@
-"""Transitions from one visit to the next, with intervals, from the noisy counts that a release of linked tables states.
+"""Transitions from one visit to the next, with intervals, from the noisy counts in a release of linked tables.
 
 A figure is *person-averaged*: each person with several visits has weight 1, so each of a person's m steps has weight
-1/m. Steps beyond the kept visits do not count. The answer depends on the release alone and may be shared.
+1/m. Steps beyond the kept visits are ignored. The answer depends on the release alone and may be shared.
 
 The interval. Let x_i be person i's weight at steps from value a, and y_i ≤ x_i the part that leads to b. With p = Σ E y
 / Σ E x, a person contributes y − p·x to the error. Since 0 ≤ y ≤ x ≤ 1, E (y − p·x)² ≤ p(1 − p) E x: for p ≤ 1/2, (y −
-p·x)² = y² − 2pxy + p²x² ≤ xy(1 − 2p) + p²x², where xy ≤ y and x² ≤ x; for larger p take x − y instead of y. So the
-sampling variance of Σ(y − p·x) is at most p(1 − p)·Σ E x: weighted counts may be treated as counts of independent rows.
-Independent noise of standard deviation σ on the K cells of the row adds σ²((1 − p)² + (K − 1)p²). The interval holds
-every p whose error is within z standard deviations (Fieller 1954; without noise it is Wilson's).
+p·x)² = y² − 2pxy + p²x² ≤ xy(1 − 2p) + p²x², where xy ≤ y and x² ≤ x; for larger p take x − y instead of y. The
+sampling variance of Σ(y − p·x) is therefore at most p(1 − p)·Σ E x, and weighted counts may be treated as counts of
+independent rows. Independent noise of standard deviation σ on the K cells of the row adds σ²((1 − p)² + (K − 1)p²). The
+interval holds every p whose error is within z standard deviations (Fieller 1954; without noise it is Wilson's).
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ from espalier.core.project.schema import Schema
 
 LEVEL = 0.95
 WIDEST = 0.5
-"""Largest width of an interval that is shown. If an interval is wider, noise outweighs the counts."""
+"""Maximum width of an interval that is shown. In a wider interval, noise outweighs the counts."""
 
 
 NO_RETURN_WITHIN = (
-    "a release of linked tables does not answer how many people return within a number of days. Its counts over steps "
-    "contain only visits that another visit follows, so people who never return are missing. Name a column that "
+    "a release of linked tables cannot tell how many people return within a number of days. Its counts of steps "
+    "contain only visits that are followed by another, so people who never return are missing. Name a column that "
     "records the return at the visit itself, such as readmitted, and ask for its share: --at-visit COLUMN VALUE T"
 )
 
 
 class IntervalShare:
-    """The output of a share with its interval. A share that is not shown is `None`, and ``reason`` states why."""
+    """A share with its interval, ready for output. A share that is not shown is `None`, and ``reason`` states why."""
 
     share: float | None
     low: float | None
@@ -47,7 +47,7 @@ class IntervalShare:
 
     @property
     def asked(self) -> str:
-        """The share in words."""
+        """Share in words."""
         raise NotImplementedError
 
     def to_json(self) -> dict[str, Any]:
@@ -62,7 +62,7 @@ class IntervalShare:
 
 @dataclass(frozen=True)
 class Transition(IntervalShare):
-    """The share of ``after`` at the next visit among people with ``before`` at a visit."""
+    """Share of ``after`` at the next visit among people with ``before`` at a visit."""
 
     column: str
     before: str
@@ -74,13 +74,13 @@ class Transition(IntervalShare):
 
     @property
     def asked(self) -> str:
-        """The share in words."""
+        """Share in words."""
         return f"{self.column}: {self.after} at the next visit after {self.before}"
 
 
 @dataclass(frozen=True)
 class StepTable:
-    """Noisy weighted counts, in people, of a column's values at one visit and at the previous visit, and σ of each
+    """Noisy weighted counts, in people, of a column's values at one visit and at the previous visit, and the σ of each
     cell.
     """
 
@@ -127,7 +127,7 @@ def step_tables(facts: Mapping[str, Any], schema: Schema) -> dict[str, StepTable
         for entry in found:
             name, counts, sigma = entry["column"], np.array(entry["counts"], dtype=np.float64), float(entry["sigma"])
             if name not in schema:
-                continue  # days since the previous visit: not a column of the tables
+                continue  # the days since the previous visit are not a column of the tables
             size = schema[name].size
             if counts.shape != (size, size) or not np.isfinite(counts).all() or not 0 <= sigma < math.inf:
                 raise ValueError(name)

@@ -1,8 +1,7 @@
-"""Shares of people with a value at their t-th visit, with intervals, from the noisy counts that a release states.
-
-Among people with t kept visits or more, each person counts once. So the cells of a visit are counts of independent
-people, and the interval is that of `espalier.core.analysis.transitions` with whole weights: without noise it is
-Wilson's. The answer depends on the release alone and may be shared.
+"""Shares of people with a value at their t-th visit, with intervals, from the noisy counts in a release. Among people
+with at least t kept visits, each person counts once. The cells of a visit are therefore counts of independent people.
+The interval is that of `espalier.core.analysis.transitions` with whole weights; without noise it is Wilson's. The
+answer depends on the release alone and may be shared.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from espalier.core.project.schema import Schema
 
 @dataclass(frozen=True)
 class VisitShare(IntervalShare):
-    """The share of ``value`` among people with this visit."""
+    """Share of ``value`` among people with this visit."""
 
     column: str
     value: str
@@ -35,7 +34,7 @@ class VisitShare(IntervalShare):
 
     @property
     def asked(self) -> str:
-        """The share in words."""
+        """Share in words."""
         return f"{self.column}: {self.value} at visit {self.visit}"
 
 
@@ -100,7 +99,7 @@ def visit_share(
 
 
 def uncounted(column: str, visit: int) -> str:
-    """Return why a release has no counts of ``column`` at this visit, and how another release can have them."""
+    """Explain why a release has no counts of ``column`` at this visit, and how to get them from another release."""
     if visit == 1:
         return f"this release states no counts of {column} at the first visit; release it again to get them"
     return (

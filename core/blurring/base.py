@@ -1,4 +1,4 @@
-"""The interface of a method without a privacy guarantee."""
+"""Interface of a method without a privacy guarantee."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Rows:
 
 
 class Blur(Protocol):
-    """The algorithm: read the real rows and return blurred rows."""
+    """Algorithm that reads the real rows and returns blurred rows."""
 
     def __call__(self, project: Project, real: Rows, report: Report = silent) -> tuple[Rows, Mapping[str, Any]]:
         """Return the blurred rows in random order, and their disclosure for release.json."""

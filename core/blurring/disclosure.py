@@ -1,7 +1,6 @@
-"""Disclosure by rows of stage one: linkage and membership, always shown next to LID.
-
-LID measures whether one value is close to the real value. The actual harm is that a row can be traced to its person,
-which LID does not measure: on insurance data LID was 11 %, but nine of ten people could be identified.
+"""Disclosure by rows of stage one, measured by linkage and membership and always shown next to LID. LID measures
+whether one value is close to the real value. It does not measure the actual harm, which is that a row can be traced to
+its person: on insurance data LID was 11 %, but nine in ten people could be identified.
 """
 
 from __future__ import annotations
@@ -15,7 +14,8 @@ def reidentified(known: NDArray[np.float64], released: NDArray[np.float64], whos
     """Return the share of people for whom the released row nearest to an attacker's knowledge is their own.
 
     ``known`` has one row per person, ``released`` the same columns; ``whose[i]`` is the person from whom released row i
-    was made. If several rows are equally near, the attacker picks one at random, and a hit counts in proportion.
+    was made. If several rows are equally near, the attacker picks one at random, and the result is the expected share
+    of hits.
     """
     tree = cKDTree(released)
     nearest, _ = tree.query(known)

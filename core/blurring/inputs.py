@@ -1,7 +1,7 @@
 """Stage one: Latin hypercube inputs, matched to the real inputs and mixed with them.
 
-NOT private. Algorithm 1 of Liu et al., steps 1–3, with the corrections described in the docstrings below. Values are
-scaled to the declared range: 0 is the lower bound, 1 the upper.
+NOT private. This is Algorithm 1 of Liu et al., steps 1–3, with the corrections described in the docstrings below.
+Values are scaled to the declared range, from 0 at the lower bound to 1 at the upper.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ GRID = 1_024
 
 @dataclass(frozen=True)
 class Mixed:
-    """Inputs after stage one, aligned with the real rows: ``values``, the ``alpha`` of the mixture, LID as requested.
+    """Inputs after stage one, aligned with the real rows: ``values``, the ``alpha`` of the mixture, and the requested
+    LID.
 
     ``alpha`` is the weight of the real row.
     """
@@ -38,8 +39,8 @@ def hypercube(real: NDArray[np.float64], rng: np.random.Generator) -> NDArray[np
     """Return as many synthetic rows as ``real`` has, with each column's distribution and the correlation of the normal
     scores.
 
-    The paper takes the covariance of the raw columns (step 1(2)): then R is not standard normal and Φ(R) not uniform.
-    Its construction needs the correlation of normal scores. Constant columns stay unchanged.
+    The paper takes the covariance of the raw columns (step 1(2)). With it, R is not standard normal and Φ(R) is not
+    uniform; the construction needs the correlation of normal scores. Constant columns stay unchanged.
     """
     n, d = real.shape
     parts = rng.permuted(np.tile(np.arange(n), (d, 1)), axis=1).T
@@ -52,10 +53,10 @@ def hypercube(real: NDArray[np.float64], rng: np.random.Generator) -> NDArray[np
 
 
 def independent(real: NDArray[np.float64], source: str, rng: np.random.Generator) -> NDArray[np.float64]:
-    """The paper's other first stages (§5): independent draws, brought to each column's range of 0 to 1.
+    """Return inputs of the paper's other first stages (§5): independent draws, mapped to each column's range of 0 to 1.
 
     ``source`` is "uniform", "weibull" (λ = 1, k = 8) or "cauchy" (x₀ = 0, γ = 1). The paper does not state how draws
-    outside the range are brought into it: Weibull draws are clipped, Cauchy draws pass through their distribution's
+    outside the range are mapped into it. Here Weibull draws are clipped, Cauchy draws pass through their distribution's
     logistic counterpart, x ↦ 1/(1 + e^(−x)).
     """
     if source == "uniform":
@@ -83,7 +84,7 @@ def _correlation(columns: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _inverse(values: NDArray[np.float64], shares: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The quantiles at ``shares`` of a kernel density estimate (Gaussian, Silverman's width) within its range.
+    """Return the quantiles at ``shares`` of a kernel density estimate (Gaussian, Silverman's width) within its range.
 
     The estimate's distribution function is a mean of normal distribution functions, so no quadrature is needed.
     """
@@ -103,7 +104,7 @@ def _inverse(values: NDArray[np.float64], shares: NDArray[np.float64]) -> NDArra
 
 
 def matched(real: NDArray[np.float64], synthetic: NDArray[np.float64], rng: np.random.Generator) -> NDArray[np.float64]:
-    """Reorder ``synthetic``: each real row, in order, takes the nearest remaining synthetic row (step 3(1)).
+    """Reorder ``synthetic`` so that each real row, in order, takes the nearest remaining synthetic row (step 3(1)).
 
     Above ``BLOCK`` rows this is done within random blocks of that size, because the cost grows with the square of the
     number of rows.
@@ -144,12 +145,13 @@ def disclosed(near: NDArray[np.float64], alpha: float) -> float:
 
 
 def alpha_for(near: NDArray[np.float64], lid: float) -> float:
-    """The largest α of a mixture whose LID is at most ``lid`` (0 to 1), from the matched distances ``near``.
+    """Return the largest α of a mixture whose LID is at most ``lid`` (0 to 1), from the matched distances ``near``.
 
     x − (αx + (1−α)s) = (1−α)(x − s), so row i is disclosed if m_i ≤ 1/(1−α). At most k = ⌊lid·n⌋ rows are disclosed as
-    long as m₍k+1₎ > 1/(1−α): here α is below 1 − 1/m₍k+1₎ by a millionth of the distance. The paper's equation (10) is
-    a bound for rows drawn independently; after matching, LID is several times larger, so the bound is not used. Raises
-    :class:`ProjectError` if even α = 0 discloses more: its data hold ``best``, the share that was reached, and
+    long as m₍k+1₎ > 1/(1−α); α is set below 1 − 1/m₍k+1₎ by a millionth of the distance. The paper's equation (10) is a
+    bound for rows drawn independently; after matching, LID is several times larger, so this function does not use the
+    bound. Raises :class:`ProjectError` if even α = 0 discloses more: its data hold ``best``, the share that was
+    reached, and
     ``offer``, a share that another Latin hypercube will almost surely reach (None if only 1 would).
     """
     k = math.floor(lid * len(near) + 1e-9)
@@ -163,9 +165,9 @@ def alpha_for(near: NDArray[np.float64], lid: float) -> float:
         offer = math.ceil(100 * (best + room)) / 100
         asked = f'ask for {offer:.0%} ("lid": {offer:g}), ' if offer < 1 else ""
         raise ProjectError(
-            f"a LID of {lid:.1%} cannot be reached: even rows with no part of a real row come within eta of it in "
-            f"{best:.1%} of cases; {asked}leave columns with few whole numbers out of anonymize, or, if the numbers "
-            f"are not whole, choose a smaller eta",
+            f"a LID of {lid:.1%} cannot be reached: even rows that contain no part of a real row come within eta "
+            f"of one in {best:.1%} of cases; {asked}leave columns with few whole numbers out of anonymize, or, if "
+            "the numbers are not whole, choose a smaller eta",
             key="lid",
             best=best,
             offer=offer if offer < 1 else None,

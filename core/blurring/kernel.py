@@ -13,10 +13,12 @@ from scipy.spatial.distance import cdist
 from espalier.core.errors import SizeError
 
 EXACT_ROWS = 5_000
-"""Largest number of rows for which the regression is solved exactly: the cost grows with their cube."""
+"""Maximum number of rows for which the regression is solved exactly, because the cost grows with the cube of this
+number.
+"""
 
 TRIED_ROWS = 800
-"""Number of random rows on which kernel and λ are chosen."""
+"""Number of random rows used to choose the kernel and λ."""
 
 WIDTHS = (0.5, 1.0, 2.0, 4.0)
 """Kernel widths to try, in median distances."""
@@ -33,10 +35,9 @@ class Kernel:
     width: float
 
     def of(self, left: NDArray[np.float64], right: NDArray[np.float64]) -> NDArray[np.float64]:
-        """K of every pair of rows.
-
-        Wendland's function (1 − r)₊^(l+1)·((l+1)r + 1) with l = ⌊d/2⌋ + 2 is positive definite up to dimension d; the
-        paper prints its d = 3 case, which is not positive definite in higher dimensions.
+        """Return K of every pair of rows. Wendland's function (1 − r)₊^(l+1)·((l+1)r + 1) with l = ⌊d/2⌋ + 2 is
+        positive definite up to dimension d; the paper prints its d = 3 case, which is not positive definite in higher
+        dimensions.
         """
         r = cdist(left, right) / self.width
         if self.name == "gauss":
@@ -75,8 +76,8 @@ def fit(
     n = len(rows)
     if n > EXACT_ROWS and landmarks is None:
         raise SizeError(
-            f"the cost of kernel ridge regression grows with the cube of the rows ({n:,} here); above {EXACT_ROWS:,} "
-            "set landmarks, such as 1000",
+            f"the cost of kernel ridge regression grows with the cube of the number of rows ({n:,} here); above "
+            f"{EXACT_ROWS:,} set landmarks, such as 1000",
             limit=EXACT_ROWS,
         )
     tried = rng.choice(n, min(n, TRIED_ROWS), replace=False)
@@ -101,8 +102,7 @@ def fit(
 def _chosen(rows: NDArray[np.float64], outcome: NDArray[np.float64]) -> tuple[Kernel, float, NDArray[np.float64]]:
     """Return the kernel and λ with the smallest leave-one-out error, and the residuals.
 
-    With the eigenvectors of K the residuals of all n fits that leave one row out are (y − ŷ)/(1 − H_ii), for every λ at
-    once.
+    With the eigenvectors of K, the residuals of all n leave-one-out fits are (y − ŷ)/(1 − H_ii), for every λ at once.
     """
     y = outcome - outcome.mean()
     apart = cdist(rows[:300], rows[:300])

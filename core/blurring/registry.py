@@ -1,4 +1,4 @@
-"""The methods without a privacy guarantee, by name."""
+"""Registry of the methods without a privacy guarantee, by name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Stage two: the regressions that give each row its outcome, and the choice between them. NOT private.
+"""Stage two: regressions that give each row its outcome, and the choice among them. NOT private.
 
 Kernel ridge regression is the paper's method; the others are its comparisons (§5, Appendix D.1). Ridge fails on
 strongly skewed tables, so five-fold cross-validation chooses unless the plan names one.
@@ -18,7 +18,7 @@ from espalier.core.blurring import kernel
 
 FOLDS = 5
 TRIED_ROWS = 1_000
-"""Number of random rows on which the regressions are compared."""
+"""Number of random rows used to compare the regressions."""
 
 WIDTHS = (0.05, 0.1, 0.2, 0.4, 0.8)
 """Widths tried for the kernel average, in median distances."""
@@ -27,7 +27,7 @@ TREES, DEPTHS = 100, (2, 4, 6, 10)
 """Trees of AdaBoost and the forest, and the depths tried."""
 
 RESPONSES = ("ridge", "nearest", "adaboost", "forest")
-"""Names of the regressions; if errors are equal, the first is chosen."""
+"""Names of the regressions; in a tie, the first is chosen."""
 
 
 class Fitted(Protocol):
@@ -40,7 +40,7 @@ class Fitted(Protocol):
 
 @dataclass(frozen=True)
 class Response:
-    """The fitted regression ``name``; ``left`` holds the residuals of rows to which it was not fitted.
+    """Fitted regression ``name``; ``left`` holds the residuals of rows to which it was not fitted.
 
     ``errors`` are the cross-validated mean squared errors of the candidates, as shares of the outcome's variance; empty
     if the plan names one.
@@ -58,7 +58,7 @@ class Response:
 
 @dataclass(frozen=True)
 class Average:
-    """Nadaraya–Watson: a Gaussian kernel's average of the outcomes near a row."""
+    """Nadaraya–Watson regression: a Gaussian kernel average of the outcomes near a row."""
 
     rows: NDArray[np.float64]
     outcome: NDArray[np.float64]

@@ -33,7 +33,7 @@ class Options:
     ``alpha`` fixes the mixture instead of the threshold. If ``hybrid`` is False, rows of stage one contain no part of a
     real row. ``residual_noise`` adds draws of leave-one-out residuals to the outcome. The paper omits this, but without
     it standard errors from the rows are too small. ``landmarks``: see :func:`espalier.core.blurring.kernel.fit`.
-    ``inputs`` is the source of stage one (`independent`, or "hypercube"), ``outcome`` the regression of stage two
+    ``inputs`` is the source of stage one (`independent`, or "hypercube"). ``outcome`` is the regression of stage two
     (`espalier.core.blurring.responses`).
     """
 
@@ -59,7 +59,7 @@ class Options:
 
 @dataclass(frozen=True)
 class Numbers:
-    """The real rows: ``anonymized`` columns with public ``bounds`` (low, high) and ``steps``; other columns are
+    """Real rows: ``anonymized`` columns with public ``bounds`` (low, high) and ``steps``; other columns are
     unchanged.
 
     ``untouched`` are further inputs as numbers (categories one-hot), released unchanged. ``outcome`` is the target,
@@ -82,11 +82,11 @@ class Numbers:
 
     @property
     def scaled(self) -> NDArray[np.float64]:
-        """The anonymised columns, 0 at the lower bound and 1 at the upper."""
+        """Anonymised columns, scaled to 0 at the lower bound and 1 at the upper."""
         return (self.anonymized - self.bounds[:, 0]) / np.diff(self.bounds)[:, 0]
 
     def take(self, rows: NDArray[np.intp]) -> Numbers:
-        """Return these ``rows`` only."""
+        """Return only these ``rows``."""
         return Numbers(
             self.anonymized[rows],
             self.bounds,
@@ -100,11 +100,10 @@ class Numbers:
 
 @dataclass(frozen=True)
 class Disclosure:
-    """Disclosure by the released rows, in shares from 0 to 1. For the curator only: computed on real rows.
-
-    ``lid_inputs`` and ``lid_outcome`` are LID of the values as released; ``linked`` the share re-identified by someone
-    who knows the inputs, ``linked_anonymized`` by someone who knows the anonymised columns alone; ``membership`` the
-    AUC of distinguishing members from others by the nearest row.
+    """Disclosure by the released rows, in shares from 0 to 1. For the curator only, because it is computed on real
+    rows. ``lid_inputs`` and ``lid_outcome`` are the LID of the released values. ``linked`` is the share of people
+    re-identified by someone who knows the inputs; ``linked_anonymized``, by someone who knows only the anonymised
+    columns. ``membership`` is the AUC of distinguishing members from others by the nearest row.
     """
 
     lid_inputs: float
@@ -116,7 +115,7 @@ class Disclosure:
 
 @dataclass(frozen=True)
 class Made:
-    """The rows made, shuffled: row i was made from real row ``whose[i]``, which is never released."""
+    """Blurred rows, shuffled. Row i was made from real row ``whose[i]``; this index is never released."""
 
     anonymized: NDArray[np.float64]
     untouched: NDArray[np.float64]
@@ -127,14 +126,14 @@ class Made:
     disclosure: Disclosure
 
     def dumps(self) -> bytes | None:
-        """`None`, because the regression contains real rows and is never written."""
+        """Return `None`, because the regression contains real rows and is never written."""
         return None
 
 
 def synthesize(real: Numbers, options: Options, rng: np.random.Generator) -> Made:
     """Return one blurred row for each real one, in random order, and their disclosure.
 
-    Raises :class:`ProjectError` for a threshold that cannot be reached, :class:`SizeError` for too many rows.
+    Raises :class:`ProjectError` for a threshold that cannot be reached, and :class:`SizeError` for too many rows.
     """
     one = _stage_one(real, options, rng)
     anonymized = _released(real, one.values)
@@ -175,7 +174,7 @@ def _limits(real: Numbers, eta: float) -> NDArray[np.float64]:
 
 
 def _released(real: Numbers, scaled: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return values in their own unit, at their precision, within their bounds."""
+    """Return values in their own unit, rounded to their precision and within their bounds."""
     return _kept(real.bounds[:, 0] + scaled * np.diff(real.bounds)[:, 0], real.bounds, real.steps)
 
 
@@ -217,7 +216,7 @@ def _membership(real: Numbers, options: Options, rng: np.random.Generator) -> fl
     part = real.take(inside)
     try:
         values = _stage_one(part, options, rng).values
-    except ProjectError:  # a fifth fewer rows may just miss the threshold: then come as close as possible
+    except ProjectError:  # with a fifth fewer rows the threshold may be just out of reach, so come as close as possible
         values = matched(part.scaled, _source(part.scaled, options, rng), rng)
     rows = np.hstack([_scaled(real, _released(real, values)), part.untouched])
     others = real.take(outside)

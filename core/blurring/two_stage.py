@@ -1,7 +1,6 @@
-"""The two-stage method of Liu et al. (LHS-H-KRR). It is NOT private: each row that it makes is a blurred real person.
-
-It matches Latin hypercube inputs to the real inputs, mixes both, and computes kernel-ridge responses. It takes no ε,
-enters no ledger, and is refused by every entry point that promises privacy.
+"""The two-stage method of Liu et al. (LHS-H-KRR). It is NOT private, because each row that it makes is a blurred real
+person. It matches Latin hypercube inputs to the real inputs, mixes both, and computes kernel-ridge responses. It has no
+ε and no ledger entry, and every entry point that promises privacy refuses it.
 """
 
 from __future__ import annotations
@@ -20,10 +19,10 @@ from espalier.core.project.options import option, read_options
 from espalier.core.project.plan import Plan
 
 MOST_ROWS = 50_000
-"""Largest number of rows: within blocks, the cost of matching grows with their square."""
+"""Maximum number of rows, because the cost of matching grows with the square of the block size."""
 
 LANDMARKS = 1_000
-"""Landmark rows of the regression if an exact regression costs too much and the plan gives no number."""
+"""Number of landmark rows in the regression if an exact one costs too much and the plan gives no number."""
 
 PROMISING = ("delta", "person", "private_evaluation", "rows", "strict", "test_drawing", "statements")
 """Plan keys that promise something, or have no meaning here."""
@@ -31,7 +30,7 @@ PROMISING = ("delta", "person", "private_evaluation", "rows", "strict", "test_dr
 
 @dataclass(frozen=True)
 class TwoStageOptions:
-    """The method's plan keys."""
+    """Method's plan keys."""
 
     eta: float = option(
         0.0001,
@@ -45,7 +44,7 @@ class TwoStageOptions:
         "Interval disclosure allowed (LID)",
         low=0.0,
         high=1.0,
-        help="The share of people for whom a value may come this close. It does not measure whether a row can be "
+        help="The share of people for whom a value may be this close. It does not measure whether a row can be "
         "traced to its person.",
     )
     alpha: float | None = option(
@@ -54,7 +53,8 @@ class TwoStageOptions:
         low=0.0,
         high=0.999,
         empty="the largest α within the LID allowed",
-        help="1 would be the real row. A value here replaces the LID allowed, and the resulting LID is reported.",
+        help="At 1 the result would be the real row. A value here replaces the allowed LID; the resulting LID is "
+        "reported.",
     )
     inputs: Literal["hypercube", "uniform", "weibull", "cauchy"] = option(
         "hypercube",
@@ -92,7 +92,7 @@ class TwoStageOptions:
     residual_noise: bool = option(
         False,
         "Add residuals to the outcome",
-        help="The paper omits this. Without it the outcome varies too little and standard errors are too small.",
+        help="The paper omits this step. Without it, the outcome varies too little and standard errors are too small.",
     )
     landmarks: int | None = option(
         None,
@@ -101,8 +101,8 @@ class TwoStageOptions:
         high=5_000,
         whole=True,
         empty="exact up to 5,000 rows, then 1,000",
-        help="Number of landmark rows of the regression. The cost of an exact one grows with "
-        "the cube of the number of rows.",
+        help="Number of landmark rows of the regression. The cost of an exact regression grows with the cube of "
+        "the number of rows.",
     )
 
 
@@ -148,7 +148,7 @@ def blur(project: Project, real: Rows, report: Report = silent) -> tuple[Rows, M
         options.inputs,
         options.outcome,
     )
-    with threadpool_limits(1):  # several threads on two processors took six to nine times as long
+    with threadpool_limits(1):  # with several threads on two processors, this took six to nine times as long
         made = synthesize(given, wanted, np.random.default_rng())
     numbers = {name: made.anonymized[:, i] for i, name in enumerate(moved)} | {target: made.outcome}
     numbers |= {c.name: real.numbers[c.name][made.whose] for c in kept if c.kind == "numeric"}
@@ -176,7 +176,9 @@ def _scaled(edges: Sequence[float], values: Any) -> Any:
 
 
 def _anonymized(project: Project) -> tuple[str, ...]:
-    """The columns to anonymize, in schema order; raises :class:`ProjectError` for one that cannot be anonymised."""
+    """Return the columns to anonymize, in schema order; raises :class:`ProjectError` for one that cannot be
+    anonymised.
+    """
     schema, target = project.schema, project.plan.target
     numeric = [c.name for c in schema.columns if c.kind == "numeric" and c.name != target]
     wanted = read_options(TwoStageOptions, project.plan.options).anonymize
@@ -206,13 +208,13 @@ def check(project: Project) -> None:
     if options.alpha is not None and "lid" in plan.options:
         raise ProjectError("alpha and lid both fix the mixture: give only one of them", key="alpha")
     if options.alpha is not None and not options.hybrid:
-        raise ProjectError("without hybrid no part of the real row is mixed in: remove alpha", key="alpha")
+        raise ProjectError("without hybrid, no part of the real row is mixed in: remove alpha", key="alpha")
     if plan.fair:
         raise ProjectError(
             f"the method {plan.method} has no fence: set fair to false, or choose a private method", key="fair"
         )
     if project.separations and plan.fair is None:
-        raise ProjectError("this method blurs real rows and keeps no separation", key="fair")
+        raise ProjectError("this method blurs real rows and cannot keep separations", key="fair")
     if project.constraints:
         raise ProjectError(
             "this method blurs real rows and cannot keep constraints. Remove them on the Data page",
@@ -231,7 +233,7 @@ TWO_STAGE = Blurring(
     name="two-stage",
     title="Two-stage (NOT private)",
     summary="each row is a blurred real person",
-    when="Use it only among people who may see the real rows. The result has no ε and no ledger entry.",
+    when="Use it only among people who may see the real rows. Its results have no ε and no ledger entry.",
     options=TwoStageOptions,
     check=check,
     blur=blur,

@@ -20,23 +20,26 @@ if TYPE_CHECKING:
 
 def add(commands: Any) -> None:
     """Declare the commands."""
-    copies = commands.add_parser("copies", help="make copies of a release, for intervals; costs no budget")
+    copies = commands.add_parser("copies", help="make copies of a release for intervals; costs no budget")
     copies.add_argument("folder", type=Path, help="the folder that `release` wrote (its --out)")
-    copies.add_argument("--number", type=whole, default=20, metavar="N", help="how many, 1 to 400 (default: 20)")
+    copies.add_argument(
+        "--number", type=whole, default=20, metavar="N", help="number of copies, 1 to 400 (default: 20)"
+    )
     copies.add_argument(
         "--out",
         type=Path,
         metavar="DIR",
         help="a new folder; the copies are written to its copies/ (default: FOLDER-copies)",
     )
-    copies.add_argument("--quiet", action="store_true", help="no progress on stderr")
+    copies.add_argument("--quiet", action="store_true", help="do not show progress on stderr")
     copies.set_defaults(run=_copies)
 
     analyse = commands.add_parser(
         "analyse",
-        help="a figure from a release, with its interval; safe to share",
-        description="A figure from a release, with its interval; safe to share. Rows with a missing cell in one of the "
-        "figure's columns are left out, as R's lm and glm do. COLUMN= asks about the missing cells themselves.",
+        help="estimate a figure from a release, with its interval; safe to share",
+        description="Estimate a figure from a release, with its interval. The result is safe to share. Rows with "
+        "a missing cell in one of the figure's columns are left out, as in R's lm and glm. COLUMN= "
+        "asks about the missing cells themselves.",
     )
     analyse.add_argument("folder", type=Path, help="the folder that `release` wrote (its --out)")
     asked = analyse.add_mutually_exclusive_group(required=True)
@@ -45,7 +48,7 @@ def add(commands: Any) -> None:
         "--mean",
         action="append",
         metavar="COLUMN",
-        help="of a numeric column, for any positions of numbers inside their bins",
+        help="of a numeric column; the interval is valid for any positions of numbers inside their bins",
     )
     asked.add_argument(
         "--quantile",
@@ -77,27 +80,27 @@ def add(commands: Any) -> None:
         "--at-visit",
         nargs=3,
         metavar=("COLUMN", "VALUE", "T"),
-        help="linked tables: the share of VALUE at the T-th visit, among people who have it",
+        help="linked tables: the share of VALUE at the T-th visit, among people with that visit",
     )
     analyse.add_argument(
-        "--adjust", metavar="A,B", help="columns for which --effect is adjusted (default: the cheapest valid set)"
+        "--adjust", metavar="A,B", help="columns that --effect adjusts for (default: the cheapest valid set)"
     )
     analyse.add_argument(
         "--among",
         action="append",
         metavar="COLUMN=VALUE",
-        help="the rows to ask about; several conditions must all hold",
+        help="restrict the question to these rows; if there are several conditions, all must hold",
     )
     analyse.add_argument("--level", type=float, default=0.95, metavar="L", help="of the intervals (default: 0.95)")
     analyse.add_argument(
         "--joint",
         choices=["bonferroni", "max-t"],
-        help="simultaneous intervals of all figures; repeat --proportion, … for several figures. max-t is "
-        "shorter and needs --number 100 or more",
+        help="make the intervals of all figures hold simultaneously; repeat --proportion, … for several figures. "
+        "max-t gives shorter intervals and needs --number 100 or more",
     )
-    analyse.add_argument("--predictors", metavar="A,B", help="columns, commas between them")
+    analyse.add_argument("--predictors", metavar="A,B", help="columns, separated by commas")
     analyse.add_argument(
-        "--number", type=whole, default=20, metavar="N", help="copies, if the release has none (default: 20)"
+        "--number", type=whole, default=20, metavar="N", help="number of copies, if the release has none (default: 20)"
     )
     analyse.add_argument("--json", action="store_true", help="the figures as JSON")
     analyse.set_defaults(run=_analyse)
@@ -168,8 +171,8 @@ def _analyse(opt: argparse.Namespace) -> None:
     if opt.effect:
         if not study.project.dag.edges:
             raise ProjectError(
-                "this release has no drawing, so it cannot derive the adjustment of an effect; ask for a --difference, "
-                "or draw on the Structure page before a release"
+                "this release has no drawing from which the adjustment of an effect could follow; ask for a "
+                "--difference, or draw on the Structure page before the next release"
             )
         treatment, outcome = opt.effect
         adjust = _columns(opt.adjust) if opt.adjust else None
@@ -227,7 +230,10 @@ def _transition(opt: argparse.Namespace) -> None:
         print(json.dumps([found.to_json()], indent=1, ensure_ascii=False, allow_nan=False))
         return
     print(found)
-    print("Each person with several kept visits has weight 1. From the release alone; it may be shared.")
+    print(
+        "Each person with more than one kept visit counts once. This figure comes from the release alone and "
+        "may be shared."
+    )
 
 
 def _at_visit(opt: argparse.Namespace) -> None:
@@ -238,7 +244,7 @@ def _at_visit(opt: argparse.Namespace) -> None:
 
     column, value, visit = opt.at_visit
     if not (visit.isascii() and visit.isdigit() and len(visit) < 4):
-        raise ProjectError(f"--at-visit needs the number of a visit, such as 2, and not {visit!r}")
+        raise ProjectError(f"--at-visit needs the number of a visit, such as 2, not {visit!r}")
     released = load_release(opt.folder)
     project = released.project
     if project.linked is None:
@@ -249,11 +255,14 @@ def _at_visit(opt: argparse.Namespace) -> None:
         print(json.dumps([found.to_json()], indent=1, ensure_ascii=False, allow_nan=False))
         return
     print(found)
-    print(f"Among people with visit {found.visit}; each person counts once. From the release alone; it may be shared.")
+    print(
+        f"Among people with visit {found.visit}, each person counts once. This figure comes from the release "
+        "alone and may be shared."
+    )
 
 
 def _regression(opt: argparse.Namespace) -> None:
-    """Print a bought regression of any release: no copies are needed."""
+    """Print a bought regression of any release. No copies are needed."""
     from espalier.core.analysis.loading import load_release
     from espalier.core.analysis.regression_text import about, line
 
@@ -262,7 +271,7 @@ def _regression(opt: argparse.Namespace) -> None:
 
 
 def _survival(opt: argparse.Namespace) -> None:
-    """Print a survival table of any release: no copies are needed."""
+    """Print a survival table of any release. No copies are needed."""
     from espalier.core.analysis.loading import load_release
     from espalier.core.analysis.survival_table import about, compared, line
 
@@ -271,7 +280,7 @@ def _survival(opt: argparse.Namespace) -> None:
 
 
 def _print_bought(opt: argparse.Namespace, found: dict[str, Any], lines: list[str]) -> None:
-    """Print figures that the release bought, as JSON or as ``lines``, after the checker's result for the release."""
+    """Print figures that the release bought, as JSON or as ``lines``, after the checker's result."""
     from espalier.core.statement.check import checked_folder
 
     print(checked_folder(opt.folder)[1], file=sys.stderr)
@@ -283,5 +292,5 @@ def _print_bought(opt: argparse.Namespace, found: dict[str, Any], lines: list[st
 
 
 def _columns(text: str) -> list[str]:
-    """Return comma-separated names, with or without spaces."""
+    """Split comma-separated names, with or without spaces."""
     return [name.strip() for name in text.split(",")]

@@ -19,8 +19,8 @@ NEEDED = ("streamlit", "pyvis", "plotly")
 def add(commands: Any) -> None:
     """Declare the command."""
     app = commands.add_parser("app", help="start the app in the browser, for this machine only")
-    app.add_argument("--port", type=whole, help="default: the first free one from 8501 on")
-    app.add_argument("--no-browser", action="store_true", help="only print the address")
+    app.add_argument("--port", type=whole, help="default: the first free port at or above 8501")
+    app.add_argument("--no-browser", action="store_true", help="print the address without opening a browser")
     app.set_defaults(run=run)
 
 
@@ -42,6 +42,8 @@ def need_extra() -> None:
 
 def start(*options: str) -> None:
     """Run Streamlit's own command with the app's script and further options."""
-    folder = Path(espalier.__path__[-1])  # in a clone without symbolic links the clone's root, with its own script
+    folder = Path(
+        espalier.__path__[-1]
+    )  # in a checkout without symbolic links, the root of the checkout with its own script
     sys.argv = ["streamlit", "run", str(folder / "app.py"), *options]
     runpy.run_module("streamlit", run_name="__main__")

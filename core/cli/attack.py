@@ -1,4 +1,4 @@
-"""``espalier attack``: the membership game played on a plan. Confidential."""
+"""``espalier attack``: play the membership game on a plan. Confidential."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ from espalier.core.cli.terminal import bar
 
 ATTACKS = ("density", "naive", "histogram", "correlation", "ensemble")
 CLASSIFIERS = ("forest", "logistic", "svc", "kernel", "knn")
-"""Names of `espalier.core.evaluation.membership.attack`, written out so that the command line starts quickly."""
+"""Names of the attacks in `espalier.core.evaluation.membership.attack`, repeated here so that the command line starts
+quickly.
+"""
 
 
 def add(commands: Any) -> None:
@@ -21,7 +23,7 @@ def add(commands: Any) -> None:
     attack = commands.add_parser("attack", help="play the membership game on a plan; confidential, takes minutes")
     attack.add_argument("project", type=Path, help="the project file (JSON), whose plan is attacked")
     attack.add_argument(
-        "--data", type=Path, required=True, metavar="TABLE", help="the private table, of a size that fits into memory"
+        "--data", type=Path, required=True, metavar="TABLE", help="the private table, which must fit into memory"
     )
     attack.add_argument(
         "--models", type=whole, default=96, metavar="N", help="number of releases that the attacker sees (default: 96)"
@@ -34,7 +36,7 @@ def add(commands: Any) -> None:
         help="number of rows to attack, half of them outliers (default: 20)",
     )
     attack.add_argument(
-        "--rows", type=whole, nargs="+", metavar="N", help="attack these rows of the table instead, the first being 1"
+        "--rows", type=whole, nargs="+", metavar="N", help="attack these rows of the table instead; the first row is 1"
     )
     attack.add_argument(
         "--attacks",
@@ -52,12 +54,14 @@ def add(commands: Any) -> None:
     )
     attack.add_argument("--json", action="store_true", help="all figures as JSON")
     ledger.add_options(attack)
-    attack.add_argument("--by", default="", metavar="WHO", help="viewer's name (default: the user of this machine)")
+    attack.add_argument(
+        "--by", default="", metavar="WHO", help="name of the viewer (default: the user of this machine)"
+    )
     attack.set_defaults(run=run)
 
 
 def run(opt: argparse.Namespace) -> None:
-    """Play the membership game on a plan, and print how often the attacker is right."""
+    """Play the membership game on a plan and print the success of each attack."""
     import numpy as np
 
     from espalier.core.compare.membership import play
@@ -100,7 +104,7 @@ def summary(played: Any) -> list[str]:
         lines.append(f"{found.attack:<14} {auc:<24} {outlying:>8}  {control.auc.value:.3f}")
     lines += [
         "",
-        "published rows: the AUC of the same attack on the rows themselves, as a control. An attack",
-        f"with less than {BLIND_BELOW:g} there is blind: its other figures mean nothing.",
+        "published rows: the AUC of the same attack on the rows themselves, as a control. If this is below",
+        f"{BLIND_BELOW:g}, the attack is blind and its other figures mean nothing.",
     ]
     return [*lines, "", "All figures: add --json"]

@@ -1,4 +1,6 @@
-"""``espalier backup`` and ``espalier restore``: the ledger, its key, the memories of its head, shared releases."""
+"""``espalier backup`` and ``espalier restore``, for the ledger, its key, the memories of its head, and shared
+releases.
+"""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ def add(commands: Any) -> None:
     doctor = commands.add_parser("doctor", help="check grants, TLS, disk, clock, ledger, versions and the allow-list")
     doctor.add_argument("--ledger", metavar="FILE_OR_URL", help=WHERE)
     doctor.add_argument("--secrets", type=Path, metavar="FILE", help="secrets.toml of the server")
-    doctor.add_argument("--proxy", metavar="HOST[:PORT]", help="public name of the server: check its certificate")
+    doctor.add_argument("--proxy", metavar="HOST[:PORT]", help="public name of the server, to check its certificate")
     doctor.set_defaults(run=run)
 
 

@@ -26,35 +26,39 @@ def add(commands: Any) -> None:
     evaluate = commands.add_parser("evaluate", help="compare a release with the real table; confidential")
     evaluate.add_argument("folder", type=Path, help="the folder that `release` wrote (its --out)")
     evaluate.add_argument(
-        "--data", required=True, nargs="+", metavar="TABLE", help="the private table, as `release` takes it"
+        "--data", required=True, nargs="+", metavar="TABLE", help="the private table, given as for `release`"
     )
     evaluate.add_argument("--relation", metavar="NAME", help="the name of the table in the engine that --data names")
-    evaluate.add_argument("--holdout", type=Path, metavar="TABLE", help="rows that were not used for the release")
+    evaluate.add_argument(
+        "--holdout", type=Path, metavar="TABLE", help="a file of rows that were not used for the release"
+    )
     evaluate.add_argument(
         "--classifiers",
         action="store_true",
         help="also train five classifiers for up to 20 columns as targets; takes a minute",
     )
     evaluate.add_argument(
-        "--price", metavar="COLUMN", help="this column is a price: compare price elasticities of sales"
+        "--price", metavar="COLUMN", help="the column that is a price; compares price elasticities of sales"
     )
     evaluate.add_argument("--sales", metavar="COLUMN", help="amounts sold at that price (default: the plan's target)")
     evaluate.add_argument(
-        "--per", metavar="COLUMN", help="an elasticity for each value of this column, such as a brand"
+        "--per", metavar="COLUMN", help="compute an elasticity for each value of this column, such as a brand"
     )
     evaluate.add_argument(
         "--public",
         metavar="FILE",
-        help="a public table with the same columns, to measure what the rows add to it (ΔMSE)",
+        help="a public table with the same columns, to measure how much the synthetic rows add to it (ΔMSE)",
     )
     evaluate.add_argument("--json", action="store_true", help="all figures as JSON")
     ledger.add_options(evaluate)
-    evaluate.add_argument("--by", default="", metavar="WHO", help="viewer's name (default: the user of this machine)")
+    evaluate.add_argument(
+        "--by", default="", metavar="WHO", help="name of the viewer (default: the user of this machine)"
+    )
     evaluate.set_defaults(run=run)
 
 
 def run(opt: argparse.Namespace) -> None:
-    """Compare a release with the real table, and print the figures: they are confidential."""
+    """Compare a release with the real table, and print the figures, which are confidential."""
     from espalier.core.analysis.loading import load_release
     from espalier.core.evaluation import evaluate
     from espalier.core.tables.frames import as_table, opened, read_data, relation_of
@@ -71,7 +75,7 @@ def run(opt: argparse.Namespace) -> None:
     person = released.project.plan.person
     if relation_of(read) is not None:
         _need_no_rows(opt)
-        person = None  # every row counts here
+        person = None  # every row is needed here
     with bar(opt.json) as progress, opened(read, schema, person, report=part(progress, 0.0, 0.2)) as real:
         tables = [real, holdout] if holdout else [real]
         ledger.record_diagnostics(opt, released.facts, [table.digest for table in tables])
@@ -106,7 +110,7 @@ def _fence_cost(released: Released, real: Source, holdout: Table | None) -> dict
 
 
 def check_markets(opt: argparse.Namespace, project: Project) -> None:
-    """Refuse wrong columns before any row is read; the column of sales is the target unless one is named."""
+    """Refuse wrong columns before any row is read. The column of sales is the target unless the command names one."""
     from espalier.core.evaluation.marketing import check_prices, check_target, holds_amounts
 
     if opt.price is None and (opt.sales or opt.per):
@@ -123,7 +127,7 @@ def check_markets(opt: argparse.Namespace, project: Project) -> None:
 
 
 def markets(opt: argparse.Namespace, project: Project, tables: tuple[Source, Table, Table | None]) -> dict[str, Any]:
-    """Return price elasticities and the gain for a public table, if requested."""
+    """Return price elasticities and the gain for a public table, each if requested."""
     from espalier.core.evaluation.marketing import gain_of, prices_of
 
     (real, synthetic, public), found = tables, {}
@@ -153,7 +157,7 @@ def summary(found: dict[str, Any]) -> list[str]:
     lines = ["CONFIDENTIAL: computed on real rows. Do not share."]
     if warning := found.get("warning"):
         lines.append(
-            f"{warning}. Such rows are close to the real ones, but closeness alone does not make a good release."
+            f"{warning}. These rows are close to the real ones, but closeness alone does not make a good release."
         )
     lines.append("")
     if tstr.get("auc_synthetic") is not None:
@@ -206,7 +210,7 @@ def _markets(found: dict[str, Any]) -> list[str]:
                 line += f"; a price set by the synthetic rows earns {100 * g['profit_ratio']:.1f} % of the best profit"
             lines.append(line)
         if prices["left_out"]:
-            lines.append(f"  left out, with too few rows: {', '.join(prices['left_out'])}")
+            lines.append(f"  left out because of too few rows: {', '.join(prices['left_out'])}")
     if gain := found.get("public"):
         lines.append(
             f"Added to a public table of {gain['rows']:,} rows, they reduce the error by "

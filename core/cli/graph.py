@@ -12,9 +12,13 @@ FORMAT_NAMES = ("dagitty", "dot", "gml", "bif", "csv", "json", "graphml", "bnlea
 
 def add(commands: Any) -> None:
     """Declare the command."""
-    graph = commands.add_parser("graph", help="read a graph file of another tool, and write it in another format")
+    graph = commands.add_parser("graph", help="read another tool's graph file and convert it to another format")
     graph.add_argument("file", type=Path)
-    graph.add_argument("--to", choices=FORMAT_NAMES, help="print the graph in this format; list what it cannot hold")
+    graph.add_argument(
+        "--to",
+        choices=FORMAT_NAMES,
+        help="print the graph in this format, and list the parts that the format cannot hold",
+    )
     graph.set_defaults(run=run)
 
 

@@ -1,4 +1,4 @@
-"""``espalier init``: write a draft project for a table and mark its guesses."""
+"""``espalier init``: write a draft project for a table and mark the guesses in it."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ BUYING = """Next:
        {{"name": "id", "kind": "identifier"}}
        {{"name": "sex", "kind": "categorical", "categories": ["f", "m"]}}
      The budget buys the rest: "schema_share" of the plan.
-{person}  2. espalier plan {out} --rows N        every part and its price; reads no data
+{person}  2. espalier plan {out} --rows N        list every part and its price; reads no data
   3. espalier release {out} --data {table} --out DIR"""
-"""The next steps after ``--buy``, whose draft contains only the columns' names."""
+"""The next steps after ``--buy``, which writes a draft with only the names of the columns."""
 
 
 def add(commands: Any) -> None:
@@ -46,12 +46,15 @@ def add(commands: Any) -> None:
     init.add_argument("--relation", metavar="NAME", help="the name of the table in the engine")
     init.add_argument("--out", type=Path, metavar="PROJECT.json", help="a new file (default: next to the table)")
     init.add_argument(
-        "--buy", action="store_true", help="use only the names of the columns: the budget buys bins and categories"
+        "--buy",
+        action="store_true",
+        help="read only the names of the columns; the budget then buys bins and categories",
     )
     init.add_argument(
         "--every-row",
         action="store_true",
-        help="read every row of a large table once, so that the draft lists every value; you consent to this",
+        help="read every row of a large table once, so that the draft lists every value; giving this option is "
+        "your consent",
     )
     init.add_argument(
         "--missing",
@@ -64,7 +67,7 @@ def add(commands: Any) -> None:
         "--date-order",
         choices=tuple(DATE_ORDERS),
         default="",
-        help="for dates such as 03/04/2020 if the rows leave open whether the day (dmy) or the month (mdy) is first",
+        help="order of dates such as 03/04/2020, day first (dmy) or month first (mdy), if the rows do not settle it",
     )
     init.add_argument(
         "--dictionary",
@@ -78,14 +81,14 @@ def add(commands: Any) -> None:
     init.add_argument(
         "--not-from-these-rows",
         action="store_true",
-        help="your statement about every --dictionary: it was not produced from these rows",
+        help="your statement that no --dictionary was produced from these rows",
     )
     init.add_argument(
         "--undeclared",
         action="append",
         default=[],
         metavar="COLUMN=CHOICE",
-        help="what to do about cells that a dictionary does not declare: missing, guess or leave-out",
+        help="treatment of cells that a dictionary does not declare: missing, guess or leave-out",
     )
     init.add_argument(
         "--code-book",
@@ -98,12 +101,13 @@ def add(commands: Any) -> None:
     linked.add_options(init)
     people = init.add_mutually_exclusive_group()
     people.add_argument("--person", metavar="COLUMN", help="one person can have several rows; COLUMN identifies them")
-    people.add_argument("--one-row-per-person", action="store_true", help="each person has one row: your promise")
+    people.add_argument("--one-row-per-person", action="store_true", help="your promise that each person has one row")
     init.add_argument(
         "--rows-per-person",
         type=whole,
         metavar="K",
-        help=f"rows of one person: the limit kept with --person (default: {ROWS_KEPT}), else your promise",
+        help=f"with --person, how many rows of each person are kept (default: {ROWS_KEPT}); otherwise, your "
+        "promise of the most rows one person has",
     )
     init.set_defaults(run=run)
 
@@ -131,7 +135,7 @@ def run(opt: argparse.Namespace) -> None:
         raise ProjectError(f"{out} already exists; nothing is overwritten. Choose another file: --out FILE")
     _check_people(opt)
     if opt.buy and (opt.dictionary or opt.code_book):
-        raise ProjectError("--buy uses only the column names: leave out --dictionary and --code-book, or --buy")
+        raise ProjectError("--buy uses only the column names: omit --dictionary and --code-book, or omit --buy")
     if opt.undeclared and not opt.dictionary:
         raise ProjectError("--undeclared needs --dictionary")
     if opt.buy and opt.missing:
@@ -155,8 +159,8 @@ def run(opt: argparse.Namespace) -> None:
     text = read.sample() if far is None else far.sample(every_value=opt.every_row)
     if far is not None and not opt.every_row:
         print(
-            f"guessed from {text.rows:,} rows spread over the table: other rows may contain other values. To read "
-            "every row once: --every-row",
+            f"guessed from {text.rows:,} rows spread over the table; other rows may contain other values. To read "
+            "every row once, add --every-row",
             file=sys.stderr,
         )
     schema, used = _drafted(text, opt) if opt.dictionary else (guess_schema(text, opt.missing, opt.date_order), ())
@@ -177,7 +181,7 @@ def run(opt: argparse.Namespace) -> None:
     if dates:
         print(
             f"Columns of dates: {', '.join(dates)}. They are counted by month, quarter or year over whole years. Write "
-            'a range that you would know without the table: "dates": {"from": "2020-01-01", "to": "2024-12-31", "by": '
+            'a range that you know without the table: "dates": {"from": "2020-01-01", "to": "2024-12-31", "by": '
             '"month"}',
             file=sys.stderr,
         )
@@ -185,7 +189,7 @@ def run(opt: argparse.Namespace) -> None:
     if unclear:
         print(
             f"Dates kept as text: {', '.join(unclear)}. No value shows whether the day or the month comes first. "
-            f"To get months, delete {out} and begin again with --date-order dmy or mdy",
+            f"To count them by month, delete {out} and start again with --date-order dmy or mdy",
             file=sys.stderr,
         )
     marked = _marks(text, schema)
@@ -207,24 +211,26 @@ def run(opt: argparse.Namespace) -> None:
         texts = list(dict.fromkeys(m for marks in marked.values() for m in marks))
         where = "; ".join(f"{', '.join(map(repr, marks))} in {column}" for column, marks in marked.items())
         print(
-            f"Perhaps these mean an empty cell: {where}. If they do, delete {out} and begin again with "
+            f"These values may stand for an empty cell: {where}. If they do, delete {out} and start again with "
             f"--missing {' '.join(map(shlex.quote, texts))}",
             file=sys.stderr,
         )
     print(
         "Next:\n"
         "  1. Read the schema in this file, or open it on the Data page of the app. Kinds, categories, bin edges and\n"
-        "     what is left out were guessed from the rows. Correct what must not be public.\n"
+        "     left-out columns were guessed from the rows. Correct anything that must not be public.\n"
         '  2. Confirm: rename each "guessed" to "confirmed" once you have checked that it is public.\n'
         f"{_to_answer(draft)}"
-        f"  3. espalier plan {out} --rows N        what it would cost; reads no data\n"
+        f"  3. espalier plan {out} --rows N        show what it would cost; reads no data\n"
         f"  4. espalier release {out} --data {_again(opt)} --out DIR",
         file=sys.stderr,
     )
 
 
 def _drafted(read: TextTable, opt: argparse.Namespace) -> tuple[Schema, tuple[DeclaredBy, ...]]:
-    """Return the schema that the dictionaries declare, with guesses for the rest, and a record of the dictionaries."""
+    """Return the schema that the dictionaries declare, with guesses for all other columns, and a record of the
+    dictionaries.
+    """
     from espalier.core.dictionaries.drafting import CHOICES, draft_schema
     from espalier.core.dictionaries.reading import read_dictionary
     from espalier.core.project.declared_by import STATEMENT
@@ -256,7 +262,7 @@ def _with_books(schema: Schema, opt: argparse.Namespace) -> Schema:
     """Return the schema in which a whole code book declares each column named by ``--code-book``."""
     books = _paired(opt.code_book, "--code-book")
     if strange := [name for name in books if name not in schema]:
-        raise ProjectError(f"--code-book: there is no column {strange[0]!r} among those of the draft")
+        raise ProjectError(f"--code-book: the draft has no column {strange[0]!r}")
     return replace(
         schema,
         columns=tuple(
@@ -271,7 +277,8 @@ def _with_books(schema: Schema, opt: argparse.Namespace) -> Schema:
 def _of_book(column: Column, book: str, marks: list[str]) -> Column:
     """Return the column as declared by a code book of Espalier, or by the user's own file.
 
-    All ``marks`` that are not codes count as empty, whether or not the rows hold them: the rows declare nothing.
+    All ``marks`` that are not codes count as empty, whether or not they occur in the rows, because the rows declare
+    nothing.
     """
     from espalier.core.code_books import CODE_BOOKS, code_book
     from espalier.core.code_books.importing import MOST_BYTES, read_own_book
@@ -358,13 +365,15 @@ def _asked(draft: Project, columns: list[str]) -> Project:
     while True:
         named = _line(f"Which column identifies the person? ({hint}) > ") or guess or "-"
         if named == "-":
-            k = _number("At most how many rows does one person have? You promise this > ", 2, None)
+            k = _number("What is the largest number of rows that one person has? You promise this > ", 2, None)
             return draft.answered(False, None, k)
         try:
             k = (
                 ROWS_KEPT
                 if named not in columns
-                else _number(f"At most how many rows of each person to keep? (Enter: {ROWS_KEPT}) > ", 1, ROWS_KEPT)
+                else _number(
+                    f"How many rows of each person should be kept at most? (Enter: {ROWS_KEPT}) > ", 1, ROWS_KEPT
+                )
             )
             return _with_person(draft, named, k, columns)
         except ProjectError as error:
@@ -397,18 +406,19 @@ def _number(prompt: str, least: int, usual: int | None) -> int:
 
 
 def _to_answer(draft: Project) -> str:
-    """Return the step in which the user answers the question, or the draft's answer."""
+    """Return the step that asks the user to answer the question, or the draft's answer."""
     if not draft.unit_open:
         said = f"     {in_words(draft.one_row_per_person, draft.plan)}\n"
         if draft.plan.person is None:
             return said
         return (
-            f'{said}     Declare how many rows the table then has, from public knowledge only: "rows": N in the plan.\n'
+            f'{said}     Declare how many rows the table then has, from public knowledge only, as "rows": N in '
+            "the plan.\n"
         )
     aside = [c.name for c in draft.schema.left_out]
     column = proposed(aside, draft.schema.names) or "COLUMN"
     return (
-        "     Answer: can one person have several rows? No plan is possible until you do. In the project file, set\n"
+        "     Decide whether one person can have several rows; no plan is possible before that. In the project file, set\n"
         f'       "{KEY}": true                                  each person has one row, or\n'
         f'       "person": {json.dumps(column, ensure_ascii=False)}, "rows_per_person": {ROWS_KEPT}   '
         "in the plan: this column identifies the person, or\n"
@@ -429,7 +439,7 @@ def _write(draft: Project, out: Path) -> None:
 
 
 def _marks(text: TextTable, schema: Schema) -> dict[str, tuple[str, ...]]:
-    """Return, by column, the undeclared texts that may mean an empty cell."""
+    """Return, by column, the undeclared texts that may stand for an empty cell."""
     from espalier.core.tables.guessing import possible_marks
 
     found = {

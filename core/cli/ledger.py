@@ -1,4 +1,4 @@
-"""``espalier ledger``: open a table's budget, list, verify and export the ledger, write out a stored release."""
+"""``espalier ledger``: open a table's budget; list, verify and export the ledger; write out a stored release."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from espalier.core.ledger.population import Entry, Population
 
 SHORTEST = 4
-"""Smallest number of digits of an entry's id that must be given, if they identify it."""
+"""Minimum number of digits of an entry's id that a command accepts, if they identify the entry."""
 
 WHERE = "a SQLite file or a PostgreSQL URL (default: ESPALIER_LEDGER, otherwise a file in the user's data folder)"
 
@@ -32,12 +32,12 @@ def add_options(command: argparse.ArgumentParser) -> None:
 def add_consent(command: argparse.ArgumentParser) -> None:
     """Add the options that allow a release despite a warning."""
     command.add_argument(
-        "--again", action="store_true", help="release although the table was released from another budget before"
+        "--again", action="store_true", help="release even though another budget has already paid for this table"
     )
     command.add_argument(
         "--another-unit",
         action="store_true",
-        help="use a person column other than the one fixed in the ledger; this is recorded and shown",
+        help="use a person column other than the one fixed in the ledger; the ledger records and shows this",
     )
 
 
@@ -56,7 +56,7 @@ def add(commands: Any) -> None:
     ledger = commands.add_parser("ledger", help="the steward's ledger: open, list, verify, export, take")
     acts = ledger.add_subparsers(dest="act", required=True, metavar="open|list|verify|export|take|close")
 
-    opened = acts.add_parser("open", help="name a private table and set its total, once")
+    opened = acts.add_parser("open", help="name a private table and set its total, which cannot be changed later")
     add_options(opened)
     opened.add_argument("--epsilon", type=number, help="the total ε")
     opened.add_argument("--delta", type=number, help="the total δ, such as 1e-9")
@@ -74,19 +74,21 @@ def add(commands: Any) -> None:
     opened.add_argument(
         "--rows-per-person", type=whole, metavar="K", help="largest number of rows per person (default: 1)"
     )
-    opened.add_argument("--person", metavar="COLUMN", help="person column (default: none; K is then a promise)")
+    opened.add_argument("--person", metavar="COLUMN", help="person column (default: none, which makes K a promise)")
     opened.add_argument(
-        "--population", metavar="NAME", help="the people in it; tables of one population share its budget"
+        "--population", metavar="NAME", help="name for the people in it; tables of one population share a budget"
     )
     opened.add_argument(
         "--by", default="", metavar="WHO", help="name of the person who sets it (default: the user of this machine)"
     )
     opened.add_argument("--note", default="", metavar="TEXT", help="a note for readers of the ledger")
 
-    listed = acts.add_parser("list", help="totals, remaining budget, and every entry")
-    verify = acts.add_parser("verify", help="check every hash, sum and rule, or those of an export or a release folder")
+    listed = acts.add_parser("list", help="show totals, remaining budget and every entry")
+    verify = acts.add_parser(
+        "verify", help="check every hash, sum and rule of the ledger, an export or a release folder"
+    )
     verify.add_argument("what", nargs="?", type=Path, help="an exported JSON file, or a release's folder")
-    export = acts.add_parser("export", help="the whole ledger as CSV or JSON")
+    export = acts.add_parser("export", help="write the whole ledger as CSV or JSON")
     take = acts.add_parser("take", help="write a stored release to a new folder")
     close = acts.add_parser("close", help="end an interrupted release that no one will resume")
     for command in (listed, verify, export, take, close):
@@ -120,8 +122,8 @@ def record_diagnostics(opt: argparse.Namespace, facts: Mapping[str, Any], digest
 
     ``facts`` are the release's, or empty if there is none. ``--ledger`` names the ledger, otherwise the default ledger
     is used. The budgets are those of ``--table``, of the release's entry, and of earlier releases of the tables with
-    these ``digests``. If the ledger is missing, or knows none of them, nothing is recorded, and a release with an entry
-    gets a warning.
+    these ``digests``. If the ledger is missing or knows none of them, nothing is recorded; if the release has an entry,
+    a warning is printed.
     """
     entry = facts.get("ledger")
     tables = [opt.table] if opt.table is not None else []
@@ -141,8 +143,8 @@ def record_diagnostics(opt: argparse.Namespace, facts: Mapping[str, Any], digest
         print(f"ledger: a view of diagnostics is recorded for {population}", file=sys.stderr)
     if entry and not concerned:
         print(
-            "warning: the release is recorded in another ledger, so this view of "
-            "diagnostics is not recorded. Name that ledger with --ledger",
+            "warning: the release is recorded in another ledger, so this view of diagnostics is not recorded. "
+            "Name the other ledger with --ledger",
             file=sys.stderr,
         )
 
@@ -245,7 +247,8 @@ def _verify(opt: argparse.Namespace) -> None:
         raise LedgerError("; ".join(problems))
     count, last = ledger.head()
     print(
-        f"{ledger.name}: {count:,} event{'s' * (count != 1)}, every hash, sum and rule holds; the last hash is {last}"
+        f"{ledger.name}: {count:,} event{'s' * (count != 1)}, every hash, sum and rule is valid; the last hash is "
+        f"{last}"
     )
 
 
@@ -276,13 +279,13 @@ def _take(opt: argparse.Namespace) -> None:
 
 
 def take(ledger: Ledger, entry: Entry, out: Path) -> None:
-    """Write a release that the ledger keeps to the folder ``out``, with all rows."""
+    """Write a release stored in the ledger to the folder ``out``, with all its rows."""
     from espalier.core.release.files import save_files
 
     released = entry.released
     if entry.status == "reserved":
         raise ProjectError(
-            f"the entry {entry.id} has not ended. If no one works on it, finish it: espalier resume {entry.id} "
+            f"the entry {entry.id} has not ended. If no one is working on it, finish it: espalier resume {entry.id} "
             f"--out {out}"
         )
     if released is None:
@@ -293,7 +296,9 @@ def take(ledger: Ledger, entry: Entry, out: Path) -> None:
 
 
 def _all_rows(files: Mapping[str, bytes]) -> dict[str, Callable[[Path], None]]:
-    """Return the writer of all rows, drawn again from the model; empty if ``synthetic.csv`` has them all."""
+    """Return the writer of all rows, which draws them again from the model; `None` if ``synthetic.csv`` has them
+    all.
+    """
     from espalier.core.analysis.loading import read_files
     from espalier.core.ledger.archive import MODEL
     from espalier.core.release.output import WHOLE, write_again

@@ -1,4 +1,4 @@
-"""Linked tables on the command line: a draft of two tables, their release, and the figures of a release."""
+"""Linked tables on the command line: draft, release and evaluation."""
 
 from __future__ import annotations
 
@@ -19,9 +19,10 @@ if TYPE_CHECKING:
     from espalier.core.project.file import Project
 
 NEXT = """Next:
-  1. Read the schema in {out}. Kinds, categories and bin edges were guessed from the rows. Edit what must not be public.
+  1. Read the schema in {out}. Kinds, categories and bin edges were guessed from the rows. Correct
+     anything that must not be public.
   2. Confirm: rename each "guessed" to "confirmed" once you have checked that it is public.
-  3. espalier plan {out} --rows N        what it would cost for N people; reads no data
+  3. espalier plan {out} --rows N        show what it would cost for N people; reads no data
   4. espalier release {out} --data {data} --out DIR"""
 
 
@@ -40,13 +41,13 @@ def add_options(init: argparse.ArgumentParser) -> None:
         "--tables",
         nargs="+",
         metavar="NAME",
-        help="with a database: the names of the two tables in it, people first, or of the one table with both",
+        help="with a database: the names of its two tables, people first, or of the one table that contains both",
     )
     link.add_argument(
         "--person-columns",
         nargs="+",
         metavar="COLUMN",
-        help="with one file: the columns of the person; the first kept visit sets their values",
+        help="with one file: the columns of the person; their values come from the first kept visit",
     )
 
 
@@ -107,8 +108,8 @@ def draft(opt: argparse.Namespace) -> None:
     if any(relation is not None for relation in far) and not opt.every_row:
         rows = " and ".join(f"{table.rows:,}" for table in read)
         print(
-            f"guessed from {rows} rows spread over the tables: other rows may contain other values. To read every row "
-            "once: --every-row",
+            f"guessed from {rows} rows spread over the tables; other rows may contain other values. To read every "
+            "row once, add --every-row",
             file=sys.stderr,
         )
     keep = opt.keep or linked_text.KEEP
@@ -121,8 +122,8 @@ def draft(opt: argparse.Namespace) -> None:
     except OSError as error:
         raise ProjectError(f"cannot write {out}: {error.strerror or error}", path=str(out)) from None
     print(
-        f"{out}: a draft of {len(people)} columns of people and {len(visits)} of visits. It keeps {keep} visits of "
-        "each person, and may hold private values until it is confirmed"
+        f"{out}: a draft of {len(people)} columns of people and {len(visits)} of visits. It keeps {keep} visits "
+        "of each person and may contain private values until it is confirmed"
     )
     print(NEXT.format(out=out, data=" ".join(opt.table)), file=sys.stderr)
 
@@ -130,7 +131,7 @@ def draft(opt: argparse.Namespace) -> None:
 def read_linked(project: Project, data: Sequence[str]) -> list[Any]:
     """Return the tables that ``--data`` names; raises :class:`ProjectError` for any other number of tables.
 
-    In a database, the tables have their names from the project; the URL is given once or twice.
+    In a database, the project names the tables, and the URL may be given once or twice.
     """
     from espalier.core.tables.frames import is_database, read_data
 

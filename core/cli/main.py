@@ -37,7 +37,7 @@ from espalier.core.cli.terminal import Plain
 from espalier.core.errors import BudgetError, EspalierError
 
 LONGEST = 800
-"""Largest number of characters in a message. Names and values in it may be longer, so messages are cut."""
+"""Maximum number of characters in a message. Messages are cut, because names and values in them may be longer."""
 
 
 class _Parser(argparse.ArgumentParser):
@@ -103,9 +103,9 @@ def _run(opt: argparse.Namespace) -> int:
             file=sys.stderr,
         )
         return 2
-    except BrokenPipeError:  # the reader of our output has closed it
+    except BrokenPipeError:  # the reader of the output has closed it
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    except OSError as error:  # a name that is too long, a folder that may not be listed
+    except OSError as error:  # for example, a name that is too long or a folder that may not be listed
         said = f"cannot use {error.filename or 'a file'}: {error.strerror or type(error).__name__}"
         print(_line(EspalierError(said)) + _notes(error), file=sys.stderr)
         return 2
@@ -121,7 +121,7 @@ def _run(opt: argparse.Namespace) -> int:
 
 
 class Terminated(KeyboardInterrupt):
-    """SIGTERM: a cancellation by the system."""
+    """Cancellation by the system (SIGTERM)."""
 
 
 @contextmanager
@@ -152,7 +152,7 @@ def _notes(error: BaseException) -> str:
 
 
 def _line(error: EspalierError) -> str:
-    """Return one line for the terminal, which the content of names and cells must neither control nor flood."""
+    """Return one line for the terminal, in which names and cells can neither control nor flood it."""
     text = " ".join([*str(error).split(), *getattr(error, "__notes__", ())])
     shown = "".join(c if c.isprintable() else "�" for c in text)
     return "espalier: " + (shown if len(shown) <= LONGEST else f"{shown[: LONGEST - 200]} … {shown[-180:]}")

@@ -1,4 +1,4 @@
-"""Numbers given on a command line; bad ones are refused with a clear message."""
+"""Types of numbers on the command line, which refuse bad input with a clear message."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def whole(text: str) -> int:
 
 
 def number(text: str) -> float:
-    """Return a number with a decimal point."""
+    """Return a number written with a decimal point."""
     try:
         return float(text)
     except ValueError:

@@ -1,4 +1,4 @@
-"""``espalier plan``: the spending of a plan, by purpose. Reads no data."""
+"""``espalier plan``: show the spending of a plan by purpose. Reads no data."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 MOST_SHOWN = 40
 """Largest number of questions listed on a terminal."""
 
-UP_TO = "; a release may spend the rest, depending on its private choices"
+UP_TO = "; the release may spend the rest, depending on its private choices"
 
 
 def add(commands: Any) -> None:
@@ -33,10 +33,16 @@ def add(commands: Any) -> None:
     plan = commands.add_parser("plan", help="show the spending of a plan; reads no data")
     plan.add_argument("project", type=Path, help="the project file (JSON)")
     plan.add_argument("--rows", type=whole, help="number of rows n, if it is public")
-    plan.add_argument("--auc", type=between(0.5, 1.0), help="for the verdict: the AUC you expect without noise (0.75)")
-    plan.add_argument("--rarer", type=between(0.0, 0.5), help="for the verdict: the share of the target's rarer value")
+    plan.add_argument(
+        "--auc", type=between(0.5, 1.0), help="for the verdict: the AUC that you expect without noise (default: 0.75)"
+    )
+    plan.add_argument(
+        "--rarer", type=between(0.0, 0.5), help="for the verdict: the share of rows with the target's rarer value"
+    )
     plan.add_argument("--json", action="store_true", help="print JSON instead of a table")
-    plan.add_argument("--explain-sql", action="store_true", help="print the SQL for the engine of --data; reads no row")
+    plan.add_argument(
+        "--explain-sql", action="store_true", help="print the SQL for the engine of --data; reads no rows"
+    )
     plan.add_argument("--data", metavar="TABLE", help="also state the kind of relation in its catalogue; " + TABLE)
     plan.add_argument("--relation", metavar="NAME", help="the name of the table in the engine")
     questions_option.add_option(plan)
@@ -133,7 +139,7 @@ def run(opt: argparse.Namespace) -> None:
     else:
         print(f"\nspent in all: ρ = {round_up(shown.spent, 6)} of {b.rho:.6g}{up_to}")
     if left is not None:
-        fits = f"would leave ρ = {left['after']:.4g}" if left["fits"] else "costs more than that: it would be refused"
+        fits = f"would leave ρ = {left['after']:.4g}" if left["fits"] else "costs more than that and would be refused"
         if not left["fits"] and left["largest"]:
             fits += f". A plan with ε up to {left['largest']:g} fits"
         print(f"ledger: {left['population']} has ρ = {left['left']:.4g} of {left['total']:.4g} left; this plan {fits}")
@@ -149,7 +155,7 @@ def run(opt: argparse.Namespace) -> None:
             else:
                 print(f"  {figure.name}: about ± {(figure.high or 0) - figure.value:.3f}")
     if shown.asked:
-        print(f"\n{'σ (rows)':>10} {'95 % within':>12}  questions and counts, before any row is read")
+        print(f"\n{'σ (rows)':>10} {'95 % within':>12}  questions and counts, predicted before any row is read")
         for one in shown.asked[:MOST_SHOWN]:
             numbers = f"{one.sigma:>10.1f} {one.within:>12.1f}" if one.sigma is not None else f"{'':>23}"
             print(f"{numbers}  {one.name} ({one.how})")
@@ -186,7 +192,7 @@ def memory_line(shown: Preview) -> str:
     m = shown.memory
     said = f"memory: about {m.total / 2**20:,.0f} MiB at the peak"
     if m.rows is None:
-        return f"{said}, without the rows. Add --rows N, your estimate, to count them"
+        return f"{said}, without the rows. Add --rows N with your estimate to include them"
     parts = ("process", "input", "model", "output")
     return f"{said}: " + ", ".join(f"{part} {getattr(m, part) / 2**20:,.0f}" for part in parts)
 
@@ -196,7 +202,9 @@ def _print_verdict(shown: Preview) -> None:
     found = shown.verdict
     if found is None:
         if shown.lacks_rows and shown.project.plan.neighbors == "add-remove":
-            print("verdict: the number of rows is confidential. Add --rows N, your estimate, to see what noise hides.")
+            print(
+                "verdict: the number of rows is confidential. Add --rows N with your estimate to see what noise hides."
+            )
         elif shown.lacks_rows:
             print("verdict: the number of rows is not given. Add --rows N to see what noise hides.")
         elif shown.unrated:
@@ -211,7 +219,7 @@ def _print_verdict(shown: Preview) -> None:
 
 
 def _print_lines(lines: Iterable[Line]) -> None:
-    """Print lines with the same text as one line, with the range of their figures and the sum of their ρ."""
+    """Merge lines with the same text into one, with the range of their figures and the sum of their ρ, and print it."""
     alike: dict[tuple[str, str], list[Line]] = {}
     for line in lines:
         alike.setdefault((line.pool, line.what), []).append(line)
@@ -225,6 +233,8 @@ def _print_lines(lines: Iterable[Line]) -> None:
 
 
 def _range(values: Iterable[float], form: str) -> str:
-    """Return the smallest and the largest value, a single value if both print alike, or an empty text."""
+    """Format the range of the values: a single value if both ends print alike, and an empty text if there are no
+    values.
+    """
     ordered = sorted(values)
     return "–".join(dict.fromkeys(form.format(v) for v in (ordered[:1] + ordered[-1:])))

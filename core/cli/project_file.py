@@ -1,4 +1,4 @@
-"""The project file that a command names."""
+"""Loading of the project file that a command names."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from espalier.core.project.file import Project
 
 
 def load(path: Path) -> Project:
-    """Return the project after a check of its plan's keys; raise :class:`EspalierError` that names the file."""
+    """Return the project after checking the keys of its plan; raise an :class:`EspalierError` that names the file."""
     project = Project.load(path)
     try:
         check_options(project.plan)

@@ -1,4 +1,4 @@
-"""``--questions FILE.csv``: questions in addition to those of the project file."""
+"""``--questions FILE.csv``: questions in addition to those in the project file."""
 
 from __future__ import annotations
 

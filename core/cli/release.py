@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 TABLE = (
     "the private table: a file (CSV, Parquet, Excel) or folder of Parquet files of any size, or a URL (postgresql://…, "
-    "duckdb://…, any of Ibis; env:NAME takes it from the environment variable NAME)"
+    "duckdb://…, any of Ibis; env:NAME reads the URL from the environment variable NAME)"
 )
 SAMPLES = Path(__file__).resolve().parents[2] / "sample_data"
 
@@ -33,7 +33,11 @@ def add(commands: Any) -> None:
     release = commands.add_parser("release", help="spend the budget and write the release to a folder")
     release.add_argument("project", type=Path)
     release.add_argument(
-        "--data", required=True, nargs="+", metavar="TABLE", help=TABLE + "; for linked tables both, people first"
+        "--data",
+        required=True,
+        nargs="+",
+        metavar="TABLE",
+        help=TABLE + "; for linked tables, both tables, people first",
     )
     release.add_argument("--relation", metavar="NAME", help="the name of the table in the engine that --data names")
     release.add_argument("--out", type=Path, required=True, help="a new or empty folder")
@@ -41,11 +45,13 @@ def add(commands: Any) -> None:
     release.add_argument(
         "--into", metavar="NAME", help="also write the synthetic rows to this new table of the same database"
     )
-    release.add_argument("--quiet", action="store_true", help="no progress on stderr")
+    release.add_argument("--quiet", action="store_true", help="do not show progress on stderr")
     questions_option.add_option(release)
     ledger.add_options(release)
     ledger.add_consent(release)
-    release.add_argument("--by", default="", metavar="WHO", help="who releases (default: the user of this machine)")
+    release.add_argument(
+        "--by", default="", metavar="WHO", help="name of the person who releases (default: the user of this machine)"
+    )
     release.add_argument(
         "--public",
         type=Path,
@@ -71,17 +77,17 @@ def add_format(parser: argparse.ArgumentParser) -> None:
         dest="kind",
         choices=["csv", "parquet", "sav", "dta", "xpt"],
         default="csv",
-        help="a second file of the table: Parquet, SPSS (sav), Stata (dta) or SAS transport (xpt), with a dictionary",
+        help="also write the table as Parquet, SPSS (sav), Stata (dta) or SAS transport (xpt), with a dictionary",
     )
 
 
 def run(opt: argparse.Namespace) -> None:
-    """Release a synthetic table and write its folder: the only command that spends the budget."""
+    """Release a synthetic table and write its folder. No other command spends the budget."""
     project = questions_option.load(opt)
     if is_blurring(project.plan):
         _not_private(project, opt)
         return
-    key = signer(opt.key)  # asked for before anything is read
+    key = signer(opt.key)  # ask for the passphrase before anything is read
     if opt.public:
         raise ProjectError("--public applies only to methods that are not private", key="public")
     account = ledger.account(opt, opt.by, opt.note)
@@ -95,7 +101,7 @@ def run(opt: argparse.Namespace) -> None:
 def one_table(opt: argparse.Namespace) -> str:
     """Return the only table of ``--data``; raises :class:`ProjectError` for several."""
     if len(opt.data) > 1:
-        raise ProjectError("this project releases a single table: name one after --data")
+        raise ProjectError("this project releases a single table: name just one after --data")
     return str(opt.data[0])
 
 
@@ -117,8 +123,8 @@ def linked_to(
     assert project.linked is not None
     if output.kind not in ("csv", "parquet") or output.into or relation:
         raise ProjectError(
-            "linked tables are written as CSV or Parquet, and in a database they have the names that the project "
-            "gives: omit the other options"
+            "linked tables are written as CSV or Parquet, and in a database the project names them: omit the "
+            "other options"
         )
     check_options(project.plan)
     check_folder(output.folder)
@@ -169,7 +175,7 @@ def _not_private(project: Project, opt: argparse.Namespace) -> None:
 
 
 class Output(NamedTuple):
-    """The destination of a release, its form, whether progress is shown, and the destination table."""
+    """Destination of a release: the folder, its format, the destination table, and the display of progress."""
 
     folder: Path
     quiet: bool = False
@@ -202,7 +208,7 @@ def release_to(
     if output.kind in STAT_FORMATS:
         check_stat(project.schema, output.kind)
     if account is not None:
-        account.check(project)  # refuse before the table is read if the ledger will refuse
+        account.check(project)  # if the ledger will refuse, refuse before the table is read
     place = None if output.into is None else destination(data, output.into)
     if place is not None:
         place.check(arrow_columns(project.schema))
@@ -223,7 +229,7 @@ def release_to(
         for warning in account.warnings(table.digest) if account else ():
             print(f"warning: {warning}", file=sys.stderr)
         made = release(project, table, part(progress, 0.3, 1.0), account, key, out)
-    del read, table  # their memory is free before the files are written
+    del read, table  # this frees their memory before the files are written
     if made.ledger_trouble:
         print(f"warning: {made.ledger_trouble}", file=sys.stderr)
     save(made, output)
@@ -243,7 +249,7 @@ def release_to(
 
 
 def save(made: Release, output: Output) -> None:
-    """Write the folder. If that fails, the error states how to get the release, which is paid for."""
+    """Write the folder. If that fails, the error states how to obtain the release, because it is already paid for."""
     try:
         with bar(output.quiet or made.whole is None) as progress:
             made.save(output.folder, output.kind, progress)
@@ -259,7 +265,7 @@ def save(made: Release, output: Output) -> None:
 
 
 def say(made: Release, out: Path) -> None:
-    """Print the spent budget, and the amount left in the ledger."""
+    """Print the budget spent and the amount left in the ledger."""
     from espalier.core.privacy.accounting import round_up
 
     for warning in made.warnings:

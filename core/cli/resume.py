@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 def add(commands: Any) -> None:
     """Declare the command."""
-    resume = commands.add_parser("resume", help="finish a release that was interrupted; it costs nothing more")
+    resume = commands.add_parser("resume", help="finish an interrupted release at no further cost")
     resume.add_argument("what", metavar="ENTRY|DIR", help="the entry of the ledger, or the folder of --out")
     resume.add_argument(
         "--data",
@@ -32,9 +32,11 @@ def add(commands: Any) -> None:
     resume.add_argument("--relation", metavar="NAME", help="the name of the table in the engine that --data names")
     resume.add_argument("--out", type=Path, help="a new or empty folder, for an entry of the ledger")
     add_format(resume)
-    resume.add_argument("--quiet", action="store_true", help="no progress on stderr")
+    resume.add_argument("--quiet", action="store_true", help="do not show progress on stderr")
     resume.add_argument("--ledger", metavar="FILE_OR_URL", help=ledger.WHERE)
-    resume.add_argument("--by", default="", metavar="WHO", help="who resumes (default: the user of this machine)")
+    resume.add_argument(
+        "--by", default="", metavar="WHO", help="name of the person who resumes (default: the user of this machine)"
+    )
     resume.add_argument("--key", type=Path, metavar="FILE", help=KEY_HELP)
     resume.set_defaults(run=run)
 
@@ -52,7 +54,9 @@ def run(opt: argparse.Namespace) -> None:
     if (work_folder(here) / JOURNAL).is_file():
         if opt.out not in (None, here):
             raise ProjectError(f"an unfinished release to {here} is always written there: omit --out", key="out")
-        if (here / "release.json").is_file():  # it was moved there complete, and the process ended before the last step
+        if (
+            here / "release.json"
+        ).is_file():  # the complete folder was moved there, but the process ended before the last step
             FolderJournal(here).forget()
             print(f"{here}: the release is complete", file=sys.stderr)
             return
@@ -66,7 +70,7 @@ def run(opt: argparse.Namespace) -> None:
         check_folder(opt.out)
         opened = ledger.open_ledger(opt)
         entry = ledger.entry_of(opened, opt.what)
-        if entry.released is not None and opened.store.kept(entry.released) is not None:  # only its folder is missing
+        if entry.released is not None and opened.store.kept(entry.released) is not None:  # only the folder is missing
             ledger.take(opened, entry, opt.out)
             return
         reservation = opened.account(entry.table, opt.by).resumed(entry.id)

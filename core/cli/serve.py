@@ -58,7 +58,7 @@ def run(opt: argparse.Namespace) -> None:
     if opt.secrets is not None and not os.access(opt.secrets, os.R_OK):
         raise EspalierError(f"the secrets {opt.secrets} cannot be read")
     patience = number(WORKS_IN)
-    from espalier.core.server import monitor  # reads the queue's settings, which may be refused
+    from espalier.core.server import monitor  # reads the queue's settings, which may be invalid
 
     _log_as_json()
     _load()
@@ -86,11 +86,11 @@ def _load() -> None:
 
 
 def _log_as_json() -> None:
-    """Write every log line as JSON to standard error: lines of the root logger, of Streamlit and of its web server."""
+    """Write every log line of the root logger, Streamlit and its web server as JSON to standard error."""
     handler = logging.StreamHandler()
     handler.setFormatter(events.JsonLines())
     logging.basicConfig(handlers=[handler], level=logging.INFO, force=True)
-    streamlit_logger: Any = importlib.import_module("streamlit.logger")  # core names the app's library only to start it
+    streamlit_logger: Any = importlib.import_module("streamlit.logger")  # core uses the app's library only to start it
 
     def plain(logger: logging.Logger) -> None:
         logger.handlers[:] = [handler]

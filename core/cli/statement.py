@@ -1,4 +1,4 @@
-"""``espalier keys``, ``sign``, ``statement`` and ``verify``: a release's claims, their signature and checks."""
+"""``espalier keys``, ``sign``, ``statement`` and ``verify``: state, sign and check the claims of a release."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def add(commands: Any) -> None:
     keys = commands.add_parser("keys", help="make a key that signs releases")
     acts = keys.add_subparsers(dest="act", metavar="act", required=True)
     new = acts.add_parser("new", help="make an Ed25519 key: FILE (private, encrypted) and FILE.pub")
-    new.add_argument("file", type=Path, metavar="FILE", help="outside every folder of a project or release")
+    new.add_argument("file", type=Path, metavar="FILE", help="must be outside every project and release folder")
     new.set_defaults(run=_new)
 
     sign = commands.add_parser("sign", help="sign the statement of a release folder; adds statement.sig")
@@ -40,7 +40,7 @@ def add(commands: Any) -> None:
 
     check = commands.add_parser("verify", help="check a release from its folder alone; exits with 1 if a check fails")
     check.add_argument("folder", type=Path, help="the folder that `release` wrote (its --out)")
-    check.add_argument("--key", type=Path, metavar="FILE", help="the public key that should have signed")
+    check.add_argument("--key", type=Path, metavar="FILE", help="the public key expected to have signed")
     check.add_argument("--ledger", type=Path, metavar="EXPORT.json", help="an export of the ledger")
     check.set_defaults(run=_verify)
 
@@ -70,8 +70,8 @@ def _passphrase(twice: bool = False) -> str:
     if not sys.stdin.isatty():
         raise ProjectError(f"a key needs its passphrase: set {PASSPHRASE}, or run the command in a terminal")
     given = getpass.getpass("Passphrase of the key: ")
-    if twice and getpass.getpass("The same passphrase again: ") != given:
-        raise ProjectError("the two passphrases differ; nothing was written")
+    if twice and getpass.getpass("Repeat the passphrase: ") != given:
+        raise ProjectError("the passphrases differ; nothing was written")
     return given
 
 
@@ -79,7 +79,10 @@ def _new(opt: argparse.Namespace) -> None:
     from espalier.core.statement.keys import new_key
 
     made = new_key(opt.file, _passphrase(twice=True))
-    print(f"{opt.file}: private key, encrypted. Keep it; without its passphrase it cannot sign.", file=sys.stderr)
+    print(
+        f"{opt.file}: private key, encrypted. Keep it and its passphrase; without the passphrase it cannot sign.",
+        file=sys.stderr,
+    )
     print(f"{opt.file}.pub: public key. Publish its fingerprint: {made.facts['fingerprint']}", file=sys.stderr)
 
 

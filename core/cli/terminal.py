@@ -14,14 +14,14 @@ from espalier.core.progress import Report, silent
 
 
 class Plain:
-    """A ``stream`` that escapes control and format characters as JSON does: names and cells must not control a
+    """A ``stream`` that escapes control and format characters as JSON does, because names and cells must not control a
     terminal.
 
     JSON output stays equivalent, because such characters occur only inside its strings.
     """
 
     def __init__(self, stream: Any) -> None:
-        self.stream = io.StringIO() if stream is None else stream  # None: it was closed before Python began
+        self.stream = io.StringIO() if stream is None else stream  # None if it was closed before Python started
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.stream, name)
@@ -46,7 +46,9 @@ def _escaped(c: str) -> str:
 
 @contextmanager
 def bar(quiet: bool = False) -> Iterator[Report]:
-    """Return a report that draws a bar on stderr; nothing is drawn if stderr is not a terminal or ``quiet`` is set."""
+    """Return a report that draws a progress bar on stderr. It draws nothing if stderr is not a terminal or ``quiet`` is
+    set.
+    """
     if quiet or not sys.stderr.isatty():
         yield silent
         return

@@ -1,8 +1,8 @@
 """Code books: public lists of codes in groups, which a column can use as its hierarchy.
 
-A book declares all of its codes. The codes that a table happens to hold would reveal which codes are absent, so a
-column that uses a book never lists fewer. The data files are next to this module; ``docs/dictionaries.md`` states the
-source and licence of each.
+A book declares all of its codes. A column that uses a book always lists all of them, because a list of only the codes
+in the table would reveal which codes are absent. The data files are next to this module; ``docs/dictionaries.md``
+states the source and licence of each.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from espalier.core.errors import SchemaError
 _FOLDER = Path(__file__).with_name("data")
 
 Leaf = Callable[["CodeBook", str], str]
-"""Function that returns the code of a book as which a text counts, or an empty text if there is none."""
+"""Function that maps a text to a code of a book, or to an empty text if there is none."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class CodeBook:
 
     ``groups`` maps each code and group to its group, or to an empty text at the top. ``labels`` names codes and groups.
     ``digest`` identifies the contents. ``_leaf`` is the rule that finds the book's code for a longer code (``250.43``
-    counts as ``249-259``); it reads one text and this book.
+    counts as ``249-259``); it reads only one text and this book.
 
     >>> from espalier.core.code_books import code_book
     >>> book = code_book("us-states")
@@ -49,7 +49,7 @@ class CodeBook:
 
     @cached_property
     def codes(self) -> tuple[str, ...]:
-        """The codes without members, in the book's order."""
+        """Codes without members, in the book's order."""
         inner = set(self.groups.values())
         return tuple(code for code in self.groups if code not in inner)
 
@@ -58,12 +58,12 @@ class CodeBook:
         return frozenset(self.codes)
 
     def leaf(self, text: str) -> str:
-        """Return the code of the book as which ``text`` counts; an empty text if there is none."""
+        """Return the code of the book that ``text`` counts as, or an empty text if there is none."""
         return text if text in self._known else self._leaf(self, text)
 
     @property
     def by_rule(self) -> bool:
-        """Whether texts that are not codes of the book may count as a code."""
+        """True if texts that are not codes of the book may count as a code."""
         return self._leaf is not _exact
 
 
@@ -160,8 +160,8 @@ def checked_book(name: str, digest: str) -> CodeBook:
     book = code_book(name)
     if book.digest != digest:
         raise SchemaError(
-            f"the code book {name!r} has changed since this project was written. Choose the book again, so that the "
-            "project refers to its present contents",
+            f"the code book {name!r} has changed since this project was written. Choose the book again, so that "
+            "the project refers to its current contents",
             key="code_book",
         )
     return book

@@ -1,4 +1,4 @@
-"""Code books from the user's own file: ATC and WHO ICD-10, which Espalier may not ship, and any table of codes.
+"""Code books from the user's own file, for ATC and WHO ICD-10, which Espalier may not ship, and for any table of codes.
 
 The result is a hierarchy for the project file and a label for each code. Nothing else in the file is kept.
 """
@@ -53,7 +53,7 @@ def read_own_book(data: bytes, *, atc: bool = False) -> OwnBook:
 def _atc_group(code: str, known: set[str]) -> str:
     """Return the longest ATC code above ``code`` that the file lists."""
     if len(code) not in ATC_LEVELS:
-        raise SchemaError(f"{code!r} is not an ATC code: these have 1, 3, 4, 5 or 7 characters")
+        raise SchemaError(f"{code!r} is not an ATC code; ATC codes have 1, 3, 4, 5 or 7 characters")
     return next((code[:n] for n in reversed(ATC_LEVELS) if n < len(code) and code[:n] in known), "")
 
 

@@ -1,1 +1,1 @@
-"""Several releases side by side, and the cost of a choice."""
+"""Comparison of several releases, and the cost of a choice."""

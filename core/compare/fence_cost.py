@@ -1,6 +1,5 @@
-"""The cost of a fence: the same plan without it, at the same budget, compared with the release. Never private.
-
-It reads real rows and draws releases that are never delivered, so it is for the curator only.
+"""Cost of a fence: the release compared with the same plan without its fence, at the same budget. The result is not
+private, because it comes from real rows and from releases that are never delivered. It is for the curator only.
 """
 
 from __future__ import annotations
@@ -35,11 +34,10 @@ Figures = dict[str, float | None]
 
 @dataclass(frozen=True)
 class CostOfFence:
-    """The figures of a release, compared with those of releases without its fence. Computed on real rows.
-
-    q in rows (the best tree of measured pairs, exact counts), TV and KL (nats) as means over pairs, AUC of a model
-    trained on the synthetic rows, CMI of the synthetic rows in nats. ``without`` holds one set of figures for each
-    release without the fence; no tree can exceed ``q_best``.
+    """Figures of a release and of releases without its fence, computed on real rows. The figures are q in rows (the
+    best tree of measured pairs, exact counts), TV and KL (nats) as means over pairs, the AUC of a model trained on the
+    synthetic rows, and the CMI of the synthetic rows in nats. ``without`` holds one set of figures for each release
+    without the fence; no tree can exceed ``q_best``.
     """
 
     method: str
@@ -81,7 +79,7 @@ def fence_cost(
     holdout: Table | None = None,
     report: Report = silent,
 ) -> CostOfFence | None:
-    """Return what the fence of ``project`` costs its release of ``real``, or `None` if the plan has no fence.
+    """Return the cost of the fence of ``project`` for its release of ``real``, or `None` if the plan has no fence.
 
     ``edges`` are the pairs inside the release's measured cliques. Models are tested on ``holdout``, or on ``real``
     without a holdout. Raises :class:`EspalierError` if the plan without the fence cannot be carried out (it may be

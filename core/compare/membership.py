@@ -1,4 +1,4 @@
-"""The membership game on a plan: attacks on releases of small tables. Confidential, and never in a report.
+"""Membership game on a plan: attacks on releases of small tables. Confidential, and never in a report.
 
 Every shadow release is a real release of part of a pool from the open table. None of them leaves the machine and no
 ledger records them, so the result is for the curator alone.
@@ -45,11 +45,11 @@ MODELS = 96
 POOL = 1000
 FEWEST = 40
 """Largest and smallest pool, in rows; each table takes half of the pool. A single row has more weight in a small table,
-so the game is harder for a method than a game on the whole table would be.
+so this game is harder on a method than one on the whole table would be.
 """
 
 ATTACKS: tuple[Attack, ...] = tuple(attack for attack in get_args(Attack) if attack != "ensemble")
-"""Attacks that are run by default. The ensemble is not among them: it takes as long as all summaries together."""
+"""Attacks that run by default. The ensemble is not among them, because it takes as long as all summaries together."""
 WORDS: dict[Attack, str] = {
     "density": "Likelihood ratio of densities near the row (the main attack)",
     "naive": "Summaries of columns (Stadler et al.)",
@@ -61,7 +61,7 @@ WORDS: dict[Attack, str] = {
 
 @dataclass(frozen=True)
 class Played:
-    """The results of the attacks. ``control`` holds the results of the same attacks on the published rows themselves.
+    """Results of the attacks. ``control`` holds the results of the same attacks on the published rows themselves.
 
     ``rho`` is the budget of each release, ``top`` the AUC that Gaussian noise of this budget allows in this game.
     Computed on real rows.
@@ -83,7 +83,7 @@ class Played:
 
     @property
     def blind(self) -> bool:
-        """Whether the main attack fails even on published rows."""
+        """True if the main attack fails even on published rows."""
         return self.control[0].auc.value < BLIND_BELOW
 
     @property
@@ -97,7 +97,7 @@ class Played:
 
     @property
     def verdict(self) -> str:
-        """One sentence: the finding of the main attack, and what the budget allows."""
+        """One sentence that compares the success of the main attack with what the budget allows."""
         said = self.verdicts[0].says(self.control[0])
         said = said[:1].upper() + said[1:]
         if self.blind:
@@ -140,7 +140,7 @@ def play(
 
     ``targets`` is the number of attacked rows, half of them outliers, or the indices of these rows in ``table``.
 
-    Each release spends the ρ that the plan would spend on ``table``. Rows are attacked one by one: the person column
+    Each release spends the ρ that the plan would spend on ``table``. Rows are attacked one by one, so the person column
     is left out, and so is the private evaluation with its held-out rows. The first of ``attacks`` is the main one, and
     ``classifier`` learns from the summaries. ``rng`` deals out rows and never draws protective noise. ``report`` is
     called for every release and cancels by raising. Raises :class:`EspalierError` if the plan cannot be carried out or
@@ -149,7 +149,7 @@ def play(
     project.need_unit()
     check_fits(project, table, figures=True)
     if table.rows < FEWEST:
-        raise TableError(f"the game needs a table of at least {FEWEST} rows, and this one has {table.rows}")
+        raise TableError(f"the game needs a table of at least {FEWEST} rows, but this one has {table.rows}")
     if models < 20:
         raise EspalierError(f"{models} models are too few; use at least 20, or 96 for an AUC to within 0.06")
     size = min(POOL, table.rows) // 2 * 2
@@ -166,7 +166,7 @@ def play(
     plan = project.plan
     delta = Budget.of(plan, public_rows(plan, table.rows)).delta
     alone = project.plan.changed(person=None, rows=None, private_evaluation=0.0, delta=delta)
-    small = replace(project, plan=alone, one_row_per_person=UNASKED)  # the game is about rows
+    small = replace(project, plan=alone, one_row_per_person=UNASKED)  # the game attacks rows, not people
     codes = {name: values[pool] for name, values in table.codes.items()}
     game = Game(codes, project.schema.sizes, len(pool) // 2, models)
     chosen = named_targets(game, range(len(named))) if named else choose_targets(game, count, rng)

@@ -1,4 +1,5 @@
-"""Several plans released side by side and judged alike. Confidential: the figures are computed on real rows.
+"""Release of several plans from one table, all judged alike. Confidential, because the figures are computed on real
+rows.
 
 Each plan is actually carried out, so the comparison is meant for samples, for public tables, or for an earlier
 synthetic table that replaces the real one. Running it on a private table spends every plan's budget.
@@ -34,7 +35,8 @@ FIGURES = {
 
 @dataclass(frozen=True)
 class Outcome:
-    """One plan's release in figures; ``facts`` are all that :func:`espalier.core.evaluation.evaluate` found.
+    """Figures of one plan's release; ``facts`` holds everything that :func:`espalier.core.evaluation.evaluate`
+    returned.
 
     A figure that cannot be computed is `None`. ``intervals`` (95 %) show how precisely the tested rows determine a
     figure. They do not cover the variation over draws of the noise.
@@ -74,7 +76,7 @@ def compare(
 
 
 def outcome(name: str, project: Project, rho: float, facts: Mapping[str, Any]) -> Outcome:
-    """Return the figures of one plan, selected from those that the Diagnostics page shows."""
+    """Return the figures of one plan, a selection from those on the Diagnostics page."""
     fair = facts.get("fairness") or {}
     figures = {
         "auc": facts["tstr"]["auc_synthetic"],

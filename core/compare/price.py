@@ -1,6 +1,4 @@
-"""The price of a fence as one sentence: how much the gap between groups shrinks, and how much worse predictions
-become.
-"""
+"""Price of a fence as one sentence about the smaller gap between groups and the loss of accuracy."""
 
 from __future__ import annotations
 

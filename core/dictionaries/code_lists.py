@@ -46,19 +46,18 @@ _HEADINGS = {
     **dict.fromkeys(_LABEL, "label"),
     **dict.fromkeys(("missing", "ismissing", "usermissing"), "missing"),
 }
-"""The meaning of a heading, by its letters: the column, the code, its label, whether it is missing, the column's
-label.
+"""Meanings of headings, by their letters: the column, the code, its label, its missing flag, and the column's label.
 """
 
 
 MOST_SEEN = 5_000
-"""The headings are judged by this many lines."""
+"""Number of lines by which the headings are judged."""
 MOST_TITLES = 10
-"""The header is searched for in this many lines."""
+"""Number of lines in which the header is searched for."""
 FEWEST = 2
-"""Smallest number of codes by which a column is recognised as a column of codes."""
+"""Minimum number of codes by which a column is recognised as a column of codes."""
 _PROPERTIES = {"id", "category", "level", "option", "response"}
-"""Headings of codes that name another property next to a heading such as ``code``."""
+"""Headings that usually name codes, but name another property if there is also a heading such as ``code``."""
 _NAMES = {"name", "item", "element", "attribute", "feature"}
 """Headings that name columns if several codes have the same name, and otherwise codes."""
 _CODE_WORDS = {"code", "kode", "codigo", "codice", "schlussel", "notation", "alpha2", "alpha3", "kod"}
@@ -70,7 +69,9 @@ _LANGUAGE = re.compile(
 
 
 def is_code_list(lines: Sequence[Sequence[str]]) -> bool:
-    """Return whether these are the first lines of a code list. It may have other columns, and a title above."""
+    """Return whether these are the first lines of a code list. It may have other columns, and a title above the
+    header.
+    """
     return _start(lines) is not None
 
 
@@ -88,11 +89,9 @@ def _start(lines: Sequence[Sequence[str]]) -> tuple[int, tuple[str, ...]] | None
 
 
 def _kinds(header: Sequence[str]) -> tuple[str, ...]:
-    """Return the meaning of each heading, or ``?``. Empty headings at the end do not count.
-
-    A name after the code is its label, as in ``code,name``; before the code, it names the column. A language at the end
-    of a heading, as in ``name_en``, does not count, nor does a plural. Next to a code, an id or a category is another
-    property of it.
+    """Return the meaning of each heading, or ``?``. Empty headings at the end are ignored, as are plurals and a
+    language at the end of a heading, as in ``name_en``. A name after the code is its label, as in ``code,name``; before
+    the code, it names the column. If there is a code, an id or a category is another property of it.
     """
     cells = [letters(_LANGUAGE.sub("", cell.strip()[:SHORT])) for cell in header]
     while cells and not cells[-1]:
@@ -133,7 +132,7 @@ def _kinds_by_cells(header: Sequence[str], rows: Sequence[Sequence[str]]) -> tup
 
 
 def _all_differ(at: int, rows: Sequence[Sequence[str]]) -> bool:
-    """Whether a column has at least `FEWEST` cells, none empty and none twice."""
+    """Return whether a column has at least `FEWEST` cells, none of them empty or repeated."""
     cells = [row[at] if at < len(row) else "" for row in rows]
     return len(cells) >= FEWEST and all(cells) and len(set(cells)) == len(cells)
 
@@ -141,8 +140,8 @@ def _all_differ(at: int, rows: Sequence[Sequence[str]]) -> bool:
 def read_code_list(data: bytes, source: str, column: str | None = None) -> Dictionary:
     """Return the dictionary in the file. ``column`` names the column that a ``code,label`` file describes.
 
-    A code list is complete: its codes are the column's categories. An empty cell for the column repeats the cell above.
-    A code with two labels keeps the first, which is noted. Raises :class:`SchemaError`.
+    A code list is complete, so its codes are the column's categories. An empty cell for the column repeats the cell
+    above it. A code with two labels keeps the first, and a note states this. Raises :class:`SchemaError`.
     """
     text = text_of(data)
     start, kinds = _start([cells for _, cells in itertools.islice(csv_lines(text, source), MOST_SEEN)]) or (0, ())
@@ -164,7 +163,7 @@ def read_code_list(data: bytes, source: str, column: str | None = None) -> Dicti
             )
         if listed.setdefault(name, {}).setdefault(code, label) != label:
             what = f"the code {code[:SHORT]!r} of {name[:SHORT]!r}"
-            add_note(notes, f"line {number}", f"{what} has another label; the first label was used")
+            add_note(notes, f"line {number}", f"{what} has a second label; the first one was used")
         if cells.get("missing", "").casefold() in YES:
             missing.setdefault(name, {})[code] = None
         about.setdefault(name, cells.get("about", ""))
@@ -173,9 +172,8 @@ def read_code_list(data: bytes, source: str, column: str | None = None) -> Dicti
 
 
 def _cells(kinds: Sequence[str], line: Sequence[str]) -> dict[str, str]:
-    """Return the cells by their meaning; the first label counts.
-
-    Cells after a label in the last column belong to it: it has commas.
+    """Return the cells by their meaning, with the first label if there are several. If the label is in the last column,
+    further cells are parts of a label with commas.
     """
     cells = dict(reversed([*zip(kinds, line, strict=False)]))
     if kinds[-1] == "label" and kinds.count("label") == 1 and any(line[len(kinds) :]):

@@ -1,4 +1,4 @@
-"""The decision whether labelled codes are a complete list of values, or only name some points of a scale."""
+"""Rules that decide whether labelled codes are a complete list of values or only name some points on a scale."""
 
 from __future__ import annotations
 
@@ -9,11 +9,13 @@ from espalier.core.project.schema import NUMBER
 from espalier.core.tables.value_patterns import no_yes
 
 SEVERAL = 5
-"""With at least this many labelled whole numbers, gaps between them count as codes that do not exist."""
+"""Number of labelled whole numbers at or above which gaps between them are taken as codes that do not exist."""
 MANY = 20
-"""At least this many labelled whole numbers are a complete list, even with wide gaps: special values are few."""
+"""Number of labelled whole numbers at or above which they are a complete list, even with wide gaps, because special
+values are few.
+"""
 FEW = 3
-"""At least this many codes in sequence are a complete list if they start near zero."""
+"""Number of consecutive codes at or above which they are a complete list if they start near zero."""
 _PHRASES = (
     *("missing", "niu", r"n\.i\.u", "not in universe", r"refus\w*", "decline[sd]?", "prefer not", "preferred not"),
     *("don.?t know", "do not know", "dk", "not applicable", "no answer", "not asked", "unknown", "not stated"),
@@ -42,7 +44,7 @@ _SIGN = re.compile(r"\)?\s*[.:=)–-]+\s*(?=\S)")
 
 
 def bare(code: str, labels: Mapping[str, str]) -> str:
-    """Return the label of a code without the code itself in front of it, as in ``1. Yes``."""
+    """Return the label of a code, without the code in front of it if there is one, as in ``1. Yes``."""
     label, own = labels.get(code, "").strip(), code.lstrip("0")
     for whole in dict.fromkeys((label.removeprefix("("), label)):
         rest = whole.lstrip("0")
@@ -52,8 +54,8 @@ def bare(code: str, labels: Mapping[str, str]) -> str:
 
 
 def is_value(code: str, labels: Mapping[str, str]) -> bool:
-    """Return whether a code is a value of the scale, by its label. The file need not declare the other codes as
-    missing.
+    """Return whether a code is a value of the scale, judged by its label. Files do not always declare the other codes
+    as missing.
     """
     return _NOT_A_VALUE.search(bare(code, labels)) is None
 
@@ -66,8 +68,7 @@ def declares_all(codes: Sequence[str], labels: Mapping[str, str]) -> bool:
     `SEVERAL` that fill a quarter of their range, such as codes of states; at least `MANY` that all have a label, such
     as codes of occupations.
 
-    Codes of missing answers need not belong to the list. Nor do codes such as ``96 = other`` after a sequence of at
-    least `FEW`.
+    Codes of missing answers are ignored, as are codes such as ``96 = other`` after a sequence of at least `FEW`.
 
     Labels on only some codes declare no domain: ``0 = never`` and ``90 = 90 or more`` do not declare the values between
     them, and neither do labels on the ends of a scale.
@@ -105,7 +106,7 @@ def _opposite(labels: Sequence[str]) -> bool:
 
 
 def _sequence_and_others(codes: Sequence[str], labels: Mapping[str, str]) -> bool:
-    """Whether a sequence is followed by special codes only. A label with digits, as in "97 or more", is a value."""
+    """Return whether only special codes follow a sequence. A label with digits, as in "97 or more", is a value."""
     special = {
         float(code)
         for code in codes

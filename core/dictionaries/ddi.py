@@ -34,7 +34,7 @@ _STATA_MISSING = re.compile(r"\.[a-z]")
 _KEY = re.compile(r"^[ \t]*(-?[0-9]{1,9})[ \t]+[-=:.)]*[ \t]*(\S.*)$", re.MULTILINE)
 """A line of a key to codes, such as ``98 DK``."""
 _ROOTS = ("codeBook", "dataDscr", "var")
-"""Elements that may be the root: a codebook, or a part of one."""
+"""Elements that may be the root: a codebook or a part of one."""
 _LANGUAGE = "{http://www.w3.org/XML/1998/namespace}lang"
 _STATISTICS = "the file contains frequencies or summary statistics; they and the ranges next to them were not read"
 
@@ -43,7 +43,7 @@ def read_ddi(whole: Element, source: str, digest: str) -> Dictionary:
     """Return the dictionary in the file; raise :class:`SchemaError`.
 
     The codebook may be part of a record that an archive's catalogue sends. A study of several files may describe the
-    same column for each; the first description counts.
+    same column for each; the first description is used.
     """
     books = [whole] if whole.tag in _ROOTS else [*_outermost(whole, "codeBook")] or [*_outermost(whole, "dataDscr")]
     if not books:
@@ -59,7 +59,9 @@ def read_ddi(whole: Element, source: str, digest: str) -> Dictionary:
 
 
 def _outermost(root: Element, tag: str) -> Iterator[Element]:
-    """Yield the elements with this tag that are not inside another one, so each part of a file is read once."""
+    """Yield the elements with this tag that are not inside another such element, so that each part of a file is read
+    once.
+    """
     waiting = [root]
     while waiting:
         element = waiting.pop()
@@ -70,7 +72,9 @@ def _outermost(root: Element, tag: str) -> Iterator[Element]:
 
 
 def _declared(var: Element, notes: list[str]) -> Declared:
-    """Return one variable. Its range is ignored next to summary statistics: tools compute both from the rows."""
+    """Return one variable. Its range is ignored if there are summary statistics, because tools compute both from the
+    rows.
+    """
     form = var.find("varFormat")
     shown = var.get("representationType", "")
     text = shown == "text" or (form is not None and form.get("type") == "character")
@@ -94,7 +98,7 @@ def _declared(var: Element, notes: list[str]) -> Declared:
         listed, missing = _whole(listed), dict(_whole([*missing.items()]))
     labels = dict(pairs([*listed, *missing.items()]))
     if all(label in ("", code) for code, label in listed) and var.find("catgry/catStat") is not None:
-        listed = []  # values without labels that a tool found in the rows and counted
+        listed = []  # values without labels, which a tool found in the rows and counted
     codes = tuple(dict.fromkeys(code for code, _ in listed if code not in missing))
     nature, continuous = var.get("nature", ""), var.get("intrvl") == "contin"
     sure = nature in ("nominal", "ordinal") or shown == "code" or declares_all(codes, labels)
@@ -128,7 +132,7 @@ def _declared(var: Element, notes: list[str]) -> Declared:
 
 
 def _has_fractions(codes: Sequence[str], labels: Mapping[str, str]) -> bool:
-    """Whether all codes have a label and some have decimals: where numbers have none, these are categories."""
+    """Return whether all codes have a label and some have decimals, which marks them as categories."""
     return len(codes) > 2 and all(map(labels.get, codes)) and any(_FRACTION.fullmatch(code) for code in codes)
 
 
@@ -138,7 +142,7 @@ def _whole(listed: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
 
 
 def _measured(var: Element, form: Element | None) -> bool:
-    """Whether a variable contains numbers, according to its attributes."""
+    """Return whether a variable contains numbers, according to its attributes."""
     stated = "numeric" in (var.get("representationType"), _domain(var))
     stated = stated or var.get("wgt") == "wgt" or var.get("intrvl") == "contin"
     nature = var.get("nature") in ("interval", "ratio", "percent")
@@ -168,13 +172,13 @@ def _ends(found: Element) -> tuple[str, str]:
 
 
 def _whole_range(var: Element) -> bool:
-    """Whether the allowed range is declared as a range of whole numbers."""
+    """Return whether the allowed range is declared as a range of whole numbers."""
     found = var.find("valrng/range")
     return found is not None and found.get("UNITS") == "INT"
 
 
 def _shows_dates(form: Element) -> bool:
-    """Whether a format shows dates, by its category, its name or its text. A time of day is not a date."""
+    """Return whether a format shows dates, judged by its category, name or text. A time of day is not a date."""
     named = [name for name in (form.get("formatname", "").strip(), _text(form)) if name]
     if any("date" in name.lower() or is_date(name) or _DATE_TEXT.fullmatch(name) for name in named):
         return True
@@ -182,7 +186,9 @@ def _shows_dates(form: Element) -> bool:
 
 
 def _is_missing(category: Element, code: str, *, text: bool) -> bool:
-    """Whether a category is a missing code, as stated, by its type of missing value, or as Stata's ``.a`` to ``.z``."""
+    """Return whether a category is a missing code, because it is declared as one, has a type of missing value, or is
+    one of Stata's ``.a`` to ``.z``.
+    """
     stated = category.get("missing", "").casefold()
     if stated:
         return stated in YES
@@ -220,7 +226,7 @@ def _label(element: Element) -> str:
 
 
 def _text(element: Element | None) -> str:
-    """Return the text in an element, without that of variables inside it, which have their own."""
+    """Return the text in an element, without that of the variables inside it."""
     parts, waiting = list[str](), list[Element | str | None]([element])
     while waiting:
         one = waiting.pop()

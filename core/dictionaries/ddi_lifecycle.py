@@ -29,27 +29,27 @@ _MANAGED = "Managed"
 _KINDS = ("Numeric", "Code", "Text", "DateTime", "Category", "Scale", "Geographic", "MissingValues")
 _WHOLE_TYPES = {"integer", "int", "long", "short", "biginteger", "count", "nonnegativeinteger", "incremental"}
 MOST_CODES = 1_000_000
-"""Largest number of codes and parts of all variables: many variables may share a long list."""
+"""Maximum number of codes and parts of all variables together, because many variables may share a long list."""
 _WHOLE = re.compile(r"-?[0-9]{1,9}")
 
 
 @dataclass(frozen=True)
 class CodeList:
-    """The codes of a list with their labels, and those that count as missing."""
+    """Codes of a list with their labels, and those that count as missing."""
 
     labels: tuple[tuple[str, str], ...]
     missing: tuple[str, ...]
 
 
 def is_lifecycle(whole: Element) -> bool:
-    """Return whether the file describes variables as DDI Lifecycle does."""
+    """Return whether the file describes variables in the form of DDI Lifecycle."""
     return any(_representation(variable) is not None for variable in whole.iter("Variable"))
 
 
 def read_lifecycle(whole: Element, source: str, digest: str) -> Dictionary:
     """Return the dictionary in the file; raise :class:`SchemaError`.
 
-    A file may hold the variables of several tables; if they have the same name, the first description counts.
+    A file may contain the variables of several tables; for variables of the same name, the first description is used.
     """
     notes: list[str] = []
     items = _Items(whole)
@@ -61,7 +61,7 @@ def read_lifecycle(whole: Element, source: str, digest: str) -> Dictionary:
 
 
 def _schemes(whole: Element) -> Iterator[list[Element]]:
-    """Yield the variables of each scheme; those outside a scheme are of their own, as in a list of fragments."""
+    """Yield the variables of each scheme. A variable outside any scheme, as in a list of fragments, forms its own."""
     inside: set[int] = set()
     for scheme in whole.iter("VariableScheme"):
         listed = [variable for variable in scheme.iterfind("Variable") if id(variable) not in inside]
@@ -73,7 +73,7 @@ def _schemes(whole: Element) -> Iterator[list[Element]]:
 
 
 class _Items:
-    """What variables refer to, by identifier. Each list of codes is read once."""
+    """Elements that variables refer to, by identifier. Each list of codes is read once."""
 
     def __init__(self, whole: Element) -> None:
         self.known: dict[str, Element] = {}
@@ -93,7 +93,7 @@ class _Items:
         return next((self.known[key] for key in _keys(reference) if key in self.known), None)
 
     def label(self, element: Element | None) -> str:
-        """Return the label of an element, which many others may refer to."""
+        """Return the label of an element to which many others may refer."""
         if element is None:
             return ""
         if id(element) not in self._labels:
@@ -182,7 +182,7 @@ class _Items:
         return about
 
     def _missing(self, shown: Element, outer: Element | None, name: str, notes: list[str]) -> CodeList:
-        """Return the missing codes that a representation states, or that its list of missing values holds."""
+        """Return the missing codes that a representation states, or those in its list of missing values."""
         stated = " ".join(part.get("missingValue") or "" for part in (shown, outer) if part is not None).split()
         labels: dict[str, str] = {}
         for part in (outer, shown):
@@ -210,7 +210,9 @@ def _codes(found: Element) -> Iterator[Element]:
 
 
 def _of_codes(about: Declared, codes: Sequence[str], level: str) -> Declared:
-    """Return a variable with a list of codes: its values, unless it names special values of an amount only."""
+    """Return a variable with a list of codes. They are its values, unless they only name special values of an
+    amount.
+    """
     labels: Mapping[str, str] = dict(about.labels)
     amounts = level in ("interval", "ratio", "continuous", "percent")
     values = sum(is_value(code, labels) for code in codes)
@@ -262,7 +264,7 @@ def _representation(variable: Element) -> Element | None:
 
 
 def _own_keys(element: Element) -> Iterator[str]:
-    """Yield the identifiers of an element: attributes in version 3.1, elements in later ones."""
+    """Yield the identifiers of an element, which are attributes in version 3.1 and elements in later versions."""
     yield from (text for key in ("id", "urn") if (text := element.get(key)))
     yield from _keys(element)
 

@@ -1,8 +1,7 @@
-"""A schema from a dictionary. Declared columns are public; the others are guessed and marked as guesses.
-
-A declared column depends only on the dictionary and on the user's choices. So two tables that differ in one row give
-the same declared columns, or ask for a choice. One part is read from the rows and marked as a guess: the order of day,
-month and year in declared dates that are not written as ISO dates.
+"""Draft of a schema from a dictionary. Declared columns are public; the others are guessed and marked as guesses. A
+declared column depends only on the dictionary and on the user's choices. Two tables that differ in one row therefore
+give the same declared columns, or ask for a choice. Only one fact about declared columns is read from the rows, and it
+is marked as a guess: the order of day, month and year in dates that are not in ISO format.
 """
 
 from __future__ import annotations
@@ -31,12 +30,14 @@ CHOICES: dict[Choice, str] = {
 Problem = Literal["values that the dictionary does not declare", "empty cells, which the dictionary does not allow"]
 BINS = 10
 FINEST, FARTHEST = 1e-300, 1e300
-"""A declared range is ignored if it is narrower or extends further: its rounded bounds would not be numbers."""
+"""Limits of a declared range, which is ignored if it is narrower or extends further, because its rounded bounds would
+not be numbers.
+"""
 
 
 @dataclass(frozen=True)
 class Undecided:
-    """A column that needs a choice, and the reason. The reason neither quotes nor counts cells."""
+    """A column that needs a choice, and the reason, which neither quotes nor counts cells."""
 
     column: str
     problem: Problem
@@ -58,12 +59,12 @@ class Draft:
     used: tuple[DeclaredBy, ...]
 
     def check(self) -> None:
-        """Raise :class:`SchemaError` with a list of the choices that are still open, if there are any."""
+        """Raise :class:`SchemaError` with a list of the open choices, if there are any."""
         if self.undecided:
             listed = "; ".join(f"{u.column!r} has {u.problem}" for u in self.undecided)
             ways = ", ".join(f"{choice} ({what})" for choice, what in CHOICES.items())
             raise SchemaError(
-                f"decide about these columns: {listed}. Choose for each (--undeclared COLUMN=CHOICE) one of: {ways}",
+                f"these columns need a choice: {listed}. Choose for each (--undeclared COLUMN=CHOICE) one of: {ways}",
                 key="undeclared",
             )
 
@@ -109,7 +110,9 @@ def draft_schema(
             undecided += _problems(column, text.columns[name])
             columns.append(column)
     if not columns:
-        raise SchemaError("the dictionary leaves no column to release; it declares free text and identifiers only")
+        raise SchemaError(
+            "the dictionary leaves no column to release, because it declares only free text and identifiers"
+        )
     schema = Schema(tuple(columns), tuple(left_out), tuple(aside))
     used = tuple(
         DeclaredBy(d.source, d.format, d.digest, tuple(c.name for c in d.columns if c.name in text.columns))
@@ -120,7 +123,7 @@ def draft_schema(
 
 
 def merged(dictionaries: Iterable[Dictionary]) -> dict[str, Declared]:
-    """Return the combined declarations. The last dictionary that declares a field decides it."""
+    """Combine declarations. For each field, the last dictionary that declares it takes precedence."""
     out: dict[str, Declared] = {}
     for dictionary in dictionaries:
         for column in dictionary.columns:
@@ -154,7 +157,9 @@ def _over(before: Declared, after: Declared) -> Declared:
 
 
 def declared_column(about: Declared) -> Column | None:
-    """Return the column if the dictionary declares it completely; `None` if it leaves the values or the bounds open."""
+    """Return the column if the dictionary declares it completely; `None` if it does not state the values or the
+    bounds.
+    """
     missing = not about.required or bool(about.missing)
     values = set(about.categories)
     marks = tuple(m for m in about.missing if m not in values)
@@ -181,7 +186,9 @@ def _spellings(about: Declared, marks: Sequence[str]) -> tuple[tuple[str, tuple[
 
 
 def _without_zeros(taken: Sequence[str], categories: Sequence[str]) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    """Return each whole number with leading zeros and its spelling without them: often only the codebook pads codes."""
+    """Map each whole number with leading zeros to its spelling without them, because often only the codebook pads
+    codes.
+    """
     known, out = set(taken), []
     for code in categories:
         short = code.lstrip("0") or "0"
@@ -205,7 +212,7 @@ def _column(about: Declared, read: TextColumn, marks: Sequence[str], date_order:
 
 
 def _in_order(column: Dates, read: TextColumn, date_order: str) -> Dates:
-    """Return declared dates with the order of day, month and year in which the rows have them, marked as a guess."""
+    """Return declared dates with the order of day, month and year that the rows use, marked as a guess."""
     order = guessed_order([v for v in read.values if not column.is_empty(v)], date_order)
     return replace(column, date_order=order, guessed=("date_order",)) if order else column
 
@@ -238,7 +245,7 @@ def _labelled(column: Column, about: Declared | None) -> Column:
 
 
 def _problems(column: Column, read: TextColumn) -> Iterable[Undecided]:
-    """Yield the problems of rows that the declaration does not allow. Guessed parts always fit the rows."""
+    """Yield the reasons why rows do not fit the declaration. Guessed parts always fit."""
     codes = column.judge(read.values)
     if (codes == column.size).any():
         yield Undecided(column.name, "values that the dictionary does not declare")

@@ -1,4 +1,4 @@
-"""Display formats of SPSS, SAS and Stata, as statistical files and codebooks name them."""
+"""Display formats of SPSS, SAS and Stata, as named in statistical files and codebooks."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def is_time(form: str) -> bool:
 
 
 def is_sas_number(form: str) -> bool:
-    """Return whether SAS itself defines this format of numbers. Any other name is a format made for codes."""
+    """Return whether SAS itself defines this format of numbers. A format with any other name was made for codes."""
     return _SAS_NUMBER.fullmatch(form) is not None
 
 

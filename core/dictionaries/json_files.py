@@ -14,7 +14,7 @@ from espalier.core.project.json_text import read_json
 
 _KEPT = ("title", "description", "format", "categories", "categoriesOrdered", "missingValues")
 _LIMITS = ("enum", "minimum", "maximum", "pattern")
-"""Keys that mean the same in Table Schema, and those that are constraints there."""
+"""Keys that have the same meaning in Table Schema, and keys that are constraints there."""
 _Reader = Callable[[Any, list[str]], Iterator[tuple[object, Declared]]]
 
 
@@ -29,8 +29,8 @@ def read_json_dictionary(data: bytes, source: str) -> Dictionary:
         if known(value):
             return Dictionary(once_each(read(value, notes), notes), source, name, digest_of(data), tuple(notes))
     raise SchemaError(
-        f"{source} is JSON but not a dictionary that Espalier can read. It reads Table Schema and data packages with "
-        "their schemas inside, CSV on the Web, JSON Schema, and the dictionary.json of a release"
+        f"{source} is JSON but not a dictionary that Espalier can read. It reads Table Schema, data packages that "
+        "contain their schemas, CSV on the Web, JSON Schema, and the dictionary.json of a release"
     )
 
 
@@ -121,7 +121,7 @@ def _read_properties(value: Any, notes: list[str]) -> Iterator[tuple[object, Dec
 
 
 def _resolved(stated: Mapping[str, Any], whole: Any) -> dict[str, Any]:
-    """Return a schema with the definition that it refers to, if that is in the same file."""
+    """Return a schema with the definition that it refers to, if the definition is in the same file."""
     path = stated.get("$ref")
     if not (isinstance(path, str) and path.startswith("#/")):
         return dict(stated)

@@ -1,4 +1,6 @@
-"""CDISC ODM and define.xml: the items of a clinical study with code lists, ranges and units. Cells are not read."""
+"""Reader of CDISC ODM and define.xml: the items of a clinical study with code lists, ranges and units. Cells are not
+read.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,7 @@ _BOOLEAN = (("true", ("1", "TRUE", "True")), ("false", ("0", "FALSE", "False")))
 
 @dataclass(frozen=True)
 class CodeList:
-    """The permitted values of an item. ``ordered`` states that all of them have a rank."""
+    """Permitted values of an item. ``ordered`` is true if all of them have a rank."""
 
     codes: tuple[str, ...]
     labels: tuple[tuple[str, str], ...]
@@ -43,7 +45,7 @@ class CodeList:
 def read_odm(whole: Element, source: str, digest: str) -> Dictionary:
     """Return the dictionary in the file; raise `espalier.core.errors.SchemaError`.
 
-    Each group of items is a table. Several tables may have the same column; the first description counts.
+    Each group of items is a table. Several tables may have the same column; the first description is used.
     """
     notes: list[str] = []
     versions = [*whole.iterfind("MetaDataVersion"), *whole.iterfind("*/MetaDataVersion")] or [whole]
@@ -57,7 +59,7 @@ def read_odm(whole: Element, source: str, digest: str) -> Dictionary:
 
 
 class _Items:
-    """The items and code lists of one version of the metadata. Each is read once, even if many tables refer to it."""
+    """Items and code lists of one version of the metadata. Each is read once, even if many tables refer to it."""
 
     def __init__(self, version: Element, units: Mapping[str, str]) -> None:
         self.version, self.units = version, units
@@ -78,7 +80,7 @@ class _Items:
 def _columns(items: _Items) -> Iterator[tuple[object, Declared]]:
     """Yield the columns of each group of items, or of all items if no group refers to them.
 
-    Items of value lists describe some rows of another item and are no columns.
+    Items of value lists are skipped, because they describe some rows of another item.
     """
     groups = [group for group in items.version.iter("ItemGroupDef") if group.find("ItemRef") is not None]
     if not groups:

@@ -46,18 +46,20 @@ _OTHER = ("other", "Other")
 
 @dataclass(frozen=True)
 class Choices:
-    """A list of choices, which many questions may share: codes, and labels, which are codes if there are none."""
+    """A list of choices, which many questions may share: codes and their labels. A choice without a label is labelled
+    by its code.
+    """
 
     labels: tuple[tuple[str, str], ...] = ()
 
     @cached_property
     def codes(self) -> tuple[str, ...]:
-        """The codes, in order."""
+        """Codes, in order."""
         return tuple(code for code, _ in self.labels)
 
     @cached_property
     def with_other(self) -> Choices:
-        """These choices and, at the end, the one that stands for any other answer."""
+        """These choices, followed by one that stands for any other answer."""
         return Choices((*(choice for choice in self.labels if choice[0] != _OTHER[0]), _OTHER))
 
 
@@ -65,7 +67,7 @@ NO_CHOICES = Choices()
 
 
 def choices_of(listed: Iterable[tuple[str, str]]) -> Choices:
-    """Return choices from codes with labels."""
+    """Make choices from codes with labels."""
     return Choices(pairs((code, label or code) for code, label in listed))
 
 
@@ -89,7 +91,9 @@ class Question:
 
 
 def kind_and_list(stated: str) -> tuple[str, str, bool]:
-    """Return the type of a question, the name of its list of choices, and whether another answer may be given."""
+    """Return the type of a question, the name of its list of choices, and a flag that is true if another answer may be
+    given.
+    """
     text = " ".join(stated[:SHORT].split())
     found = _SELECT.fullmatch(text)
     if found is None:
@@ -102,7 +106,7 @@ def kind_and_list(stated: str) -> tuple[str, str, bool]:
 
 
 def columns_of(questions: Iterable[Question], notes: list[str]) -> Iterator[Declared]:
-    """Yield the columns of each question. A name that several groups use has the names of its groups in front."""
+    """Yield the columns of each question. If several groups use a name, the names of the groups precede it."""
     listed = list(itertools.islice(questions, MOST_COLUMNS + 1))
     used = Counter(question.name for question in listed)
     for question in listed:
@@ -118,7 +122,7 @@ def other_answer(question: Question) -> tuple[Question, Question]:
 
 
 def for_each(question: Question, choices: Choices) -> Iterator[Question]:
-    """Yield a question in a loop once for each choice, whose code is in front of its name."""
+    """Yield a question in a loop once for each choice; the code of the choice precedes its name."""
     for code, label in choices.labels:
         if code != _OTHER[0]:
             shown = question.label.replace("%(label)s", label[:SHORT], 1).replace("%(name)s", code[:SHORT], 1)
@@ -141,7 +145,7 @@ def _columns(question: Question, notes: list[str]) -> Iterator[Declared]:
         yield replace(about, kind="categorical", categories=("OK",), labels=_OK)
     else:
         if kind not in _KINDS and not kind.startswith("select"):
-            add_note(notes, question.name, f"the type {kind[:SHORT]!r} is not known, so its kind is open")
+            add_note(notes, question.name, f"the type {kind[:SHORT]!r} is unknown, so the column has no declared kind")
         yield _measured(replace(about, kind=_KINDS.get(kind, "open")), question)
 
 

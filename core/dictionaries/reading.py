@@ -23,7 +23,9 @@ from espalier.core.tables.stat_rows import READERS
 MOST_BYTES = 256 << 20
 """Largest size of a dictionary in bytes."""
 MOST_START = 1 << 20
-"""Commands of SPSS, SAS and Stata are looked for in this many characters of a file without their extensions."""
+"""Number of characters of a file in which commands of SPSS, SAS and Stata are searched for, if its extension is not one
+of theirs.
+"""
 
 
 def read_dictionary(source: str | Path | bytes, name: str | None = None, column: str | None = None) -> Dictionary:

@@ -1,4 +1,6 @@
-"""SAS programs (``.sas``): formats of codes, labels, formats and types of variables. No other statement is read."""
+"""Reader of SAS programs (``.sas``): formats of codes, and labels, formats and types of variables. No other statement
+is read.
+"""
 
 from __future__ import annotations
 
@@ -41,12 +43,12 @@ _ALL = {"_all_", "_numeric_", "_character_", "_char_"}
 _ATTRIBUTES = {"label", "format", "informat", "length"}
 
 Token = tuple[str, str]
-"""A kind (``text``, ``word`` or ``sign``) and what it says."""
+"""A kind (``text``, ``word`` or ``sign``) and its content."""
 
 
 @dataclass
 class Format:
-    """Labels of codes. ``partial`` states that it labels ranges too, so its codes are not all values."""
+    """Labels of codes. ``partial`` is true if the format also labels ranges, so that its codes are not all values."""
 
     labels: dict[str, str] = field(default_factory=dict)
     missing: list[str] = field(default_factory=list)
@@ -96,7 +98,7 @@ def _statements(text: str) -> Iterator[list[Token]]:
 
 
 class _Program:
-    """The formats, and the variables by their names in lower case, in the order in which statements name them."""
+    """Formats, and variables by their names in lower case, in the order in which statements name them."""
 
     def __init__(self) -> None:
         self.formats: dict[str, Format] = {}
@@ -106,7 +108,7 @@ class _Program:
         self._named = 0
 
     def run(self, statement: Sequence[Token]) -> None:
-        """Take over what one statement states."""
+        """Record the facts in one statement."""
         first = statement[0][1].casefold() if statement[0][0] == "word" else ""
         rest = list(statement[1:])
         if first == "value" and rest:
@@ -157,7 +159,7 @@ class _Program:
             if word.casefold() in _ALL:
                 out += self.listed.values()
             elif dashes:
-                self._named += len(self.listed)  # all names are searched
+                self._named += len(self.listed)  # searching for a prefix reads all names
                 order = [*self.listed]
                 if first.casefold() in self.listed and last.casefold() in self.listed:
                     ends = order.index(first.casefold()), order.index(last.casefold())
@@ -173,7 +175,7 @@ class _Program:
         return out
 
     def _value(self, tokens: list[Token]) -> None:
-        """Take the labels of a format: ``value sexf 1 = 'male' 2, 3 = 'other' 10 - high = 'many'``."""
+        """Read the labels of a format: ``value sexf 1 = 'male' 2, 3 = 'other' 10 - high = 'many'``."""
         made = self.formats.setdefault(tokens[0][1].rstrip(".").casefold(), Format())
         left: list[list[Token]] = [[]]
         depth, after = 0, False
@@ -216,7 +218,7 @@ class _Program:
         self.named(names)
 
     def _input(self, tokens: Sequence[Token]) -> None:
-        """Take the names and types of ``input a $ 1-5 b 6-8 @10 c date9. (q1-q3) (1.)`` and of ``length a $ 5 b 8``."""
+        """Read the names and types of ``input a $ 1-5 b 6-8 @10 c date9. (q1-q3) (1.)`` and of ``length a $ 5 b 8``."""
         names: list[Variable] = []
         fresh = False
         for kind, word in tokens:
@@ -244,7 +246,7 @@ class _Program:
                 fresh = False
 
     def _attributes(self, tokens: Sequence[Token]) -> None:
-        """Take ``attrib a label = 'x' format = f8. length = $ 5 b label = 'y'``."""
+        """Read ``attrib a label = 'x' format = f8. length = $ 5 b label = 'y'``."""
         names: list[str] = []
         key, begun = "", False
         for at, (kind, word) in enumerate(tokens):
@@ -269,7 +271,7 @@ class _Program:
                 begun = False
 
     def _missing(self, words: Sequence[str]) -> None:
-        """Take the codes that ``if a in (8, 9) then a = .`` makes missing."""
+        """Read the codes that ``if a in (8, 9) then a = .`` makes missing."""
         bare = [word for word in words if word not in ("(", ")", ",", "+")]
         if "then" not in bare or len(bare) < 6:
             return
@@ -301,7 +303,9 @@ def _of_format(variable: Variable, made: Format, notes: list[str]) -> Declared:
 
 
 def _take(made: Format, left: Sequence[Sequence[Token]], label: str) -> None:
-    """Add the codes on the left of one label. Ranges are no codes; ``.`` is an empty cell, ``.a`` a missing code."""
+    """Add the codes to the left of one label. Ranges are not codes; ``.`` is an empty cell, and ``.a`` is a missing
+    code.
+    """
     for part in left:
         if len(part) != 1:
             made.partial = made.partial or len(part) > 1
@@ -333,7 +337,7 @@ def _joined(tokens: Sequence[Token]) -> Iterator[Token]:
 
 
 def _form(shown: str) -> str:
-    """Return a format of SAS as SPSS writes it: texts are ``A``, whole numbers ``F8.0``."""
+    """Return a SAS format in the notation of SPSS: texts are ``A``, whole numbers ``F8.0``."""
     if not shown:
         return ""
     if shown.startswith("$"):
@@ -343,5 +347,5 @@ def _form(shown: str) -> str:
     if found := _PLAIN.fullmatch(shown):
         return f"F{found[1]}.{found[2] or 0}"
     if not is_sas_number(shown):
-        return "A"  # a format made for codes, whose labels are elsewhere
+        return "A"  # a format made for codes, with labels that are elsewhere
     return "F8.0" if is_whole(shown.rstrip("."), sas=True) else "F"

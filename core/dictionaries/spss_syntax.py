@@ -1,4 +1,6 @@
-"""SPSS syntax (``.sps``): labels, value labels, missing values, levels and formats. No other command is read."""
+"""Reader of SPSS syntax (``.sps``): labels, value labels, missing values, levels and formats. No other command is
+read.
+"""
 
 from __future__ import annotations
 
@@ -26,10 +28,11 @@ from espalier.core.errors import SchemaError
 from espalier.core.project.schema import NUMBER
 
 MOST_LABELS, MOST_NAMED = 500_000, 500_000
-"""Largest number of labelled codes of all variables, and of variables that all commands name. A range such as ``q1 TO
-q9999`` names many, and they may share a long list."""
+"""Maximum number of labelled codes of all variables, and of variables named in all commands. A range such as ``q1 TO
+q9999`` names many variables, and they may share a long list.
+"""
 _START = r"(?:VAR\w*[ \t]+(?:LAB|LEV)\w*|(?:ADD[ \t]+)?VAL\w*[ \t]+LAB\w*|MIS\w*[ \t]+VAL\w*)(?=\s)"
-"""The commands with the facts of a dictionary. Each word may be cut after three letters."""
+"""Commands that state facts of a dictionary. Each word may be shortened to three letters."""
 _OTHERS = (
     r"(?:EXE\w*[ \t]*\.?|(?:DATA[ \t]+LIST|(?:GET|BEGIN)[ \t]+DATA|FORMATS|SAVE[ \t]+OUTFILE|FILE[ \t]+HANDLE"
     r"|(?:PRINT|WRITE)[ \t]+FORMATS?|REN\w*[ \t]+VAR\w*|DEL\w*[ \t]+VAR\w*|VAR\w*[ \t]+(?:WID|ALI|ROL|ATT)\w*"
@@ -52,12 +55,12 @@ _LOWEST, _HIGHEST = {"LO", "LOW", "LOWEST"}, {"HI", "HIGH", "HIGHEST"}
 _LEVELS = {"NOM": "nominal", "ORD": "ordinal", "SCA": "scale"}
 
 Token = tuple[str, str]
-"""A kind (``text`` for a quoted text, ``word``, or ``sign``) and what it says."""
+"""A kind (``text`` for a quoted text, ``word``, or ``sign``) and its content."""
 
 
 @dataclass
 class Variable:
-    """What the commands have stated about a variable so far."""
+    """Facts about a variable that the commands have stated so far."""
 
     name: str
     label: str = ""
@@ -85,7 +88,9 @@ def read_spss_syntax(data: bytes, source: str) -> Dictionary:
 
 
 def _commands(text: str) -> Iterator[list[Token]]:
-    """Yield the tokens of each command. It ends with a period at the end of a line, or where a known one starts."""
+    """Yield the tokens of each command. A command ends with a period at the end of a line, or where a known one
+    starts.
+    """
     starts = {found.start() + len(found[0]) - len(found[0].lstrip()) for found in _COMMAND.finditer(text)}
     at, command = 0, list[Token]()
     while found := _TOKEN.search(text, at):
@@ -110,14 +115,14 @@ def _commands(text: str) -> Iterator[list[Token]]:
 
 
 class _Variables:
-    """The variables by their names in lower case, in the order in which the commands first name them."""
+    """Variables by their names in lower case, in the order in which the commands first name them."""
 
     def __init__(self) -> None:
         self.listed: dict[str, Variable] = {}
         self._labelled = self._named = 0
 
     def run(self, command: Sequence[Token]) -> None:
-        """Take over what one command states."""
+        """Record the facts in one command."""
         words = [word.upper() for kind, word in command[:3] if kind == "word"]
         for names, take in self._takers().items():
             if len(words) >= len(names) and all(w.startswith(n) for w, n in zip(words, names, strict=False)):
@@ -216,7 +221,9 @@ class _Variables:
                 variable.form = _form(inside)
 
     def _list(self, tokens: list[Token]) -> None:
-        """Take the variables after the first bar that follows the options: names, columns, formats in brackets."""
+        """Read the variables after the first slash that follows the options: names, columns, and formats in
+        parentheses.
+        """
         bars = [at for at, token in enumerate(tokens) if token == ("sign", "/")]
         start = next((at for at in bars if not _is_option(tokens, at)), None)
         words: list[str] = []
@@ -241,12 +248,12 @@ class _Variables:
         self._plain(words)
 
     def _plain(self, words: Sequence[str]) -> None:
-        """Note the variables of a list that has no format in brackets: numbers."""
+        """Record the variables of a list without a format in parentheses, which are numbers."""
         for variable in self.named([word for word in words if not word.startswith("\n")]):
             variable.form = variable.form or "F"
 
     def _get(self, tokens: list[Token]) -> None:
-        """Take the pairs of a name and a format after ``/VARIABLES=``."""
+        """Read the pairs of a name and a format after ``/VARIABLES=``."""
         at = next((i for i, (_, word) in enumerate(tokens) if word.upper() == "VARIABLES"), len(tokens))
         end = next((i for i in range(at + 1, len(tokens)) if tokens[i] == ("sign", "/")), len(tokens))
         if end == at + 2 and tokens[end] == ("sign", "/"):  # a record of fixed columns: /1 name 0-3 F4
@@ -274,7 +281,7 @@ class _Variables:
 
 
 def _joined(tokens: Sequence[Token]) -> list[Token]:
-    """Return the tokens with texts joined that a plus sign connects."""
+    """Return the tokens, with texts joined if a plus sign connects them."""
     out: list[Token] = []
     plus = False
     for kind, word in tokens:
@@ -287,14 +294,14 @@ def _joined(tokens: Sequence[Token]) -> list[Token]:
 
 
 def _parts(tokens: Sequence[Token]) -> Iterator[list[Token]]:
-    """Yield what bars separate."""
+    """Yield the parts between slashes."""
     for bar, part in itertools.groupby(tokens, lambda token: token == ("sign", "/")):
         if not bar:
             yield list(part)
 
 
 def _in_brackets(tokens: Sequence[Token]) -> Iterator[tuple[list[str], list[Token]]]:
-    """Yield the words before each pair of brackets and what is inside."""
+    """Yield the words before each pair of parentheses and those inside it."""
     words: list[str] = []
     inside: list[Token] | None = None
     for kind, word in tokens:
@@ -310,12 +317,14 @@ def _in_brackets(tokens: Sequence[Token]) -> Iterator[tuple[list[str], list[Toke
 
 
 def _is_option(tokens: Sequence[Token], at: int) -> bool:
-    """Whether a bar of ``DATA LIST`` starts an option, such as ``/NAME=``, and not the list of variables."""
+    """Return whether a slash of ``DATA LIST`` starts an option, such as ``/NAME=``, instead of the list of
+    variables.
+    """
     return at + 2 < len(tokens) and tokens[at + 2] == ("sign", "=")
 
 
 def _form(inside: Sequence[Token]) -> str:
-    """Return the format in brackets: ``(F8.2)``, ``(F,2)``, ``(A)``, or decimals alone, as in ``(2)``."""
+    """Return the format in parentheses: ``(F8.2)``, ``(F,2)``, ``(A)``, or only decimals, as in ``(2)``."""
     words = [word for kind, word in inside if kind == "word"]
     if not words:
         return "F"
@@ -325,12 +334,14 @@ def _form(inside: Sequence[Token]) -> str:
 
 
 def _code(kind: str, code: str) -> str:
-    """Return a code as a table writes it: ``1.00`` without its point, a quoted text without blanks at its end."""
+    """Return a code as a table would write it: ``1.00`` becomes ``1``, and a quoted text loses the blanks at its
+    end.
+    """
     return code_text(float(code)) if kind == "word" and NUMBER.fullmatch(code) else code.strip()
 
 
 def declared_variable(variable: Variable, notes: list[str]) -> Declared:
-    """Return what the commands state about a variable. Labels on some codes declare no domain."""
+    """Return the declaration of a variable. Labels on only some codes do not declare a domain."""
     form, level = variable.form, variable.level
     whole = is_whole(form) or re.fullmatch(r"F[0-9]+", form) is not None
     missing = [code for listed in variable.missing for code in _missing(variable, listed, notes, whole=whole)]
@@ -375,7 +386,7 @@ def _missing(variable: Variable, listed: Sequence[Token], notes: list[str], *, w
                 yield from missing_codes(variable.name, part, variable.labels, notes, whole=whole)
         else:
             at += 1
-            if code := _code(kind, word):  # blanks are an empty cell
+            if code := _code(kind, word):  # blanks mean an empty cell
                 yield code
 
 

@@ -1,4 +1,4 @@
-"""Dictionaries inside SPSS, Stata and SAS files. PyReadStat reads their headers; rows are not read."""
+"""Reader of the dictionaries in SPSS, Stata and SAS files. PyReadStat reads only their headers, not the rows."""
 
 from __future__ import annotations
 
@@ -69,10 +69,9 @@ def _declared(name: str, facts: Any, notes: list[str]) -> Declared:
 
 
 def kinds_not_amounts(codes: Sequence[str], labels: Mapping[str, str]) -> bool:
-    """Whether the codes are two whole numbers in sequence, or the labels name kinds.
-
-    Many programs write the measure "scale" for any number. Labels at the two ends of a true scale leave room between,
-    and labels of amounts are numbers or number words.
+    """Return whether the codes are two consecutive whole numbers, or the labels name kinds. Many programs write the
+    measure "scale" for any number. Labels at the two ends of a true scale leave a gap between them, and labels of
+    amounts are numbers or number words.
     """
     whole = sorted(int(code) for code in codes if _WHOLE.fullmatch(code))
     if len(codes) == len(whole) == 2 and whole[1] == whole[0] + 1:
@@ -85,7 +84,7 @@ def _numeric(name: str, facts: Any) -> bool:
 
 
 def _kind(name: str, facts: Any, measure: str, *, complete: bool, labelled: bool) -> tuple[DeclaredKind, bool]:
-    """Return the kind, and whether its numbers are whole."""
+    """Return the kind, and true if its numbers are whole."""
     if complete:
         return "ordinal" if measure == "ordinal" else "categorical", False
     stored = str(facts.readstat_variable_types.get(name))
@@ -102,7 +101,7 @@ def _kind(name: str, facts: Any, measure: str, *, complete: bool, labelled: bool
 
 
 def _whole(name: str, facts: Any) -> bool:
-    """Whether a column of numbers is stored or shown without decimals."""
+    """Return whether a column of numbers is stored or shown without decimals."""
     form = str(facts.original_variable_types.get(name) or "")
     return str(facts.readstat_variable_types.get(name)).startswith("int") or is_whole(
         form, sas=str(facts.file_format) in _SAS

@@ -1,4 +1,6 @@
-"""Stata do-files that label a table: ``label``, ``infix``, ``format`` and ``mvdecode``. No other command is read."""
+"""Reader of Stata do-files that label a table: ``label``, ``infix``, ``format`` and ``mvdecode``. No other command is
+read.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,9 @@ from espalier.core.project.schema import NUMBER
 
 _KNOWN = re.compile(r"^[ \t]*(?:cap\w*[ \t]+|qui\w*[ \t]+)*la(?:b(?:el?)?)?[ \t]+(?:var|de|val)", re.MULTILINE)
 _QUOTED = r"""`"([^\n]{0,1000}?)"'|"([^"\n]*)\""""
-"""Texts in quotation marks. A text in compound ones that is longer is no text: a search for its end would take long."""
+"""Texts in quotation marks. A longer one in compound quotes is not read, because the search for its end would take too
+long.
+"""
 _PARTS = re.compile(rf"""{_QUOTED}|([^\s"`,\\()=]+)|([,\\()=])""")
 _COMMENTS = re.compile(rf"({_QUOTED})|/\*.*?(?:\*/|\Z)|///[^\n]*\n|(?:(?<=\s)|^)//[^\n]*", re.DOTALL | re.MULTILINE)
 _DELIMIT = re.compile(r"^[ \t]*#d\w*[ \t]*(;|cr)[ \t]*$", re.MULTILINE)
@@ -21,7 +25,7 @@ _PREFIXES = ("cap", "qui", "noi")
 _WHOLE, _REAL = {"byte", "int", "long"}, {"float", "double"}
 
 Part = tuple[bool, str]
-"""Whether it is a quoted text, and what it says."""
+"""A flag that is true for quoted text, and the content."""
 
 
 def is_stata_syntax(text: str) -> bool:
@@ -78,7 +82,7 @@ def _variable(listed: dict[str, Variable], name: str) -> Variable:
 def _label(
     command: Sequence[Part], listed: dict[str, Variable], labels: dict[str, dict[str, str]], used: dict[str, str]
 ) -> None:
-    """Take over one ``label`` command."""
+    """Record the facts in one ``label`` command."""
     end = next((at for at, part in enumerate(command) if part == (False, ",")), len(command))
     what, rest = command[0][1], list(command[1:end])
     words = [word for quoted, word in rest if not quoted]
@@ -97,7 +101,7 @@ def _label(
 
 
 def _infix(command: Sequence[Part], listed: dict[str, Variable]) -> None:
-    """Take the types and names of ``infix byte sex 1-1 str name 2-9 using file``."""
+    """Read the types and names of ``infix byte sex 1-1 str name 2-9 using file``."""
     kind = ""
     for _, word in command:
         if word == "using":
@@ -111,7 +115,7 @@ def _infix(command: Sequence[Part], listed: dict[str, Variable]) -> None:
 
 
 def _decode(command: Sequence[Part], listed: dict[str, Variable]) -> None:
-    """Take the codes that ``mvdecode a b, mv(-9 = .a \\ -8 = .b)`` makes missing."""
+    """Read the codes that ``mvdecode a b, mv(-9 = .a \\ -8 = .b)`` makes missing."""
     words = [word for _, word in command]
     if "mv" not in words or "," not in words:
         return

@@ -1,6 +1,5 @@
-"""Table Schema of Frictionless Data (JSON): a schema, a resource or a data package with schemas.
-
-JSON Schema and CSV on the Web describe the same facts by other keys, and use `declared_field` too.
+"""Reader of Table Schema by Frictionless Data (JSON): a schema, a resource or a data package with schemas. The readers
+of JSON Schema and CSV on the Web, which describe the same facts by other keys, also use `declared_field`.
 """
 
 from __future__ import annotations
@@ -15,13 +14,13 @@ _WHOLE = {"integer", "int", "int64", "int32", "bigint", "smallint", "long", "yea
 _NUMBER = {*_WHOLE, "number", "numeric", "float", "float64", "float32", "real", "double", "decimal"}
 _DATE = {"date", "datetime", "timestamp", "date-time"}
 _NO_VALUES = {"object", "array", "list", "geojson", "geopoint"}
-"""Types whose cells are structures. They are free text for a table of columns."""
+"""Types with structured cells. In a table of columns, they are free text."""
 _FREE_TEXT = {"email", "uri", "url", "binary"}
-"""Formats of a text that are no codes."""
+"""Formats of text that does not consist of codes."""
 _MEANINGS = {"url": "url", "email": "email", "date": "date", "datetime": "datetime"}
-"""Properties of schema.org that state a format of a text."""
+"""Properties of schema.org that state the format of a text."""
 _TRUE, _FALSE = ("true", "True", "TRUE", "1"), ("false", "False", "FALSE", "0")
-"""What the specification lets a cell of type boolean hold."""
+"""Values that the specification allows in a cell of type boolean."""
 _NUMBER_STYLES = {(",", ""): "1234,5", (",", "."): "1.234,5", (",", " "): "1 234,5", (".", ","): "1,234.5"}
 _NUMBER_STYLES |= {(".", "'"): "1'234.5"}
 _ALTERNATIVES = re.compile(r"\^?(\((\?:)?)?([^\\^$.*+?()\[\]{}]+\|[^\\^$.*+?()\[\]{}]+)(?(1)\))\$?")
@@ -99,7 +98,7 @@ def declared_field(field: Mapping[str, Any], marks: Any = None, *, unique: bool 
 
 
 def _kind_of_bounds(limits: Mapping[str, Any]) -> str:
-    """Return the type of a field without one whose bounds are numbers."""
+    """Return the type of a field that has no stated type but numeric bounds."""
     bounds = [limits[end] for end in ("minimum", "maximum") if limits.get(end) is not None]
     return "number" if bounds and all(type(bound) in (int, float) for bound in bounds) else ""
 
@@ -156,7 +155,7 @@ def _ordered(field: Mapping[str, Any]) -> bool:
 
 
 def _range(limits: Mapping[str, Any], shape: str) -> tuple[str, str]:
-    """Return the bounds as written. Days of dates with times count."""
+    """Return the bounds as written. Of dates with times, only the day is used."""
     low, high = (
         value_text(limits.get(f"{end}imum", limits.get(f"exclusive{end.capitalize()}imum"))) for end in ("min", "max")
     )
@@ -176,7 +175,7 @@ def value_text(value: Any) -> str:
 
 
 def text_of_value(value: Any) -> str:
-    """Return a text, or the English or else the first one of a list or of several languages."""
+    """Return a text. Of several languages, return the English one or else the first."""
     if isinstance(value, dict):
         value = value.get("@value", value.get("en", next(iter(value.values()), "")))
     if isinstance(value, Sequence) and not isinstance(value, str):

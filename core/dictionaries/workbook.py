@@ -1,4 +1,4 @@
-"""Sheets of an Excel workbook that describes a table, such as a form. Rows of data are read elsewhere."""
+"""Reader of Excel workbooks that describe a table, such as a form. Rows of data are read elsewhere."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from espalier.core.errors import SchemaError, TableError, wheel_with
 from espalier.core.tables.excel import EXCEL_PARTS, check_workbook
 
 MOST_SHEETS, MOST_HELD = 20, 1_000_000
-"""Largest number of sheets that are read, and of cells in them."""
+"""Maximum number of sheets that are read, and of cells in them."""
 
 Sheets = dict[str, list[list[str]]]
 """The rows of each sheet, by its name in lower case. Rows without a cell are left out."""
@@ -29,14 +29,14 @@ def read_sheets(data: bytes, source: str) -> Sheets:
     held = 0
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # openpyxl warns about styles and validations that it ignores
+            warnings.simplefilter("ignore")  # openpyxl warns about the styles and validations that it ignores
             if data.count(b"PK\x01\x02") > EXCEL_PARTS:
                 raise SchemaError(f"{source} has more than {EXCEL_PARTS:,} parts")
             with zipfile.ZipFile(io.BytesIO(data)) as parts:
                 check_workbook(parts, len(data), source)
             book = load_workbook(io.BytesIO(data), read_only=True, data_only=True)
             for sheet in book.worksheets[:MOST_SHEETS]:
-                sheet.reset_dimensions()  # the size that the file states is not trusted
+                sheet.reset_dimensions()  # the size stated in the file is not trusted
                 rows = out.setdefault(sheet.title.strip().casefold(), [])
                 for cells in sheet.iter_rows(values_only=True):
                     held += len(cells) + 1
@@ -49,7 +49,7 @@ def read_sheets(data: bytes, source: str) -> Sheets:
         raise
     except TableError as error:
         raise SchemaError(str(error)) from None
-    except Exception:  # openpyxl passes on any error of its zip and XML parsers
+    except Exception:  # openpyxl passes on all errors of its zip and XML parsers
         raise SchemaError(f"{source} cannot be read as an Excel workbook; save it again") from None
     return out
 

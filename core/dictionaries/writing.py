@@ -1,4 +1,4 @@
-"""The dictionary of a released table, as JSON and as a REDCap data dictionary."""
+"""Writer of a released table's dictionary, as JSON and as a REDCap data dictionary."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def described(column: Column) -> Declared:
 
 
 def labelled_numbers(column: Column) -> list[str]:
-    """Values of a numeric column that have a label, such as ``90`` for "90 or more"."""
+    """Return the labelled values of a numeric column, such as ``90`` for "90 or more"."""
     if column.kind != "numeric" or column.dates is not None:
         return []
     return [code for code, _ in column.value_labels if NUMBER.fullmatch(code) and code not in column.missing_marks]

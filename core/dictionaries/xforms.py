@@ -1,4 +1,4 @@
-"""XForms of ODK and CommCare (XML): the questions of a form with their choices and limits."""
+"""Reader of ODK and CommCare XForms (XML): the questions of a form with their choices and limits."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from espalier.core.xml_text import inner_text
 
 _CONTROLS = ("input", "select", "select1", "range", "rank", "upload", "trigger", "secret")
 MOST_STEPS = 50
-"""Largest number of groups around a question."""
+"""Maximum number of nested groups around a question."""
 _ITEXT = re.compile(r"jr:itext\('([^']*)'\)")
 _INSTANCE = re.compile(r"instance\('([^']*)'\)")
 _PRELOADS = ("start", "end", "today", "deviceid", "subscriberid", "simserial", "phonenumber", "username", "email")
@@ -41,7 +41,7 @@ def read_xform(whole: Element, source: str, digest: str) -> Dictionary:
 
 
 class _Form:
-    """The texts, lists and controls of a form. Each is read once."""
+    """Texts, lists and controls of a form. Each is read once."""
 
     def __init__(self, whole: Element) -> None:
         self.binds = list(whole.iter("bind"))
@@ -59,7 +59,7 @@ class _Form:
                 self.lists[str(instance.get("id"))] = self._secondary(instance)
 
     def questions(self) -> Iterator[Question]:
-        """Yield a question for each bind that is one."""
+        """Yield the question of each bind that has one."""
         skipped = {bind.get("nodeset", "") for bind in self.binds if bind.get("relevant")}
         for bind in self.binds:
             path = (bind.get("nodeset") or bind.get("ref") or "").strip()
@@ -86,7 +86,7 @@ class _Form:
             )
 
     def _kind(self, bind: Element, control: Element | None) -> str:
-        """Return the type of a question, as XLSForm names it, or an empty text for what is none."""
+        """Return the type of a question by its name in XLSForm, or an empty text for a bind that is not a question."""
         stated = bind.get("type", "string").rpartition(":")[2].casefold()
         preload = next((value for key, value in bind.attrib.items() if key.rpartition("}")[2] == "preloadParams"), "")
         preload = preload.removeprefix("uri:")
@@ -106,7 +106,7 @@ class _Form:
         return _TYPES.get(stated, "text" if stated == "string" else stated)
 
     def _said(self, control: Element | None) -> tuple[str, str, Choices]:
-        """Return label, hint and choices of a control. Many binds may refer to it, so it is read once."""
+        """Return the label, hint and choices of a control. It is read once, because many binds may refer to it."""
         if control is None:
             return "", "", NO_CHOICES
         if id(control) not in self._read:
@@ -128,7 +128,7 @@ class _Form:
         return choices_of(listed)
 
     def _secondary(self, instance: Element) -> Choices:
-        """Return the choices in a list that is an instance of its own."""
+        """Return the choices in a list that forms its own instance."""
         root = next(iter(instance), None)
         out: dict[str, str] = {}
         for item in root if root is not None else ():
@@ -147,7 +147,7 @@ class _Form:
 
 
 def _is_meta(steps: Sequence[str]) -> bool:
-    """Whether a path names the form's own record, such as its identifier, and no question."""
+    """Return whether a path names part of the form's own record, such as its identifier, rather than a question."""
     return len(steps) > 2 and steps[1].rpartition(":")[2] == "meta"
 
 

@@ -1,4 +1,6 @@
-"""XLSForm (ODK, KoboToolbox, SurveyCTO): the sheets ``survey`` and ``choices`` of a workbook, or the same as CSV."""
+"""Reader of XLSForm (ODK, KoboToolbox, SurveyCTO): the sheets ``survey`` and ``choices`` of a workbook, or the same as
+CSV.
+"""
 
 from __future__ import annotations
 
@@ -45,14 +47,14 @@ _OTHER_HEADINGS = {
 _TYPICAL = re.compile(
     r"(select[ _](one|multiple)\b|(begin|end)[ _](group|repeat)\b|(geopoint|acknowledge|note)$)", re.IGNORECASE
 )
-"""Types that no other kind of table has."""
+"""Types that occur in no other kind of table."""
 _BLOCK = re.compile(r"(begin|end)[ _](?:group|repeat|loop)\b(?:\s+over\s+(\S+))?", re.IGNORECASE)
 _SHOWN = {"text"}
-"""Types of questions that only show a text if they are read-only."""
+"""Types of questions that only show text if they are read-only."""
 MOST_STEPS, MOST_LANGUAGES = 50, 100
-"""Largest number of groups around a question, and of languages of a heading."""
+"""Maximum number of nested groups around a question, and of languages of a heading."""
 MOST_SEEN = 200
-"""A list of questions is known by its types in this many lines."""
+"""Number of lines in which types identify a list of questions."""
 
 
 def is_xlsform(lines: Sequence[Sequence[str]]) -> bool:
@@ -73,7 +75,7 @@ def read_xlsform(data: bytes, source: str) -> Dictionary:
     sheets = read_sheets(data, source) if data.startswith(b"PK") else _sheets(data, source)
     survey = sheets.get("survey")
     if survey is None:
-        raise SchemaError(f"{source} is no XLSForm: it has no sheet 'survey'")
+        raise SchemaError(f"{source} is not an XLSForm: it has no sheet 'survey'")
     lists = _lists(sheets.get("choices", []))
     notes: list[str] = []
     columns = tuple(islice(columns_of(_questions(survey, lists), notes), MOST_COLUMNS + 1))
@@ -102,7 +104,7 @@ def _sheet_name(line: Sequence[str]) -> str:
 
 
 def _heading(cell: str) -> tuple[str, str]:
-    """Return what a heading stands for and its language: ``label::English (en)`` is a label in English."""
+    """Return the meaning of a heading and its language: ``label::English (en)`` is a label in English."""
     text = " ".join(cell[:SHORT].casefold().split()).strip()
     text = _OTHER_HEADINGS.get(text, text)
     found = _STEM.fullmatch(text)
@@ -110,7 +112,7 @@ def _heading(cell: str) -> tuple[str, str]:
 
 
 def _records(rows: Sequence[Sequence[str]]) -> Iterator[dict[str, str]]:
-    """Yield the cells of each row by their headings. Of several languages, English or the first counts."""
+    """Yield the cells of each row by their headings. Of several languages, English or else the first is used."""
     if not rows:
         return
     places: dict[str, list[tuple[int, int]]] = {}
@@ -134,7 +136,7 @@ def _lists(rows: Sequence[Sequence[str]]) -> dict[str, dict[str, str]]:
 
 
 def _questions(rows: Sequence[Sequence[str]], lists: Mapping[str, Mapping[str, str]]) -> Iterator[Question]:
-    """Yield the questions. One that a condition may skip, or a group around it, may be empty."""
+    """Yield the questions. A question may be empty if a condition can skip it or a group around it."""
     shared = {name: choices_of(listed.items()) for name, listed in lists.items()}
     groups: list[tuple[str, bool]] = []
     loops: list[str] = []

@@ -1,8 +1,7 @@
-"""Evaluation of a synthetic table on real rows: for the curator only, never private.
-
-One file per question: :mod:`~espalier.core.evaluation.utility` (does a model trained on it work on real rows?),
+"""Evaluation of a synthetic table on real rows. The results are for the curator only and never private. There is one
+module per question: :mod:`~espalier.core.evaluation.utility` (does a model trained on it work on real rows?),
 :mod:`~espalier.core.evaluation.fidelity` (does it look like the real table?), :mod:`~espalier.core.evaluation.fairness`
-(how does the outcome depend on protected features?). No figure here was paid for from a budget, so none belongs in a
+(how does the outcome depend on protected features?). No budget pays for these figures, so none of them belongs in a
 release.
 """
 
@@ -49,7 +48,7 @@ __all__ = [
 ]
 
 MOST_ROWS = 1_000_000
-"""Largest number of rows that classifiers and fairness read from a table that is read in place."""
+"""Maximum number of rows that classifiers and fairness use from a table that is read in place."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +57,7 @@ class Evaluation:
 
     ``tested_on`` names the rows on which the classifiers were tested: "holdout" or "the table itself". ``utility`` and
     ``fairness`` are about the first target, ``further`` about the plan's further targets.
-    ``fairness`` is None if roles are missing; ``reasons`` then has the reason. ``asked`` compares the answers to the
+    ``fairness`` is None if roles are missing; ``reasons`` then states this. ``asked`` compares the answers to the
     project's questions, None if it has none; ``numbers`` compares numeric columns as numbers
     (`espalier.core.evaluation.numeric_fidelity`), None for a reason in ``reasons``. ``drawn`` is the number of rows
     that the classifiers and ``fairness`` read at random from a table read in place; None if they read all.
@@ -114,8 +113,8 @@ def evaluate(
     holdout: Table | None = None,
     report: Report | None = None,
 ) -> Evaluation:
-    """Compare ``synthetic`` with ``real``, the table from which it was released. Not private: reads every real row,
-    including those beyond the plan's row limit per person.
+    """Compare ``synthetic`` with ``real``, the table from which it was released. This is not private, because it reads
+    every real row, including those beyond the plan's row limit per person.
 
     Classifiers for every target of the plan are tested on ``holdout`` if it is given, else on ``real`` itself; fidelity
     and conditional mutual information always compare with ``real``. ``model`` is the released graphical model, for its
@@ -149,7 +148,7 @@ def evaluate(
     report(1.0, "Done")
     reasons = {} if fair else {"fairness": _missing_roles(project)}
     if why := why_no_numbers(project, real, synthetic, holdout):
-        where = "the table is read in place, in bins; release from a file with fewer rows to compare numbers"
+        where = "the table is read in place, in bins; to compare numbers, release from a file with fewer rows"
         reasons["numbers"] = why if real is everything else where
     return Evaluation(
         predictions.tested_on,
@@ -166,8 +165,8 @@ def evaluate(
 
 
 def _of_counts(project: Project, real: Source, synthetic: Table, report: Report) -> Evaluation:
-    """Evaluate from counts and sums alone, for a database that keeps its rows."""
-    why = "it needs rows, but database rows stay in the database"
+    """Evaluate from counts and sums alone, for a database from which no rows are read."""
+    why = "it needs rows, but the rows of a database stay in the database"
     unknown = dict.fromkeys(UTILITY_FIGURES, why)
     used, *further = (
         Utility(t, ITSELF, 0, reasons=unknown) for t in [target_of(project), *[*project.plan.weights][1:]]
@@ -183,10 +182,8 @@ def some_rows(source: Source) -> Table:
 
 
 def split_holdout(table: Table, share: float, rng: np.random.Generator) -> tuple[Table, Table]:
-    """Return (rest, holdout): a random ``share`` of the rows is set aside before a release, and each part keeps the
-    table's order.
-
-    The holdout provides unbiased test rows and costs the release that many rows. At least one row goes to each
+    """Return (rest, holdout). A random ``share`` of the rows is set aside before a release, and each part keeps the
+    table's order. The holdout provides unbiased test rows, which the release then lacks. At least one row goes to each
     part; raises :class:`TableError` if ``share`` is not between 0 and 1 or the table has fewer than two rows.
     """
     if not 0 < share < 1:
@@ -211,7 +208,7 @@ def _silent(fraction: float, message: str) -> None:
 
 
 def _part(report: Callable[[float, str], None], low: float, high: float) -> Report:
-    """Return a progress report for a step that runs from ``low`` to ``high`` of the whole."""
+    """Return a progress report for a step that covers ``low`` to ``high`` of the whole."""
     return lambda fraction, message: report(low + (high - low) * fraction, message)
 
 

@@ -1,8 +1,6 @@
-"""The classifier of utility and fairness: logistic regression on the one-hot codes of all other columns.
-
-It plays the part of the downstream analyst in PRISM §7 and appendix C, who trains on one table and predicts the target
-on another. Training uses scikit-learn; a prediction only looks up each row's weights, so tested rows are never
-expanded.
+"""Classifier for utility and fairness: logistic regression on the one-hot codes of all other columns. It represents the
+downstream analyst in PRISM §7 and appendix C, who trains on one table and predicts the target on another. Training uses
+scikit-learn; a prediction only looks up each row's weights, so test rows are never expanded.
 """
 
 from __future__ import annotations
@@ -21,9 +19,11 @@ if TYPE_CHECKING:
 
 FOLDS = 5
 SEED = 20_251_101
-"""Seed of the folds and of the thinning of very long tables: the same table always gets the same figures."""
+"""Seed of the folds and of the thinning of very long tables, so that the same table always gets the same figures."""
 MAX_ENTRIES = 20_000_000
-"""Largest product of rows and features in one fit (about 240 MB); a longer table is thinned to random rows."""
+"""Largest product of rows and features in one fit (about 240 MB). A random part of the rows is used if the product is
+larger.
+"""
 
 FloatArray = NDArray[np.float64]
 
@@ -63,7 +63,7 @@ def fit(table: Table, target: str) -> Classifier:
     truth, size = table.codes[target], table.schema[target].size
     seen = np.unique(truth)
     bias = np.full(size, -np.inf)
-    if not len(seen):  # no row has a target: all values are equally likely
+    if not len(seen):  # no row has a target, so all values are equally likely
         bias[: table.schema[target].values] = 0.0
         return Classifier({}, bias, 0)
     if len(seen) == 1 or not features:
@@ -125,7 +125,7 @@ def auc(scores: FloatArray, truth: NDArray[Any]) -> float:
     """Return the area under the ROC curve; macro one-vs-rest over the codes in ``truth`` if there are more than two.
 
     ``scores`` (rows × K) come from :meth:`Classifier.scores`; the statistic of code c is its log-odds. For a code that
-    the classifier never saw, all rows have the same rank and the area is ½. ``truth`` must hold at least two codes.
+    the classifier never saw, all rows have the same rank and the area is ½. ``truth`` must contain at least two codes.
     """
     from sklearn.metrics import roc_auc_score
 
@@ -133,7 +133,7 @@ def auc(scores: FloatArray, truth: NDArray[Any]) -> float:
     codes = [1] if scores.shape[1] == 2 else np.unique(truth).tolist()
     areas = []
     for code in codes:
-        _, rank = np.unique(odds[:, code], return_inverse=True)  # ranks, because odds may be infinite
+        _, rank = np.unique(odds[:, code], return_inverse=True)  # use ranks, because odds may be infinite
         areas.append(float(roc_auc_score(truth == code, rank)))
     return float(np.mean(areas))
 

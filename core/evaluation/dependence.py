@@ -1,4 +1,4 @@
-"""Conditional mutual information of the columns of a table, and its chance level when the truth is 0 (PrivCI
+"""Conditional mutual information of the columns of a table, and its level by chance when the truth is 0 (PrivCI
 §III-B).
 """
 
@@ -13,8 +13,9 @@ from espalier.core.graph.separations import Clique, Separation
 from espalier.core.tables.table import Table
 
 SHUFFLES = 199
-"""Number of shuffled tables that give the CMI by chance alone. Under a true separation the CMI exceeds the 190th of
-them, the floor, in exactly 5 % of cases (a permutation test); ties do not count as exceeding."""
+"""Number of shuffled tables from which the CMI by chance is estimated. Under a true separation the CMI exceeds the
+190th of them, the floor, in exactly 5 % of cases (a permutation test); ties do not count as exceeding.
+"""
 
 LEVEL = 0.95
 
@@ -32,9 +33,9 @@ class Dependence(NamedTuple):
 def cmi(table: Table, separation: Separation) -> Dependence:
     """Return the plug-in I(left; right | given) of a table in nats, with its chance level when the truth is 0.
 
-    I = Σ n(x,y,z)/n · log(n(x,y,z) n(z) / (n(x,z) n(y,z))) over the cells that occur (PrivCI §III-B), so no
-    table is too large. With an empty ``given`` it is the mutual information. The chance level comes from `SHUFFLES`
-    tables in which ``left`` is shuffled among the rows that agree on ``given`` (fixed seed): the same number of rows,
+    I = Σ n(x,y,z)/n · log(n(x,y,z) n(z) / (n(x,z) n(y,z))) over the cells that occur (PrivCI §III-B), so no table is
+    too large. With an empty ``given``, this is the mutual information. The chance level comes from `SHUFFLES` tables in
+    which ``left`` is shuffled among the rows that agree on ``given`` (fixed seed), which have the same number of rows,
     the same margins, and a true separation. For sparse tables, the χ² distribution of the likelihood ratio would be too
     low.
     """
@@ -59,7 +60,7 @@ def link(table: Table, one: str, other: str) -> float:
 def _shuffled(x: IntArray, y: IntArray, z: IntArray, rng: np.random.Generator) -> NDArray[np.float64]:
     """Return `_joint_term` of tables with ``x`` shuffled inside each value of ``z``, minus that of the original table.
 
-    One sort shuffles: its keys hold z, random bits, and x, from the highest bits to the lowest.
+    A single sort shuffles the rows; its keys contain z, random bits and x, from the highest bits to the lowest.
     """
     order = np.argsort(z, kind="stable")
     x, y, z = x[order], y[order], z[order]
@@ -76,7 +77,7 @@ def _shuffled(x: IntArray, y: IntArray, z: IntArray, rng: np.random.Generator) -
 
 
 def _joint_term(x: IntArray, yz: IntArray) -> float:
-    """Return Σ n(x,y,z) log n(x,y,z): the part of n · CMI that the margins n(x,z) and n(y,z) do not determine."""
+    """Return Σ n(x,y,z) log n(x,y,z), the part of n · CMI that the margins n(x,z) and n(y,z) do not determine."""
     cells = yz * (x.max() + 1) + x
     few = int(cells.max()) <= 4 * len(x) + 10**6
     count = np.bincount(cells) if few else np.unique(cells, return_counts=True)[1]

@@ -1,8 +1,8 @@
 """Downstream classification: up to 20 targets × 5 classifiers, trained on real and on synthetic rows (paper 003, B.4).
 
-Each task is to predict whether a column takes its most common category, so every task is binary and AUC and F1 are
-comparable. Both classifiers of a pair are judged on the same real rows, on which neither was trained. The figures are
-computed on real rows and are for the curator.
+Each task is to predict whether a column takes its most common category. Every task is therefore binary, and AUC and F1
+are comparable between tasks. Both classifiers of a pair are judged on the same real rows, which neither was trained on.
+The figures are computed on real rows and are for the curator only.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ regression, a random forest of 50 trees, and 15 nearest neighbours.
 
 TRAIN_ROWS = 4000
 TEST_ROWS = 2000
-"""Longer tables are thinned at random to this number of rows, so that 200 fits take a minute."""
+"""Maximum number of rows; longer tables are sampled, so that 200 fits take a minute."""
 
 MAX_FEATURES = 1000
-"""A wider one-hot table is refused: neighbours and kernels would take minutes for each target."""
+"""Maximum width of the one-hot table; with a wider one, neighbours and kernels would take minutes for each target."""
 
 
 FIGURES = tuple(f"{figure}_{side}" for figure in ("auc", "f1", "accuracy") for side in ("real", "synthetic"))
@@ -40,10 +40,10 @@ FIGURES = tuple(f"{figure}_{side}" for figure in ("auc", "f1", "accuracy") for s
 
 @dataclass(frozen=True)
 class ClassifierFigures:
-    """One target and one classifier: figures of the classifier trained on real rows and on synthetic ones.
+    """Figures for one target and one classifier, trained on real rows and on synthetic ones.
 
     ``target`` is the column, ``rarer`` the share of tested rows on the rarer side, which F1 counts as positive.
-    The paper reports accuracy, which means little for a target with a rare side.
+    The paper reports accuracy, which says little about a target with a rare side.
     """
 
     target: str
@@ -102,8 +102,8 @@ def many_targets(
 ) -> Downstream:
     """Return `downstream` of a release, tested on ``holdout``, else on a third of ``real`` not used for training.
 
-    Without a holdout, the release was also made from the tested rows. Raises :class:`TableError` for a table without
-    rows to train and test on, :class:`SizeError` as `downstream`.
+    Without a holdout, the release was also made from the tested rows. Raises :class:`TableError` if there are no rows
+    to train and test on, and :class:`SizeError` like `downstream`.
     """
     if min(synthetic.rows, real.rows - (holdout is None), 1 if holdout is None else holdout.rows) < 1:
         raise TableError("there are too few rows to train and test classifiers")
@@ -127,7 +127,7 @@ def downstream(
     width = sum(tables.sizes.values())
     if width > MAX_FEATURES:
         raise SizeError(
-            f"{width:,} categories in total are more than the {MAX_FEATURES:,} that this comparison supports"
+            f"the columns have {width:,} categories in total, but this comparison supports at most {MAX_FEATURES:,}"
         )
     names = [name for name, size in tables.sizes.items() if size > 1]
     if targets is None:

@@ -1,8 +1,9 @@
 """Dependence of the outcome on a protected feature, beyond the dependence that admissible features explain.
 
-In the data: conditional mutual information I(outcome; protected | admissible) in nats, which is 0 exactly if the
-separation holds (PrivCI §III-B). In a model trained on the data: equalized odds and demographic
-parity (fairlearn), over the joint groups of all protected columns, with each group's accuracy, AUC and calibration.
+The dependence in the data is the conditional mutual information I(outcome; protected | admissible) in nats, which is 0
+exactly if the separation holds (PrivCI §III-B). The dependence in a model trained on the data is measured by equalized
+odds and demographic parity (fairlearn), over the joint groups of all protected columns, with each group's accuracy, AUC
+and calibration.
 """
 
 from __future__ import annotations
@@ -37,8 +38,7 @@ if TYPE_CHECKING:
     from espalier.core.progress import Report
 
 MAX_GROUPS = 1_000
-"""Above this number of protected groups, the largest difference is not computed, because chance alone would make it
-1.
+"""Number of protected groups above which the largest difference is not computed, because chance alone would make it 1.
 """
 
 
@@ -46,9 +46,9 @@ MAX_GROUPS = 1_000
 class Group:
     """One combination of protected values among the tested rows; all rates are shares of its rows.
 
-    ``selection_rate_*`` is how often the model trained on synthetic (real) rows predicts ``positive``,
-    ``accuracy_*`` how often it is right; ``outcome_rate_*`` how often ``positive`` is true among the tested
-    real rows, and in the synthetic table. ``auc_*`` is the AUC among the group's rows with its 95 % bootstrap
+    ``selection_rate_*`` is the share for which the model trained on synthetic (real) rows predicts ``positive``, and
+    ``accuracy_*`` the share for which it is right. ``outcome_rate_*`` is the share for which ``positive`` is true among
+    the tested real rows and in the synthetic table. ``auc_*`` is the AUC among the group's rows with its 95 % bootstrap
     interval; ``calibration_error_*`` the mean distance between predicted probability and observed frequency, and
     ``calibration_*`` its bins. A figure that is not available is None, with the cause in ``reasons``.
     """
@@ -89,11 +89,11 @@ class Fairness:
     """Dependence in the tables and in the model, and its effect on a trained classifier, computed on real rows.
 
     ``cmi_*`` are in nats; ``cmi_model`` is exact, the others are plug-in estimates, which under a true separation are
-    about ``cmi_*_chance`` by chance alone, and above ``cmi_*_floor`` in 5 % of tables; ``cmi_*_debiased`` is the
-    estimate minus chance, and may be below 0. Differences (0 to 1) are between the groups that fare best and worst
-    under the model trained on synthetic rows; ``*_real`` of the model trained on real rows; ``*_interval`` are 95 %
-    bootstrap intervals over the tested rows. Groups without both target values among the tested rows have no odds and
-    are ``left_out`` of the equalized odds. A figure that is not available is None, with the cause in ``reasons``.
+    about ``cmi_*_chance`` and exceed ``cmi_*_floor`` in 5 % of tables; ``cmi_*_debiased`` is the estimate minus chance,
+    and may be below 0. Differences (0 to 1) are between the groups that fare best and worst under the model trained on
+    synthetic rows; ``*_real`` belong to the model trained on real rows; ``*_interval`` are 95 % bootstrap intervals
+    over the tested rows. Groups without both target values among the tested rows have no odds and are ``left_out`` of
+    the equalized odds. A figure that is not available is None, with the cause in ``reasons``.
     """
 
     separation: Separation
@@ -120,12 +120,12 @@ class Fairness:
 
     @property
     def cmi_real_debiased(self) -> float:
-        """The real table's CMI minus its chance level."""
+        """CMI of the real table minus its level by chance."""
         return self.cmi_real - self.cmi_real_chance
 
     @property
     def cmi_synthetic_debiased(self) -> float:
-        """The synthetic table's CMI minus its chance level."""
+        """CMI of the synthetic table minus its level by chance."""
         return self.cmi_synthetic - self.cmi_synthetic_chance
 
     def to_json(self) -> dict[str, Any]:
@@ -195,7 +195,7 @@ def fairness_of(
     """Return all fairness figures of a release, or None if no column is an outcome or none is protected.
 
     CMI of the real rows is computed on ``real``; group figures on the tested rows of ``predictions``, where the target
-    is observed. In a CMI a missing cell is one more value, because a fence applies to missing cells too.
+    is observed. For CMI, a missing cell is one more value, because a fence applies to missing cells too.
     """
     clique, roles = project.schema.clique, project.roles
     separation = Separation(clique(roles.outcome), clique(roles.protected), clique(roles.admissible))
@@ -258,7 +258,7 @@ def _cmi_model(model: Model | None, s: Separation) -> Figure:
 def _differences(tested: Table, target: str, protected: Clique, guess: NDArray[Any]) -> tuple[Figure, Figure]:
     """Return the (equalized odds, demographic parity) differences of the predictions between protected groups.
 
-    Equalized odds (Hardt, Price & Srebro 2016): the larger of the spreads in true and in false positive rate.
+    Equalized odds (Hardt, Price & Srebro 2016) is the larger of the spreads in the true and false positive rates.
     A group without one of the target's values has no such rate (fairlearn returns 0) and is left out.
     """
     truth, (group, _) = tested.codes[target], cells_of(tested, protected)
@@ -274,7 +274,7 @@ def _differences(tested: Table, target: str, protected: Clique, guess: NDArray[A
 
     from fairlearn.metrics import demographic_parity_difference, equalized_odds_difference
 
-    # fairlearn takes 10 µs per row, so it gets each distinct row once, with its count as a weight.
+    # fairlearn takes 10 µs per row, so pass each distinct row once, with its count as a weight
     kinds, weight = np.unique(np.stack([group, truth, guess]), axis=1, return_counts=True)
     g, t, y = kinds
     parity = float(demographic_parity_difference(t, y, sensitive_features=g, sample_weight=weight))
@@ -286,13 +286,13 @@ def _differences(tested: Table, target: str, protected: Clique, guess: NDArray[A
 
 
 def _too_many(groups: int) -> str:
-    return f"the protected columns form {groups:,} groups with few rows each: coarsen them first"
+    return f"the protected columns form {groups:,} groups with few rows each; coarsen these columns first"
 
 
 def _intervals(
     tested: Table, target: str, protected: Clique, guess: NDArray[Any], parity: Figure
 ) -> tuple[Interval | None, Interval | None]:
-    """95 % bootstrap intervals of the two differences; empty without differences."""
+    """Return 95 % bootstrap intervals of the two differences; empty without differences."""
     if isinstance(parity, str):
         return None, None
     group = cells_of(tested, protected)[0]
@@ -300,7 +300,7 @@ def _intervals(
 
 
 def _with_both(truth: NDArray[Any], group: IntArray) -> NDArray[np.bool_]:
-    """Return, for each group, whether both values of a binary target occur in it."""
+    """Return a flag for each group that is true if both values of a binary target occur in it."""
     positives = np.bincount(group, weights=truth)
     return np.asarray((positives > 0) & (positives < np.bincount(group)))
 
@@ -362,7 +362,7 @@ def _groups(p: Predictions, target: str, synthetic: Table, protected: Clique) ->
 
 
 def _of_group(scores: NDArray[Any], truth: NDArray[Any]) -> tuple[Figure, Interval | None, tuple[CalibrationBin, ...]]:
-    """Return AUC (or the reason for its absence), its interval, and calibration of one group's rows."""
+    """Return the AUC of one group's rows (or the reason why there is none), its interval, and the calibration."""
     bins = calibration(probability(scores), truth)
     if len(np.unique(truth)) < 2:
         return "all tested rows of this group have the same outcome", None, bins

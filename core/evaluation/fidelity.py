@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from espalier.core.progress import Report
 
 TOLERANCE = 0.005
-"""Differences in total variation below this, and below the effect of sampling, are not reported."""
+"""Differences in total variation that are below this value, or below the effect of sampling, are not reported."""
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -46,7 +46,7 @@ class ColumnFidelity:
 
 @dataclass(frozen=True)
 class PairFidelity:
-    """The errors of a pair of columns.
+    """Errors of a pair of columns.
 
     ``tv`` and ``kl`` compare the pair's synthetic with its real distribution; ``tv_independent`` is the score of the
     product of the synthetic table's two columns; ``sampling`` bounds the average contribution of drawing the synthetic
@@ -61,7 +61,7 @@ class PairFidelity:
 
     @property
     def worse_than_independence(self) -> bool:
-        """Whether leaving out the pair's link would have been better, by more than sampling explains."""
+        """True if leaving out the pair's link would have been better by more than sampling explains."""
         return self.tv > self.tv_independent + self.sampling + TOLERANCE
 
     def to_json(self) -> dict[str, Any]:
@@ -72,9 +72,8 @@ class PairFidelity:
 
 @dataclass(frozen=True)
 class Fidelity:
-    """Means over columns and over pairs, and the underlying lists, computed on real rows.
-
-    ``two_way_tv`` and ``kl`` are None if there is a single column.
+    """Means over columns and over pairs, and the underlying lists, computed on real rows. ``two_way_tv`` and ``kl`` are
+    None if there is only one column.
     """
 
     compared_with: str
@@ -158,7 +157,9 @@ def _tv(p: FloatArray, q: FloatArray) -> float:
 
 
 def _kl(r: IntArray, s: IntArray, size: int) -> float:
-    """KL in nats of counts with ½ added to each of ``size`` cells; those not listed are empty in both."""
+    """Return KL in nats of counts with ½ added to each of ``size`` cells. Cells that are not listed are empty in both
+    tables.
+    """
     total_r, total_s = r.sum() + size / 2, s.sum() + size / 2
     p, q = (r + 0.5) / total_r, (s + 0.5) / total_s
     empty = (size - len(r)) * 0.5 / total_r * np.log(total_s / total_r)

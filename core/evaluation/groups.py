@@ -1,4 +1,4 @@
-"""A trained model's effect on each protected group: AUC, calibration, and their uncertainty.
+"""Effect of a trained model on each protected group: AUC, calibration, and their uncertainty.
 
 Intervals are percentile intervals of the bootstrap over the tested rows: they reflect another draw of the same number
 of rows, not another draw of the release's noise.
@@ -17,7 +17,7 @@ from espalier.core.evaluation.classifier import FloatArray, auc
 REPEATS = 400
 """Bootstrap samples."""
 STEPS = 500
-"""Number of steps into which scores are ranked while an AUC is resampled; the AUC itself is exact."""
+"""Number of steps to which scores are rounded while an AUC is resampled; the AUC itself is exact."""
 BINS = 10
 """Bins of equal width for calibration."""
 
@@ -38,10 +38,9 @@ class CalibrationBin:
 
 
 def differences(counts: NDArray[Any]) -> tuple[FloatArray, FloatArray]:
-    """(equalized odds, demographic parity) difference of counts over (…, group, truth, guess), binary truth and guess.
-
-    Equalized odds: the larger of the spreads in true and in false positive rate, over groups that have such a rate.
-    NaN if fewer than two groups have it.
+    """Return the (equalized odds, demographic parity) differences of counts over (…, group, truth, guess), with binary
+    truth and guess. Equalized odds is the larger of the spreads in the true and false positive rates, over groups that
+    have such a rate. NaN if fewer than two groups have it.
     """
     rows = counts.sum(axis=-1)
     rate = np.divide(counts[..., 1], rows, out=np.full(rows.shape, np.nan), where=rows > 0)
@@ -62,7 +61,9 @@ def _spread(rates: FloatArray, axis: int) -> FloatArray:
 def difference_intervals(
     group: NDArray[np.int64], truth: NDArray[Any], guess: NDArray[Any], rng: np.random.Generator
 ) -> tuple[Interval | None, Interval | None]:
-    """95 % intervals of the equalized odds and of the demographic parity difference. None if there is none."""
+    """Return 95 % intervals of the equalized odds and demographic parity differences; None for a difference without
+    one.
+    """
     groups = int(group.max()) + 1
     cells = (group * 2 + truth) * 2 + guess
     counts = np.bincount(cells, minlength=groups * 4)

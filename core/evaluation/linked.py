@@ -1,6 +1,5 @@
-"""Distance of a synthetic panel from a real one. Confidential: the figures compare real rows with synthetic ones.
-
-Distances are total variation distances (TV), means over columns or pairs. A step is a visit after the first.
+"""Distance of a synthetic panel from a real one. Confidential, because the figures compare real rows with synthetic
+ones. Distances are total variation (TV), averaged over columns or pairs. A step is a visit after the first.
 """
 
 from __future__ import annotations
@@ -24,9 +23,10 @@ def figures_of(real: Panel, synthetic: Panel) -> dict[str, float | None]:
     - ``transition_error``: TV of a column given its value at the previous visit, averaged over the real values.
     - ``visit_pairs``, ``person_visit``: TV of two columns of a visit, and of a person's and a visit's column.
     - ``visits_per_person``: TV of the number of visits.
-    - ``echo_real``, ``echo``: how often a column repeats its value from the visit before the previous one.
-    - ``same_first_third_real``, ``same_first_third``: how often a column has the same value at visits 1 and 3.
-    - ``distinct_real``, ``distinct``: distinct values of a column over a person's visits, for people with all visits.
+    - ``echo_real``, ``echo``: share of visits at which a column repeats its value from the visit before the previous
+      one. - ``same_first_third_real``, ``same_first_third``: share of people for whom a column has the same value at
+      visits 1 and 3. - ``distinct_real``, ``distinct``: distinct values of a column over a person's visits, for people
+      with all visits.
     - ``within_real``, ``within``: the share of a number's variance within people, over bins.
     """
     (one, other), names = (real.steps, synthetic.steps), _linked(real).step_columns(real.schema)
@@ -91,7 +91,9 @@ def _apart(panel: Panel, names: Sequence[str]) -> float | None:
     whole = panel.steps.numbers > 2
     if not whole.any():
         return None
-    names = [name for name in names if name in panel.schema]  # the first visit has no days since a previous one
+    names = [
+        name for name in names if name in panel.schema
+    ]  # at the first visit, there are no days since a previous one
     return float(np.mean([np.mean(panel.visits[name][whole, 0] == panel.visits[name][whole, 2]) for name in names]))
 
 

@@ -1,4 +1,4 @@
-"""A verdict on linked tables: whether visits belong to their people and follow each other like the real ones.
+"""Verdict on linked tables: do visits belong to their people and follow each other like the real ones?
 
 Each distance is compared with its *floor*, the distance of real people resampled with replacement. Confidential.
 """
@@ -18,8 +18,8 @@ from espalier.core.project.file import Project
 from espalier.core.tables.panel import Panel
 
 GOOD, POOR = 0.04, 0.10
-"""Distances up to which visits are close (or up to the distance of another sample of the same people, if that is
-larger), and above which they are far off.
+"""Distances up to which visits count as close, and above which they count as far off. If another sample of the same
+people is further away than the first limit, its distance replaces that limit.
 """
 RATE_GOOD, RATE_POOR = 0.03, 0.10
 """The same limits for a difference of rates; distinct values are compared as a ratio."""
@@ -33,7 +33,7 @@ DISTANCES = {
     "person_visit": "a column of the person and one of a visit",
     "visits_per_person": "the number of visits per person",
 }
-"""Distances (total variation), with a description of what each compares."""
+"""Distances (total variation), each with a description."""
 RATES = {
     "echo": "a visit repeats the visit before the previous one",
     "same_first_third": "visits 1 and 3 have the same value",

@@ -1,5 +1,5 @@
-"""The paper's measures: the gain from adding released rows to a public table (ΔMSE), and the price metrics of its Table
-4.
+"""Measures of the two-stage paper: the gain from adding released rows to a public table (ΔMSE), and the price metrics
+of its Table 4.
 
 The measures depend on real rows or a public table, so they are for the curator alone.
 """
@@ -19,40 +19,41 @@ from espalier.core.project.schema import Column, Schema
 from espalier.core.tables.table import Table
 
 FEWEST = 10
-"""Smallest number of rows with a price and sales for an elasticity."""
+"""Minimum number of rows with a price and sales for an elasticity."""
 
 FEWEST_PUBLIC = 20
-"""Smallest number of rows of a public table."""
+"""Minimum number of rows of a public table."""
 
 
 def delta_mse(public: float, combined: float) -> float:
-    """(MSE_D′ − MSE_{D*+D′}) / MSE_D′ (Table 3): the share of a public table's error that the released rows remove.
+    """Return (MSE_D′ − MSE_{D*+D′}) / MSE_D′ (Table 3), the share of a public table's error that the released rows
+    remove.
 
     ``public`` is the mean squared error of a model trained on D′ alone, ``combined`` on D′ and D* together.
     """
     if not public > 0:
-        raise ValueError(f"an error of {public:g} cannot be improved")
+        raise ValueError(f"an error of {public:g} cannot be reduced")
     return (public - combined) / public
 
 
 def elasticity(log_price: NDArray[np.float64], log_sales: NDArray[np.float64]) -> float:
-    """β̂ of y = β·x by least squares without a constant (§7.1)."""
+    """Return β̂ of y = β·x by least squares without a constant (§7.1)."""
     return float(log_price @ log_sales / (log_price @ log_price))
 
 
 def mapd(estimated: NDArray[np.float64], true: NDArray[np.float64]) -> float:
-    """Mean absolute percentage deviation of price elasticities, as a share."""
+    """Return the mean absolute percentage deviation of price elasticities, as a share."""
     return float(np.mean(np.abs((estimated - true) / true)))
 
 
 def optimal_markup(beta: float) -> float:
-    """The profit-maximising mark-up 1/(|β| − 1) as a share; infinite if demand is inelastic (|β| ≤ 1)."""
+    """Return the profit-maximising mark-up 1/(|β| − 1) as a share; infinite if demand is inelastic (|β| ≤ 1)."""
     return 1 / (abs(beta) - 1) if abs(beta) > 1 else float("inf")
 
 
 def profit_ratio(estimated: float, true: float) -> float:
-    """Optimal profit ratio: profit at the price that β̂ implies, divided by profit at the best price; both β are below
-    −1.
+    """Return the optimal profit ratio: profit at the price that β̂ implies, divided by profit at the best price. Both β
+    must be below −1.
 
     (β+1)/(β̂+1) · ((β+1)/(β̂+1) · β̂/β)^β.
     """
@@ -65,8 +66,8 @@ def profit_ratio(estimated: float, true: float) -> float:
 def gain_of(schema: Schema, target: str | None, made: Table, public: Table) -> dict[str, Any]:
     """Return the gain from adding ``made`` to a ``public`` table D′ of the same columns: ΔMSE of a forest, five folds.
 
-    It is tested on public rows alone: real rows enter only through the blurred rows. Raises as `check_target` does, and
-    :class:`TableError` for too few public rows.
+    It is tested on public rows alone, so real rows enter only through the blurred rows. Raises as `check_target` does,
+    and :class:`TableError` for too few public rows.
     """
     check_target(schema, target)
     assert target is not None
@@ -84,7 +85,7 @@ def gain_of(schema: Schema, target: str | None, made: Table, public: Table) -> d
         errors[1].append(float(np.mean((both - y[other]) ** 2)))
     before, after = float(np.mean(errors[0])), float(np.mean(errors[1]))
     if not before > 0:
-        raise TableError(f"the public table already predicts {target!r} without error: there is nothing to improve")
+        raise TableError(f"the public table already predicts {target!r} without error, so there is nothing to improve")
     return {"rows": public.rows, "mse_public": before, "mse_combined": after, "delta_mse": delta_mse(before, after)}
 
 
@@ -134,12 +135,12 @@ def prices_of(real: Table, synthetic: Table, price: str, sales: str, per: str | 
 
 
 def check_prices(schema: Schema, price: str, sales: str, per: str | None = None) -> None:
-    """Raise :class:`ProjectError` unless `prices_of` takes these columns."""
+    """Raise :class:`ProjectError` unless `prices_of` accepts these columns."""
     for what, name in (("price", price), ("sales", sales)):
         if name not in schema or not holds_amounts(schema[name]):
             raise ProjectError(f"{what} must be a numeric column of the table, not {name!r}", key=what)
     if price == sales:
-        raise ProjectError(f"price and sales are both {price!r}: choose two columns", key="sales")
+        raise ProjectError(f"price and sales are both {price!r}; choose two different columns", key="sales")
     if per is not None and (per not in schema or schema[per].kind == "numeric"):
         raise ProjectError(f"one elasticity for each value needs a column of categories, not {per!r}", key="per")
 

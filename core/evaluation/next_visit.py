@@ -1,7 +1,6 @@
-"""Predicting the outcome of the next visit: trained on synthetic people and on real ones, tested on real people.
-
-TSTR for linked tables. The inputs are the columns of the person and of the previous visit. Real people are divided at
-random: two thirds train the real model, and one third tests both. Confidential.
+"""TSTR for linked tables: the outcome of the next visit is predicted by models trained on synthetic and on real people,
+and both are tested on real people. The inputs are the columns of the person and of the previous visit. Real people are
+divided at random: two thirds train the real model, and one third tests both. Confidential.
 """
 
 from __future__ import annotations
@@ -56,7 +55,7 @@ def next_visit(project: Project, real: Panel, synthetic: Panel) -> NextVisit:
     tested, own, made = (_steps(panel, target) for panel in (real.take(held), real.take(~held), synthetic))
     tested = tested.observed(target)
     if min(tested.rows, own.rows, made.rows) < FEWEST:
-        return NextVisit(target, reason=f"fewer than {FEWEST} visits follow another")
+        return NextVisit(target, reason=f"there are fewer than {FEWEST} visits after a first one")
     truth = tested.codes[target]
     if len(np.unique(truth)) < 2:
         return NextVisit(target, tested_steps=tested.rows, reason=f"{target} has only one value in the tested visits")

@@ -1,4 +1,5 @@
-"""Numbers compared as numbers: quantiles, Wasserstein distance and correlation; a regression trained on synthetic rows.
+"""Comparison of numbers as numbers: quantiles, Wasserstein distance, correlation, and a regression trained on synthetic
+rows.
 
 The figures depend on the real table, so they are for the curator alone.
 """
@@ -26,10 +27,9 @@ MOST_ROWS = 20_000
 
 @dataclass(frozen=True)
 class NumericFidelity:
-    """One numeric column, all in its own unit: ``real`` and ``synthetic`` quantiles at ``SHARES``.
-
-    ``wasserstein`` is the mean distance that values must move; ``relative`` the same as a share of the declared range.
-    ``spread`` is the synthetic standard deviation divided by the real one.
+    """Comparison of one numeric column, in its own unit: ``real`` and ``synthetic`` quantiles at ``SHARES``.
+    ``wasserstein`` is the mean distance that values must move, and ``relative`` is this distance as a share of the
+    declared range. ``spread`` is the synthetic standard deviation divided by the real one.
     """
 
     name: str
@@ -42,7 +42,7 @@ class NumericFidelity:
 
 @dataclass(frozen=True)
 class Correlations:
-    """Rank correlations of every pair of numeric columns: ``real`` and ``synthetic``, one line per column."""
+    """Rank correlations of all pairs of numeric columns, ``real`` and ``synthetic``, with one line per column."""
 
     names: tuple[str, ...]
     real: NDArray[np.float64]
@@ -50,12 +50,12 @@ class Correlations:
 
     @property
     def largest_difference(self) -> float:
-        """The largest over all pairs; 0 for a single column."""
+        """Largest difference over all pairs; 0 for a single column."""
         return float(np.abs(self.real - self.synthetic).max(initial=0.0))
 
     @property
     def furthest(self) -> tuple[str, str]:
-        """The pair with the largest difference."""
+        """Pair with the largest difference."""
         apart = np.abs(self.real - self.synthetic)
         i, j = np.unravel_index(int(apart.argmax()), apart.shape)
         return self.names[i], self.names[j]
@@ -109,15 +109,14 @@ def train_and_test(
     test: tuple[NDArray[np.float64], NDArray[np.float64]],
     seed: int = 0,
 ) -> Prediction:
-    """Train a random forest on ``train`` (inputs, outcome), test it on real ``test``: the same for every method.
-
-    Inputs are numbers, categories one-hot. ``seed`` fixes the forest.
+    """Train a random forest on ``train`` (inputs, outcome) and test it on real ``test``, in the same way for every
+    method. Numbers are inputs as they are; categories are one-hot. ``seed`` fixes the forest.
     """
     return _judged(test[1], forest(seed).fit(*train).predict(test[0]))
 
 
 def _out_of_bag(rows: tuple[NDArray[np.float64], NDArray[np.float64]]) -> Prediction:
-    """The forest's predictions for its training rows, each made only by trees that did not see the row."""
+    """Return the forest's predictions for its training rows, each made only by trees that did not see the row."""
     told = forest(0).set_params(oob_score=True).fit(*rows).oob_prediction_
     return _judged(rows[1], told)
 
@@ -138,8 +137,9 @@ def forest(seed: int) -> Any:
 def design(
     schema: Schema, codes: Mapping[str, NDArray[Any]], numbers: Mapping[str, NDArray[np.float64]], target: str
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Inputs and outcome of a table: plain numbers (an empty cell becomes the middle of the range), one-hot categories;
-    rows without an outcome are left out."""
+    """Return the inputs and the outcome of a table: plain numbers (an empty cell becomes the middle of the range) and
+    one-hot categories. Rows without an outcome are left out.
+    """
     parts = []
     for c in schema.columns:
         if c.name == target:
@@ -174,11 +174,9 @@ def _numeric(project: Project) -> list[str]:
 
 
 def numbers_of(project: Project, real: Table, synthetic: Table, holdout: Table | None) -> dict[str, Any] | None:
-    """Compare the numeric columns of both tables as numbers, and a regression if the target is numeric. For the curator
-    only.
-
-    A date is its day, and its quantiles are ISO dates. The forest trained on ``real`` is tested on ``holdout``,
-    else on rows that each tree did not see. None if `why_no_numbers` returns a reason.
+    """Compare the numeric columns of both tables as numbers, and regressions trained on both if the target is numeric.
+    For the curator only. Dates are compared by day, and their quantiles are ISO dates. The forest trained on ``real``
+    is tested on ``holdout``, else on rows that each tree did not see. None if `why_no_numbers` returns a reason.
     """
     if why_no_numbers(project, real, synthetic, holdout):
         return None
@@ -188,7 +186,7 @@ def numbers_of(project: Project, real: Table, synthetic: Table, holdout: Table |
         try:
             facts = vars(column_fidelity(name, real.values[name], synthetic.values[name], (edges[0], edges[-1])))
         except ValueError:
-            continue  # nothing but empty cells
+            continue  # there are only empty cells
         if project.schema[name].dates:
             facts = facts | {which: date_texts(np.floor(facts[which])) for which in ("real", "synthetic")}
         columns.append(facts)

@@ -21,7 +21,7 @@ from espalier.core.tables.table import Table
 
 @dataclass(frozen=True)
 class Answered:
-    """Number of rows that meet a question: in the real table, and in the synthetic table scaled to the same size."""
+    """Number of rows that meet a question, in the real table and in the synthetic table scaled to the same size."""
 
     name: str
     real: float
@@ -30,8 +30,8 @@ class Answered:
 
 @dataclass(frozen=True)
 class CountError:
-    """Number of rows with each value of a count in the same two tables, and their total variation distance (0 means
-    equal).
+    """Number of rows with each value of a count in the real and the scaled synthetic table, and their total variation
+    distance (0 means equal).
     """
 
     name: str
@@ -53,7 +53,7 @@ class QuestionErrors:
         return max(self.questions, key=lambda q: abs(q.real - q.synthetic), default=None)
 
     def to_json(self) -> Mapping[str, Any]:
-        """The comparison in the form that the command line prints."""
+        """Return the comparison in the form that the command line prints."""
         return asdict(self)
 
 

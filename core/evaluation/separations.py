@@ -15,22 +15,23 @@ from espalier.core.project.file import Project
 from espalier.core.tables.table import Table
 
 MOST = 12
-"""Largest number of measured separations, in the plan's order: each is compared with 199 shuffled tables."""
+"""Maximum number of measured separations, in the plan's order. Each is compared with 199 shuffled tables."""
 ROWS = 50_000
-"""Number of rows read from either table, at random with a fixed seed."""
+"""Maximum number of rows used from either table, chosen at random with a fixed seed."""
 
 
 def separations_of(
     project: Project, real: Table, synthetic: Table, model: Model | None, report: Report
 ) -> list[dict[str, Any]]:
-    """Return conditional mutual information in nats of each separation: real rows, synthetic rows and the model.
+    """Return the conditional mutual information of each separation in nats, for real rows, synthetic rows and the
+    model.
 
     ``floor_real`` and ``floor_synthetic`` are exceeded in 5 % of tables in which the separation is true. ``cmi_model``
     is exact; None for a model that cannot compute it, or if its table would be too large.
     """
     try:
         wanted = frame_of(project).separations[:MOST]
-    except EspalierError:  # such as a method without rows of this form
+    except EspalierError:  # for example, a method without rows of this form
         return []
     tables = [_some(table) for table in (real, synthetic)]
     out = []

@@ -1,7 +1,6 @@
-"""Quality on real rows of a model trained on the synthetic table. (Train on synthetic, test on real: TSTR.)
-
-PRISM §7, appendix C. For comparison: the same model trained on real rows, and the accuracy of always guessing the most
-common value.
+"""Quality, on real rows, of a model trained on the synthetic table (train on synthetic, test on real: TSTR; PRISM §7,
+appendix C). For comparison, the same model is trained on real rows, and the accuracy of always guessing the most common
+value is given.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
 HOLDOUT = "holdout"
 ITSELF = "the table itself"
 _NOTES = {
-    HOLDOUT: "Neither model saw the tested rows; the real model was trained on all rows of the release's own table.",
+    HOLDOUT: "Neither model saw the tested rows. The real model was trained on all rows of the release's own table.",
     ITSELF: (
         "No rows were held out. The model trained on synthetic rows is tested on all rows of the table from which the "
         "release was made, so its figures may be slightly too good. The real model's figures are for the same rows, "
@@ -31,12 +30,12 @@ _NOTES = {
     ),
 }
 FIGURES = ("auc_synthetic", "auc_real", "accuracy_synthetic", "accuracy_real", "accuracy_baseline")
-_THINNED = " Very long tables are sampled for training."
+_THINNED = " Very long tables were sampled for training."
 
 
 @dataclass(frozen=True)
 class Predictions:
-    """The predictions of the two classifiers for the tested rows. Private: it holds real rows.
+    """Predictions of the two classifiers for the tested rows. Private, because it holds real rows.
 
     ``synthetic`` and ``real`` are scores (rows × K, :meth:`espalier.core.evaluation.classifier.Classifier.scores`)
     by the model trained on synthetic and on real rows; None if ``why_not`` gives a reason. ``target`` is None if there
@@ -59,10 +58,10 @@ class Utility:
     """Train on synthetic, test on real. All figures are shares between 0 and 1 and were computed on real
     rows.
 
-    ``auc_*`` is the area under the ROC curve (macro one-vs-rest over the values that occur among the tested
-    rows, if the target has more than two); ``accuracy_baseline`` is the accuracy of always guessing the real table's
-    most common value. ``missing`` is the share of the tested rows that were left out because the target is missing;
-    ``tested_rows`` does not count them. A figure that is not available is None, with the cause in ``reasons``.
+    ``auc_*`` is the area under the ROC curve (macro one-vs-rest over the values that occur among the tested rows, if
+    the target has more than two); ``accuracy_baseline`` is the accuracy of always guessing the real table's most common
+    value. ``missing`` is the share of test rows that were left out because the target is missing; ``tested_rows``
+    excludes them. A figure that is not available is None, with the cause in ``reasons``.
     """
 
     target: str | None
@@ -110,7 +109,7 @@ def predict(
     if target is None:
         why = "the project names neither a target nor an outcome column, so there is nothing to predict"
     elif len(project.schema.columns) == 1:
-        why = f"there is no column other than {target!r} to predict it from"
+        why = f"{target!r} is the only column, so nothing can predict it"
     else:
         why = ""
     if why or target is None:
@@ -162,7 +161,7 @@ def _one_value(table: Table, target: str, which: str) -> str:
 
 
 def utility_of(predictions: Predictions) -> Utility:
-    """The figures of both models on the tested rows."""
+    """Return the figures of both models on the tested rows."""
     p = predictions
     figures: dict[str, Figure] = {}
     truth = None if p.target is None else p.tested.codes[p.target]

@@ -1,6 +1,5 @@
-"""A verdict on a synthetic table: its good and bad uses, and how certain they are. Confidential.
-
-Reads only the figures of :func:`espalier.core.evaluation.evaluate`.
+"""Verdict on a synthetic table: its good and bad uses, and their certainty. Confidential. It reads only the figures of
+:func:`espalier.core.evaluation.evaluate`.
 """
 
 from __future__ import annotations
@@ -15,13 +14,15 @@ from espalier.core.project.file import Project
 Grade = Literal["good", "fair", "poor", "unknown"]
 
 CLOSE, FAR = 0.03, 0.10
-"""Losses of AUC up to which a model trained on synthetic rows is about as good, and beyond which it is much worse."""
+"""Losses of AUC up to which a model trained on synthetic rows counts as about as good, and beyond which it counts as
+much worse.
+"""
 
 GOOD_TV, POOR_TV = 0.05, 0.20
-"""Mean total variation of single columns up to which they are close, and beyond which noise outweighs the data."""
+"""Mean total variation of single columns up to which they count as close, and beyond which noise outweighs the data."""
 
 FAR_OFF = 0.10
-"""Total variation of one column above which the verdict names it; above `POOR_TV` it is noise."""
+"""Total variation of one column above which the verdict names it; above `POOR_TV`, the column is noise."""
 MOST_NAMED = 4
 
 SMALL_GROUP = 100
@@ -42,7 +43,7 @@ class Verdict:
 def verdict(
     project: Project, facts: Mapping[str, Any], elsewhere: Mapping[str, Mapping[str, Any]] | None = None
 ) -> Verdict:
-    """The verdict on one release. ``facts`` come from its own table or from held-out rows.
+    """Return the verdict on one release. ``facts`` come from its own table or from held-out rows.
 
     ``elsewhere`` are facts of the same release tested on other real tables, by the name of each table.
     """
@@ -51,10 +52,10 @@ def verdict(
     away = [_away(name, facts["tstr"], other["tstr"], project) for name, other in (elsewhere or {}).items()]
     fair, fenced = _fairness(facts), is_fenced(project.plan)
     if any(away) and learned != "poor":
-        task = ""  # the first sentence already names the better one at home, and by how much
+        task = ""  # the first sentence already names the better model at home and states the difference
     sentences = [s for s in (*away, *(fair if fenced else ()), task, _missing(facts["tstr"]), columns) if s]
     if not away and keeps_causes_only(project.plan):
-        sentences.append("Whether it holds in another place cannot be known without a table from there.")
+        sentences.append("Without a table from another place, it is unknown whether this holds there.")
     if not fenced:
         sentences += fair
     grade: Grade = "poor" if "poor" in grades else "fair" if "fair" in grades else "good"
@@ -103,7 +104,7 @@ def _missing(t: Mapping[str, Any]) -> str:
 
 
 def _away(where: str, home: Mapping[str, Any], away: Mapping[str, Any], project: Project) -> str:
-    """Return sentences that state which model is better at home, which elsewhere, and why."""
+    """Return sentences that state which model is better at home, which is better elsewhere, and why."""
     if None in (home["auc_synthetic"], home["auc_real"], away["auc_synthetic"], away["auc_real"]):
         return ""
     there = where[:1].lower() + where[1:]
@@ -115,7 +116,7 @@ def _away(where: str, home: Mapping[str, Any], away: Mapping[str, Any], project:
         return f"{at_home}, and in {there} too ({_both(away)})."
     text = f"{at_home}; in {there} it is the one trained on {_winner(away)} rows ({_both(away)})."
     if _winner(away) == "synthetic" and keeps_causes_only(project.plan):
-        text += " The real rows hold links that break elsewhere; this table keeps the direct causes only."
+        text += " The real rows contain links that break elsewhere; this table keeps only the direct causes."
     return text
 
 
@@ -141,12 +142,12 @@ def _columns(f: Mapping[str, Any]) -> tuple[Grade, str]:
     if tv > POOR_TV:
         return "poor", f"This table does not show the real shares: {beside}."
     if tv > GOOD_TV:
-        return "fair", f"This table shows the real shares roughly{said}: {beside}."
+        return "fair", f"This table shows roughly the real shares{said}: {beside}."
     return "good", f"This table shows the real shares closely{said}: {beside}."
 
 
 def _exceptions(columns: Sequence[Mapping[str, Any]]) -> str:
-    """Return the columns that are noise, or far off, as an addition to a sentence; empty if there is none."""
+    """Return a clause that names the columns that are noise or far off; empty if there are none."""
     parts = []
     for low, high, what in ((POOR_TV, 2.0, "noise"), (FAR_OFF, POOR_TV, "far off")):
         names = [c["column"] for c in sorted(columns, key=lambda c: -c["tv"]) if low < c["tv"] <= high]
@@ -165,7 +166,7 @@ def _groups(fair: Mapping[str, Any]) -> str:
 
 
 def small_group(fair: Mapping[str, Any]) -> str:
-    """Return a caution if the smallest group has few rows, as an addition to a sentence on gaps; empty otherwise."""
+    """Return a caution to append to a sentence on gaps if the smallest group has few rows; empty otherwise."""
     known = [g["rows"] for g in fair.get("groups") or () if g.get("rows") is not None]
     if not known or min(known) >= SMALL_GROUP:
         return ""

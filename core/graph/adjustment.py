@@ -1,10 +1,10 @@
-"""Adjustment sets: sets of columns that identify an effect in a drawing.
+"""Adjustment sets, which are sets of columns that identify an effect in a drawing.
 
 A set Z is valid for the effect of T on Y if no column of it is a descendant of a column on a causal path from T to Y,
 and Z blocks every path from T to Y that is not causal (Shpitser, VanderWeele & Robins 2010; Perković et al. 2015). That
 is a single d-separation in the drawing without T's arrows on causal paths (van der Zander, Liśkiewicz & Textor 2014). A
 minimal valid set is among the causes of T and Y in that drawing and is a minimal cut of its moral graph. The search
-below is over these cuts.
+below runs over these cuts.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from espalier.core.graph.separations import Separation
 
 Arrow = tuple[str, str]
 MOST_COLUMNS = 5
-"""Largest size of a listed set; the cheapest set is still found beyond it."""
+"""Maximum size of a listed set. The cheapest set is found even if it is larger."""
 MOST_STEPS = 5000
 
 
@@ -38,8 +38,8 @@ class Choice:
 
 @dataclass(frozen=True)
 class Validity:
-    """Whether a set is valid. If it is not, its ``forbidden`` columns or an open ``path`` are given; in either case
-    there is a sentence.
+    """Validity of a set. For an invalid set, ``forbidden`` columns or an open ``path`` are given. There is always a
+    sentence.
     """
 
     valid: bool
@@ -50,7 +50,7 @@ class Validity:
 
 @dataclass(frozen=True)
 class Effect:
-    """The question "what is the effect of ``treatment`` on ``outcome``" about a drawing.
+    """Question "what is the effect of ``treatment`` on ``outcome``" about a drawing.
 
     ``latent`` are drawn columns missing from the table. The drawing's ``hidden`` pairs also share a cause. Raises
     :class:`GraphError` if the drawing cannot answer the question.
@@ -70,7 +70,7 @@ class Effect:
 
     @property
     def edges(self) -> tuple[Arrow, ...]:
-        """The drawing's arrows, and two from each unmeasured cause that two columns share."""
+        """Drawing's arrows, and two from each unmeasured cause that two columns share."""
         return self.dag.links
 
     @cached_property
@@ -93,7 +93,7 @@ class Effect:
 
     @cached_property
     def back_door(self) -> tuple[Arrow, ...]:
-        """The drawing without the treatment's arrows on causal paths; links that remain are not part of the effect."""
+        """Drawing without the treatment's arrows on causal paths; links that remain are not part of the effect."""
         gone = {(self.treatment, name) for name in self.on_causal_paths}
         return tuple(e for e in self.edges if e not in gone)
 
@@ -116,7 +116,7 @@ class Effect:
 
     @property
     def caveat(self) -> str:
-        """A caveat that no table can resolve; shown with each effect."""
+        """Caveat that no table can resolve, shown with each effect."""
         named = self.hidden_causes()
         drawn = f" Hidden common causes in the drawing: {'; '.join(named)}." if named else ""
         return (
@@ -248,7 +248,9 @@ def _moral(edges: Iterable[Arrow], one: str, other: str) -> list[Arrow]:
 
 
 def _is_minimal(around: Mapping[str, set[str]], one: str, other: str, columns: set[str]) -> bool:
-    """Return whether each of ``columns`` touches both the part reached from ``one`` and that reached from ``other``."""
+    """Return whether each of ``columns`` touches both the part reached from ``one`` and the part reached from
+    ``other``.
+    """
 
     def reached(start: str) -> set[str]:
         seen, queue = {start}, [start]
@@ -281,7 +283,9 @@ def refuse_fenced(effect: Effect, chosen: Iterable[str], separations: Iterable[S
 
 @dataclass(frozen=True)
 class Way:
-    """A path between treatment and outcome: whether it is part of the effect, whether it is open, and a sentence."""
+    """A path between treatment and outcome, with flags for being part of the effect and for being open, and a
+    sentence.
+    """
 
     path: tuple[str, ...]
     causal: bool
@@ -290,7 +294,7 @@ class Way:
 
 
 def ways(effect: Effect, chosen: Iterable[str], most: int = 24) -> tuple[Way, ...]:
-    """Return up to ``most`` shortest paths between treatment and outcome, and whether and where they are closed."""
+    """Return up to ``most`` shortest paths between treatment and outcome, and the columns at which they are closed."""
     given, edges = set(chosen), effect.edges
     drawn = set(edges)
     opening = _descendants(given, [(e, c) for c, e in edges], avoid=frozenset())
@@ -331,7 +335,7 @@ def _why_not(effect: Effect, name: str) -> str:
     t, y = effect.treatment, effect.outcome
     reasons: list[tuple[bool, str]] = [
         (name in (t, y), f"{name} is the {'treatment' if name == t else 'outcome'} itself."),
-        (name in effect.unseen, f"{name} is not a column of the table: it cannot be adjusted for."),
+        (name in effect.unseen, f"{name} is not a column of the table, so it cannot be adjusted for."),
         (
             name in effect.mediators,
             f"{name} lies on a causal path from {t} to {y}: adjusting for it removes part of the effect.",

@@ -1,4 +1,6 @@
-"""An expert's note on an arrow or a column: text, certainty, source, and whether it holds elsewhere."""
+"""Expert's note on an arrow or a column: its text, certainty and source, and a mark if the arrow may break
+elsewhere.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,7 @@ from espalier.core.errors import GraphError
 
 BELIEFS = ("established", "plausible", "contested")
 MOST = 4000
-"""Largest number of characters of a note or a source."""
+"""Maximum number of characters of a note or a source."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +45,7 @@ class Annotation:
 
     @property
     def words(self) -> str:
-        """The whole note on one line; empty without a note."""
+        """Whole note on one line; empty without a note."""
         said = [
             self.belief,
             "may break elsewhere" if self.may_break else "",

@@ -1,4 +1,4 @@
-"""The cheapest set of columns that separates two columns of an undirected graph."""
+"""Search for the cheapest set of columns that separates two columns of an undirected graph."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def cheapest_cut(
     name.
 
     ``cost`` must be positive; math.inf excludes a column. The result is `None` if no set works because the two are
-    linked directly or only through excluded columns. Of several cuts with equal cost, the one nearest to ``one`` is
+    linked directly or only through excluded columns. If several cuts have equal cost, the one nearest to ``one`` is
     returned. The method is maximum flow with each column split in two (Even & Tarjan 1975; Edmonds & Karp 1972).
     """
     left: dict[_End, dict[_End, float]] = defaultdict(dict)

@@ -1,4 +1,4 @@
-"""The causal graph drawn by the expert: columns, arrows from cause to effect, no cycle."""
+"""Causal graph drawn by the expert: columns, and arrows from cause to effect without a cycle."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ class Dag:
             after.setdefault(cause, []).append(effect)
         came_from: dict[str, str | None] = {start: None}
         queue = [start]
-        for name in queue:  # grows during the loop: breadth-first
+        for name in queue:  # breadth-first search; the list grows during the loop
             if name == end:
                 walk = [name]
                 while (before := came_from[walk[-1]]) is not None:
@@ -157,20 +157,20 @@ class Dag:
         return replace(self, hidden=(*rest, (one, other)) if shared else rest)
 
     def interacting(self, causes: Iterable[str], effect: str, together: bool = True) -> Dag:
-        """Return the drawing in which ``causes`` act together on ``effect``, or no longer act together."""
+        """Return the drawing in which ``causes`` do, or no longer do, act together on ``effect``."""
         causes = tuple(causes)
         rest = tuple(found for found in self.interactions if (set(found[0]), found[1]) != (set(causes), effect))
         return replace(self, interactions=(*rest, (causes, effect)) if together else rest)
 
     def grouped(self, group: str, columns: Iterable[str]) -> Dag:
-        """Return the drawing with ``columns`` in this group and no other; without columns, the group is removed."""
+        """Return the drawing with ``columns`` in this group and in no other; without columns, remove the group."""
         inside = tuple(columns)
         rest = {name: tuple(n for n in old if n not in inside) for name, old in self.groups.items() if name != group}
         return replace(self, groups={name: left for name, left in {**rest, group: inside}.items() if left})
 
     @property
     def confounded(self) -> tuple[Arrow, ...]:
-        """The arrows whose two ends also share an unmeasured cause."""
+        """Arrows whose two ends also share an unmeasured cause."""
         pairs = {frozenset(pair) for pair in self.hidden}
         return tuple(e for e in self.edges if frozenset(e) in pairs)
 
@@ -181,13 +181,15 @@ class Dag:
 
     @property
     def drawn_interactions(self) -> tuple[Interaction, ...]:
-        """The interactions whose causes all have an arrow to the effect."""
+        """Interactions in which every cause has an arrow to the effect."""
         drawn = set(self.edges)
         return tuple((causes, effect) for causes, effect in self.interactions if {(c, effect) for c in causes} <= drawn)
 
     @property
     def links(self) -> tuple[Arrow, ...]:
-        """All links between columns: the arrows, and two from each unmeasured cause. Paths follow these links."""
+        """All links between columns: the arrows, and two arrows from each unmeasured cause. Paths follow these
+        links.
+        """
         return (*self.edges, *((cause, name) for cause, pair in self.unmeasured.items() for name in pair))
 
     def annotation(self, *of: str) -> Annotation:
@@ -201,12 +203,12 @@ class Dag:
 
     @property
     def contested(self) -> tuple[tuple[str, str], ...]:
-        """The arrows whose belief is contested."""
+        """Arrows marked as contested."""
         return tuple(e for e in self.edges if self.annotation(*e).belief == "contested")
 
     @property
     def may_break(self) -> tuple[tuple[str, str], ...]:
-        """The arrows that may break elsewhere."""
+        """Arrows that may break elsewhere."""
         return tuple(e for e in self.edges if self.annotation(*e).may_break)
 
     def to_json(self) -> dict[str, Any]:

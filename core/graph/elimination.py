@@ -1,12 +1,11 @@
-"""Elimination orders: the order of summing out columns that keeps intermediate tables small.
-
-A set of cliques is a graph (two columns are joined when some clique holds both). Eliminating a column joins
-its remaining neighbours to each other; the column and those neighbours form a clique of the junction tree.
-Finding the best order is NP-hard; min-fill and min-weight are the usual greedy rules (Koller & Friedman 2009,
-section 9.4.3). Both are tried. If the graph without one column is a forest (a star and a tree of the others), the order
-with that column last is tried too: it costs no more than the forest's tables times that column, which the greedy rules
-can miss. The order with the fewest cells wins, and schema order breaks ties, so a graph always gives the same
-tree. Neighbourhoods are bit masks: one Python integer per column.
+"""Search for orders of summing out columns that keep intermediate tables small. A set of cliques is a graph, in which
+two columns are joined if some clique contains both. Eliminating a column joins its remaining neighbours to each other;
+the column and those neighbours form a clique of the junction tree. Finding the best order is NP-hard; min-fill and
+min-weight are the usual greedy rules (Koller & Friedman 2009, section 9.4.3). Both are tried. If the graph without one
+column is a forest (a star and a tree of the others), the order with that column last is tried too. Its tables are no
+larger than the forest's tables times that column, and the greedy rules can miss it. The order with the fewest cells
+wins, and schema order breaks ties, so a graph always gives the same tree. Neighbourhoods are bit masks: one Python
+integer per column.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ def eliminate(sizes: Mapping[str, int], cliques: Iterable[Clique]) -> list[Bucke
     """Return the buckets of the best elimination order found, in the order of elimination.
 
     Columns with one category are left out, because they cost nothing. Every other column of ``sizes`` appears
-    once, whether a clique covers it or not. Within a bucket the neighbours keep the order of ``sizes``.
+    once, even if no clique covers it. Within a bucket the neighbours keep the order of ``sizes``.
     """
     columns = [name for name, size in sizes.items() if size > 1]
     position = {name: i for i, name in enumerate(columns)}
@@ -45,9 +44,9 @@ def eliminate(sizes: Mapping[str, int], cliques: Iterable[Clique]) -> list[Bucke
 class Order:
     """One elimination order, and the ``cells`` of its buckets' tables. Cliques join the graph without a new search.
 
-    Columns are numbered in the order of elimination. The lowest neighbour in a bucket is therefore eliminated next
-    among them, and its own bucket contains the other neighbours: a new neighbour moves up that path until a bucket
-    contains it.
+    Columns are numbered in the order of elimination. The lowest neighbour in a bucket is therefore the next one of them
+    to be eliminated, and its own bucket contains the other neighbours. A new neighbour moves up that path until a
+    bucket contains it.
     """
 
     def __init__(self, sizes: Mapping[str, int], buckets: Sequence[Bucket]) -> None:
@@ -98,8 +97,9 @@ def _members(mask: int) -> list[int]:
 
 
 def _peel(masks: list[int]) -> tuple[list[tuple[int, int]], list[int]]:
-    """Eliminate columns with at most one neighbour while there are any: always optimal, and enough for a
-    forest. Changes ``masks``; returns the buckets and the columns that remain."""
+    """Eliminate columns with at most one neighbour until there are none. This is always optimal, and eliminates a whole
+    forest. Changes ``masks``; returns the buckets and the columns that remain.
+    """
     order: list[tuple[int, int]] = []
     gone = [False] * len(masks)
     waiting = [v for v in range(len(masks) - 1, -1, -1) if masks[v].bit_count() <= 1]
@@ -118,8 +118,8 @@ def _peel(masks: list[int]) -> tuple[list[tuple[int, int]], list[int]]:
 
 
 def _hubs(masks: Sequence[int], columns: Sequence[int], weights: Sequence[float]) -> list[int]:
-    """Return columns whose removal makes the graph a forest: at most four of them, those with the fewest categories
-    first.
+    """Return up to four columns, those with the fewest categories first, each of which leaves a forest when it is
+    removed.
     """
     twice = sum(masks[v].bit_count() for v in columns)
     few = [v for v in columns if twice // 2 - masks[v].bit_count() <= len(columns) - 2]

@@ -1,4 +1,4 @@
-"""The implications of a drawing for a target and its roles, and the changes if arrows are removed."""
+"""Implications of a drawing for a target and its roles, and their changes if arrows are removed."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ class Implied:
 
     These are paths from protected columns to the outcome that are open given the admissible columns.
 
-    ``complete`` is False if more paths are open than listed. ``separated`` states the drawing's own claim: False if a
-    path is open, True if none is. It is `None` if no column is protected or none is an outcome, and if no path is open
-    but some of these columns have no arrow: a drawing makes no claim about columns that it does not name.
+    ``complete`` is False if more paths are open than listed. ``separated`` is the drawing's own claim: False if a path
+    is open, and True if none is. It is `None` if no column is protected or none is an outcome. It is also `None` if no
+    path is open but some of these columns have no arrow, because a drawing makes no claim about columns that it does
+    not name.
     """
 
     parents: tuple[str, ...] = ()
@@ -32,7 +33,7 @@ class Implied:
 
 @dataclass(frozen=True)
 class Change:
-    """The differences between two drawings. An empty tuple means no difference."""
+    """Differences between two drawings. An empty tuple means no difference."""
 
     parents_lost: tuple[str, ...] = ()
     parents_new: tuple[str, ...] = ()
@@ -41,14 +42,14 @@ class Change:
     paths_lost: tuple[Path, ...] = ()
     paths_new: tuple[Path, ...] = ()
     separated: bool | None = None
-    """The new answer if it changed."""
+    """The new value if it changed."""
 
     def __bool__(self) -> bool:
         return self != Change()
 
 
 def implied(dag: Dag, target: str | None, roles: Roles) -> Implied:
-    """Return what ``dag`` implies."""
+    """Return the implications of ``dag``."""
     sets = (dag.parents(target), dag.blanket(target)) if target is not None else ((), ())
     if not roles.protected or not roles.outcome:
         return Implied(*sets)
@@ -80,8 +81,8 @@ def change(before: Implied, after: Implied) -> Change:
 def without(dag: Dag, arrows: Iterable[Arrow], target: str | None, roles: Roles, now: Implied) -> Change:
     """Return the changes that erasing ``arrows`` would cause; ``now`` contains what ``dag`` implies.
 
-    Erasing opens no path: paths lose arrows, and colliders lose effects. So the remaining paths are among those of
-    ``now``.
+    Erasing cannot open a path, because paths lose arrows and colliders lose effects. The remaining paths are therefore
+    among those of ``now``.
     """
     arrows = set(arrows)
     family = set() if target is None else {target, *dag.children(target)}

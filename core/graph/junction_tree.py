@@ -1,19 +1,17 @@
-"""The junction tree, and the dynamic program that runs on it.
+"""Junction tree, and the dynamic program that runs on it.
 
 The tree has one clique per column: the column ``v`` and the columns ``given`` that were its neighbours when it was
 eliminated (a *bucket tree*, Dechter 1999; Koller & Friedman 2009, chapter 10). The separator to the parent is ``given``
 itself. On the way up, each clique eliminates its own column and adds the message to its parent; on the way down, each
-clique is completed from its parent. The semiring defines "eliminate":
+clique is completed from its parent. The semiring defines the meaning of "eliminate": =============
+=======================  ==========================  ================================== semiring       up
+kept on the way             down =============  =======================  ==========================
+================================== sum-product    log Σ exp (log space)    p(v | given)                marginals, or one
+draw per row max-plus       max                      the best category of v      the most likely row =============
+=======================  ==========================  ==================================
 
-=============  =======================  ==========================  ==================================
-semiring       up                       kept on the way             down
-=============  =======================  ==========================  ==================================
-sum-product    log Σ exp (log space)    p(v | given)                marginals, or one draw per row
-max-plus       max                      the best category of v      the most likely row
-=============  =======================  ==========================  ==================================
-
-With p(v | given) kept, the way down needs no logarithm: p(clique) = p(v | given) p(given), and drawing rows is
-ancestral sampling in a Bayesian network whose parents are ``given``.
+Because p(v | given) is kept, the way down needs no logarithm: p(clique) = p(v | given) p(given). Drawing rows is
+ancestral sampling in a Bayesian network with the parents ``given``.
 
 All arrays have their axes in *tree order* (last eliminated first, so that ``v`` is always the last axis and no
 message is ever transposed); ``JunctionTree.place`` maps a clique in schema order into it.
@@ -38,12 +36,12 @@ MAX_CELLS = 10_000_000
 """The default limit on the cells of one clique of the junction tree, and of one answer."""
 
 IMPOSSIBLE = -1e300
-"""−∞ in log space: its exponential is exactly zero, and sums of it stay finite."""
+"""Stand-in for −∞ in log space: its exponential is exactly zero, and sums of it stay finite."""
 
 
 @dataclass(frozen=True)
 class Zeros:
-    """A public structural impossibility: no row may fall into the cells of ``clique`` where ``mask`` is true.
+    """Public fact that some cells are impossible: no row may be in the cells of ``clique`` where ``mask`` is true.
 
     ``mask`` has one axis per column of ``clique``.
     """
@@ -71,7 +69,7 @@ class Node:
 
 @dataclass(frozen=True)
 class Place:
-    """The place of a clique in a tree.
+    """Place of a clique in a tree.
 
     ``columns`` are its tree positions in tree order (without columns of one category) and ``shape`` their sizes.
     ``node`` is the node that contains them all (−1 for the empty clique); ``lift`` and ``drop`` are as in `Node`.
@@ -87,12 +85,14 @@ class Place:
     axes: tuple[int, ...]
 
     def inward(self, values: NDArray[np.generic]) -> FloatArray:
-        """Return an array that has one axis per column of the clique, as given, in tree order."""
+        """Return an array with one axis per column of the clique, in its given order, with its axes in tree order."""
         squeezed = np.asarray(values, dtype=np.float64).reshape([n for n in self.outer if n > 1])
         return squeezed.transpose(self.axes)
 
     def outward(self, values: FloatArray) -> FloatArray:
-        """Return the inverse of `inward`: axes in the given order of the clique, including those of one category."""
+        """Return the inverse of `inward`, with axes in the given order of the clique, including those of one
+        category.
+        """
         return values.transpose(np.argsort(self.axes)).reshape(self.outer)
 
 
@@ -160,7 +160,7 @@ def junction_tree(sizes: Mapping[str, int], cliques: Iterable[Clique]) -> Juncti
 
 
 Eliminate = Callable[[FloatArray], tuple[FloatArray, NDArray[np.generic]]]
-"""A semiring: table → (message with the last axis eliminated, what to keep for the way down)."""
+"""A semiring, as a function table → (message with the last axis eliminated, values to keep for the way down)."""
 
 
 def sum_product(table: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -187,7 +187,8 @@ def max_only(table: FloatArray) -> tuple[FloatArray, FloatArray]:
 def collect(
     tree: JunctionTree, tables: list[FloatArray], semiring: Eliminate
 ) -> tuple[float, list[NDArray[np.generic]]]:
-    """Return the results of the way up: the log partition function (or best score), and what each node keeps.
+    """Return the results of the way up: the log partition function (or best score), and the values that each node
+    keeps.
 
     ``tables`` are log potentials, one per node in the node's shape; they are overwritten.
     """
@@ -223,7 +224,7 @@ def derivative(
     """Return the derivative of all nodes' marginals as the log potentials change by ``tables``, which are overwritten.
 
     This is the derivative of sum-product, up and down; ``conditionals`` and ``marginals`` are its results. Each node
-    passes up the expectation of its table over its own column and keeps the remainder, d log p(v | given).
+    passes up the expectation of its table over its own column, and keeps the remainder, d log p(v | given).
     """
     for node in reversed(tree.nodes):
         table = tables[node.own]

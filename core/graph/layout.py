@@ -1,8 +1,7 @@
-"""The layout of a drawing for the board, the pictures and the report: causes on the left, the outcome on the right.
-
-The layout is layered (Sugiyama, Tagawa & Toda 1981). First, columns are assigned to layers, every effect to the right
+"""Layout of a drawing for the board, the pictures and the report, with causes on the left and the outcome on the right.
+It is layered (Sugiyama, Tagawa & Toda 1981). First, columns are assigned to layers so that every effect is to the right
 of its causes. Second, sweeps of the barycentre rule and swaps of neighbours reduce crossings. Third, isotonic
-regression chooses heights at which arrows are short. The same drawing always gets the same layout.
+regression chooses heights that keep arrows short. The same drawing always gets the same layout.
 
 The drawing of linked tables has slices side by side, such as person, this visit and next visit. Each slice has its own
 layers, to the right of the layers of the slice before it.
@@ -19,13 +18,13 @@ from typing import Any
 WIDE, HIGH = 160.0, 40.0
 """Size of a box if none is given, in pixels."""
 GAP, BEND, BETWEEN, CLOSEST = 16.0, 14.0, 90.0, 30.0
-"""Spaces in pixels: between two boxes of a layer, for an arrow that passes a layer, and the usual and the smallest
-space between two layers.
+"""Spaces in pixels: between two boxes of a layer, for an arrow that passes a layer, and between two layers (the usual
+and the smallest space).
 """
 ASIDE = 40.0
 """Extra space between two slices, for their borders, in pixels."""
 SWEEPS, SWAPS = 16, 600
-"""Sweeps of the barycentre rule, and the largest number of slots at which neighbours are swapped too."""
+"""Number of sweeps of the barycentre rule, and the number of slots up to which neighbours are also swapped."""
 FEWEST = 6
 """Number of boxes that a layer may have in any drawing. Larger drawings allow √(2·boxes)."""
 
@@ -103,7 +102,7 @@ def fitted(page: float, *drawing: Any, **sizes: Any) -> Layout:
 
 @dataclass(frozen=True)
 class Drawn:
-    """The parts of a picture: arrows, columns without arrows, sizes of boxes, the space between layers."""
+    """Parts of a picture: arrows, columns without arrows, sizes of boxes, the space between layers."""
 
     edges: Sequence[tuple[str, str]]
     alone: tuple[str, ...]
@@ -115,7 +114,7 @@ class Drawn:
 
 
 def _without_cycles(boxes: Sequence[str], edges: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
-    """Return the arrows, reversing those that close a cycle: two closed groups may cause each other."""
+    """Return the arrows, reversing those that close a cycle, because two closed groups may cause each other."""
     after: dict[str, list[str]] = {n: [] for n in boxes}
     for a, b in edges:
         after[a].append(b)
@@ -168,7 +167,7 @@ def _layers(boxes: Sequence[str], edges: Sequence[tuple[str, str]], outcome: set
     depth: dict[str, int] = {}
     open_causes = {n: len(causes[n]) for n in boxes}
     ready = [n for n in boxes if not causes[n]]
-    for n in ready:  # grows during the loop: causes before effects
+    for n in ready:  # grows during the loop, with causes before effects
         depth[n] = 1 + max((depth[c] for c in causes[n]), default=-1)
         for effect in effects[n]:
             open_causes[effect] -= 1
@@ -188,7 +187,7 @@ def _layers(boxes: Sequence[str], edges: Sequence[tuple[str, str]], outcome: set
     for level in range(max(depth.values()) + 1):
         layer = [n for n in boxes if depth[n] == level]
         parts = ceil(len(layer) / most)
-        if parts > 1:  # boxes without causes move to the left, boxes without effects to the right
+        if parts > 1:  # move boxes without causes to the left, and boxes without effects to the right
             layer.sort(key=lambda n: bool(causes[n]) - (not effects[n]))
             size = ceil(len(layer) / parts)
             out += [layer[k : k + size] for k in range(0, len(layer), size)]
@@ -344,7 +343,7 @@ def _placed(
             if isinstance(s, str):
                 places[s] = (round(x + room / 2, 1), round(y, 1))
                 bottom = max(bottom, y + drawn.tall.get(s, HIGH) / 2)
-            else:  # horizontal past the boxes of its layer, so that it crosses none of them
+            else:  # pass the boxes of its layer horizontally, so that it crosses none of them
                 bends[s] = ((round(x, 1), round(y, 1)), (round(x + room, 1), round(y, 1)))
                 bottom = max(bottom, y)
         x += room + drawn.between

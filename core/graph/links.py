@@ -1,4 +1,4 @@
-"""The explanation of how two columns of a released model are linked, or why they are not."""
+"""Explanation of the link between two columns of a released model, or of its absence."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from espalier.core.graph.separations import Separation
 
 @dataclass(frozen=True)
 class Link:
-    """The relation of columns ``a`` and ``b`` in the graph of measured cliques.
+    """Relation of columns ``a`` and ``b`` in the graph of measured cliques.
 
     ``path`` is a shortest path between them, or empty; for two columns that were measured together it is the pair.
     ``refused`` is the separation that forbids measuring them together, and ``around`` is the path from its left to its
@@ -27,7 +27,7 @@ class Link:
 
     @property
     def together(self) -> bool:
-        """Whether the two columns were measured together."""
+        """True if the two columns were measured together."""
         return len(self.path) == 2
 
     def sentence(self, show: Callable[[str], str] = str) -> str:
@@ -39,7 +39,7 @@ class Link:
         if self.refused is None:
             start = f"Nothing forbids {a} and {b}, but other pairs were chosen before them"
             if not self.path:
-                return f"{start}, and no path of measured pairs connects them: the table shows no link between them."
+                return f"{start}, and no path of measured pairs connects them, so the table shows no link between them."
             through = ", ".join(map(show, self.path[1:-1]))
             return f"{start}. They are linked only through {through}: {line}."
         gate = ", ".join(map(show, self.refused.given))
@@ -54,7 +54,7 @@ class Link:
         sides = f"{_names(self.refused.left, show)} and {_names(self.refused.right, show)}"
         rule = f"{sides} may be linked only through {gate}" if gate else f"nothing may link {sides}"
         if not self.path:
-            return f"{why}; {rule}. No path connects them: the table shows no link between them."
+            return f"{why}; {rule}. No path connects them, so the table shows no link between them."
         if self.gate:
             return f"{why}; {rule}. Any link between them runs through {_names(self.gate, show)}: {line}."
         return f"{why}; {rule}. Any link between them runs along {line}."

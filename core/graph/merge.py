@@ -1,4 +1,4 @@
-"""Comparing and merging two people's drawings of the same table."""
+"""Comparison and merge of two people's drawings of the same table."""
 
 from __future__ import annotations
 
@@ -17,8 +17,9 @@ Side = Literal["mine", "theirs"]
 class Difference:
     """One difference to resolve, about the arrow or column ``of``.
 
-    ``kind`` arrow: only one of the two has the arrow; reversed: both have one, in opposite directions; annotation: both
-    have one, with different contents. ``mine`` and ``theirs`` are the two versions: an arrow, an annotation, or `None`.
+    The ``kind`` is "arrow" if only one of the two has the arrow, "reversed" if both have it in opposite directions, and
+    "annotation" if both have one with different contents. ``mine`` and ``theirs`` are the two versions: an arrow, an
+    annotation, or `None`.
     """
 
     kind: Literal["arrow", "reversed", "annotation"]
@@ -46,7 +47,8 @@ def differences(mine: Dag, theirs: Dag) -> tuple[Difference, ...]:
 
 
 def merge(mine: Dag, theirs: Dag, settled: Mapping[Difference, Side]) -> Dag:
-    """Return one drawing with everything that both share and the chosen side of each difference (default "mine").
+    """Return one drawing with everything that both have in common and the chosen side of each difference (default
+    "mine").
 
     Positions, notes, unmeasured causes, interactions and groups that only ``theirs`` has are added. Raises
     :class:`GraphError` that names a cycle, if there is one.

@@ -1,8 +1,7 @@
-"""Links between two columns in a drawing: open paths, confounders, mediators and colliders.
-
-A path is *open* given a set of columns if they do not block it: no column on it that passes the path on (a chain or a
-fork) is in the set, and every column where two arrows meet (a collider) is in it or has an effect in it (Pearl,
-Causality, 2nd ed., Definition 1.2.3). Two columns are d-separated if no path between them is open.
+"""Links between two columns in a drawing: open paths, confounders, mediators and colliders. A path is *open* given a
+set of columns if they do not block it: no column in the middle of a chain or a fork on it is in the set, and every
+column where two arrows meet (a collider) is in it or has an effect in it (Pearl, Causality, 2nd ed., Definition 1.2.3).
+Two columns are d-separated if no path between them is open.
 """
 
 from __future__ import annotations
@@ -15,14 +14,14 @@ from itertools import pairwise
 Edges = Sequence[tuple[str, str]]
 Path = tuple[str, ...]
 State = tuple[str, bool]
-"""A column, and whether the path reached it in the direction of an arrow (True) or against it."""
+"""A column, and a flag that is true if the path reached it in the direction of an arrow."""
 
 MOST_STEPS = 6000
 
 
 @dataclass(frozen=True)
 class OpenPaths:
-    """The shortest open paths between two sets of columns. ``complete`` is False if more exist than are listed."""
+    """Shortest open paths between two sets of columns. ``complete`` is False if more exist than are listed."""
 
     paths: tuple[Path, ...]
     complete: bool
@@ -57,7 +56,7 @@ class _Walker:
             yield from ((n, False) for n in self.causes.get(name, ()))
 
     def useful(self) -> set[State]:
-        """States from which a column of ``right`` can be reached."""
+        """Return the states from which a column of ``right`` can be reached."""
         before: dict[State, list[State]] = {}
         seen: set[State] = set()
         queue = [s for name in self.left for s in self.start(name)]
@@ -132,7 +131,7 @@ def is_causal(path: Path, edges: Edges) -> bool:
 
 @dataclass(frozen=True)
 class Between:
-    """The links of two columns: common causes, columns on a causal path between them, common effects."""
+    """Links of two columns: common causes, columns on a causal path between them, common effects."""
 
     confounders: tuple[str, ...]
     mediators: tuple[str, ...]

@@ -11,7 +11,7 @@ from espalier.core.errors import GraphError
 
 @dataclass(frozen=True)
 class Roles:
-    """The columns of each role, by name. A column has at most one role; otherwise raises :class:`GraphError`.
+    """Columns of each role, by name. A column has at most one role; otherwise raises :class:`GraphError`.
 
     >>> import espalier as es
     >>> es.Roles(outcome=("hired",), protected=("gender",)).of("gender")

@@ -1,7 +1,6 @@
-"""Lines between boxes that avoid all other boxes: for the board, the pictures and the report.
-
-Each line is a short path among the corners of the boxes in its way: a visibility graph (Lozano-Pérez & Wesley 1979),
-searched by weighted A*. Lines of the `layout` keep their bends. The same boxes and lines always give the same paths.
+"""Lines between boxes that avoid all other boxes, for the board, the pictures and the report. Each line is a short path
+among the corners of the boxes in its way, found by weighted A* in a visibility graph (Lozano-Pérez & Wesley 1979).
+Lines of the `layout` keep their bends. The same boxes and lines always give the same paths.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from math import hypot, inf
 
 Point = tuple[float, float]
 Line = tuple[str, ...]
-"""Two boxes; further texts distinguish lines between the same two."""
+"""Two boxes, followed by texts that distinguish lines between the same two."""
 Rectangle = tuple[float, float, float, float]
 """Left, top, right and bottom."""
 
@@ -24,11 +23,11 @@ LANE = 4.0
 """Space between lines that turn at the same corner."""
 LANES = 4
 STUB = 12.0
-"""Length of the straight piece at either end of a line: an arrow head points at its box."""
+"""Length of the straight piece at either end of a line, so that an arrow head points at its box."""
 ROUND = 9.0
 """Length by which rounding a corner shortens each leg."""
 EAGER = 1.5
-"""Largest ratio of a detour to the shortest detour; with 1, large drawings take four times as long."""
+"""Largest accepted ratio of a detour to the shortest one; with 1, large drawings take four times as long."""
 MOST = 60
 """Largest number of boxes that one leg of a line may avoid."""
 
@@ -44,7 +43,7 @@ def routed(
     """Return the path of each line, from the edge of its first box to the edge of its second.
 
     ``bends`` are points that a line should pass through, from first to second box. A line without a free path is
-    straight; `behind` lists these.
+    straight; `behind` lists such lines.
     """
     wanted, given = list(dict.fromkeys(lines)), bends or {}
     ends = _ends(boxes, wanted, given)
@@ -121,7 +120,7 @@ def _ends(
 
 
 def _stub(port: Point, away: Point, long: float, line: Line, walls: Mapping[str, Rectangle]) -> list[Point]:
-    """Return the point at which a line may first turn; none if another box is there."""
+    """Return the point at which a line may first turn; `None` if another box is there."""
     x, y = port[0] + long * away[0], port[1] + long * away[1]
     taken = any(w[0] < x < w[2] and w[1] < y < w[3] for name, w in walls.items() if name not in line[:2])
     return [] if taken else [(x, y)]
@@ -132,7 +131,9 @@ def _middle(box: Rectangle) -> Point:
 
 
 def _side(box: Rectangle, other: Point) -> tuple[int, float]:
-    """Return the side that faces a point (left, right, top, bottom), and where along it the line would leave."""
+    """Return the side of a box that faces a point (left, right, top, bottom), and the position on it where the line
+    would leave.
+    """
     (x, y), (u, v) = _middle(box), other
     if box[0] - CLEAR < u < box[2] + CLEAR:
         return (2 if v < y else 3), (u - x) / max(abs(v - y), 1.0)
@@ -199,7 +200,7 @@ def _hit(
     own: Mapping[str, Rectangle],
     known: Mapping[str, Rectangle],
 ) -> dict[str, Rectangle]:
-    """Return the walls that a path passes through, apart from those ``known``; ``own`` replaces some walls."""
+    """Return the walls that a path passes through, except those in ``known``; ``own`` replaces some walls."""
     found = {}
     for name, outer in _around(path, walls):
         wall = own.get(name, outer)
@@ -236,9 +237,8 @@ def _shortest(
     walls: Sequence[Rectangle],
     clear_of: dict[tuple[Point, Point], int],
 ) -> list[Point] | None:
-    """Return a short path through no wall that turns at ``corners`` only; `None` if there is none.
-
-    ``clear_of`` remembers the number of walls, in order, that a leg is known to clear; -1 if it crosses one.
+    """Return a short path that avoids all walls and turns only at ``corners``; `None` if there is none. ``clear_of``
+    caches the number of walls, in order, that a leg is known to clear; -1 if it crosses one.
     """
     points = [end, *dict.fromkeys(corner for some in corners.values() for corner in some)]
     best: dict[Point, float] = {start: 0.0}

@@ -1,4 +1,4 @@
-"""Separations, the parts of a frame, and whether a graph respects them."""
+"""Separations, which make up a frame, and the check that a graph respects them."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ Clique = tuple[str, ...]
 
 @dataclass(frozen=True)
 class Separation:
-    """The requirement that every path from ``left`` to ``right`` in the fitted model's graph pass through ``given``.
+    """Requirement that every path from ``left`` to ``right`` in the fitted model's graph pass through ``given``.
 
     Then left ⊥ right | given holds exactly in the model (global Markov property). The three are disjoint tuples of
     column names in schema order. ``why`` is a reason in plain words, for screen and report. ``links`` are pairs that
-    public constraints join in every model of the plan; they count in addition to the measured pairs.
+    public constraints join in every model of the plan, in addition to the measured pairs.
 
     >>> import espalier as es
     >>> fence = es.Separation(("hired",), ("gender",), given=("interview",))
@@ -47,7 +47,7 @@ class Separation:
             around.setdefault(b, []).append(a)
         came_from: dict[str, str | None] = {name: None for name in self.left if name not in blocked}
         queue = list(came_from)
-        for name in queue:  # grows during the loop: breadth-first
+        for name in queue:  # breadth-first search; the list grows during the loop
             if name in goal:
                 walk = [name]
                 while (before := came_from[walk[-1]]) is not None:
@@ -102,11 +102,11 @@ class Separation:
             if not isinstance(names, list) or not all(isinstance(n, str) for n in names):
                 raise GraphError(f"separation: {side} must be a list of column names")
         if not isinstance(data.get("why", ""), str):
-            raise GraphError("separation: why must be a text")
+            raise GraphError("separation: why must be text")
         return cls.from_json({"left": [], "right": [], "given": [], **data})
 
 
 def clique_edges(cliques: Iterable[tuple[str, ...]]) -> tuple[tuple[str, str], ...]:
-    """Return all pairs inside the cliques, each once. The model is Markov with respect to this graph."""
+    """Return all pairs inside the cliques, without repetition. The model is Markov with respect to this graph."""
     pairs = {(a, b): None for c in cliques for i, a in enumerate(c) for b in c[i + 1 :]}
     return tuple(pairs)

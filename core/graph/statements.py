@@ -1,4 +1,4 @@
-"""Statements of a drawing that a table could contradict: implied independences, chosen from the drawing alone."""
+"""Independences that a drawing implies and a table could contradict, chosen from the drawing alone."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from espalier.core.graph.dag import Dag
 from espalier.core.graph.separations import Separation
 
 MOST_CELLS = 2000
-"""Statements over larger tables are left out: their cells would contain only noise."""
+"""Maximum number of cells of a statement's table; the cells of larger tables would contain only noise."""
 
 
 def statements(

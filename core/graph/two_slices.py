@@ -1,13 +1,14 @@
-"""Separations over people and all their visits: which arrows they allow, and the certificate that they hold.
+"""Separations over people and all their visits: the arrows that they allow, and the certificate that they hold.
 
 The generator of linked tables is a chain graph. Its first block is undirected: the columns of a person, the number of
-visits and the first visit. Then a directed network draws one visit after another, each from the person and the two
+visits and the first visit. A directed network then draws one visit after another, each from the person and the two
 previous visits. A separation of this graph holds exactly in the tables that it draws: left ⊥ right | given holds if
 `given` separates the two in the moral graph of their ancestors (Lauritzen 1996, Proposition 3.27).
 
-A separation of a project, (left, right, given), promises for every visit t: the left columns of the person and of visit
-t are independent of the right columns of the person and of all visits up to t, given the given columns of the person
-and of all visits up to t. Given the same visit alone, paths through earlier visits would stay open.
+A separation of a project, (left, right, given), promises the following for every visit t: the left columns of the
+person and of visit t are independent of the right columns of the person and of all visits up to t, given the given
+columns of the person and of all visits up to t. Given the same visit alone, paths through earlier visits would stay
+open.
 """
 
 from __future__ import annotations
@@ -18,14 +19,14 @@ from dataclasses import dataclass
 from espalier.core.graph.separations import Separation
 
 Arc = tuple[str, str]
-"""A column of the person or of an earlier visit, or the number of visits, and the column of this visit to which it
+"""A column of the person or of an earlier visit (or the number of visits), and the column of this visit to which it
 leads.
 """
 
 
 @dataclass(frozen=True)
 class TwoSlices:
-    """The columns of linked tables: ``person`` with the number of visits, ``first`` for the first visit, ``steps`` for
+    """Columns of linked tables: ``person`` with the number of visits, ``first`` for the first visit, ``steps`` for
     each later visit. At most ``visits`` visits are kept.
     """
 
@@ -66,7 +67,7 @@ class TwoSlices:
         """Return whether a ``widened`` separation allows an arc from ``parent`` to ``child``, for any visits of the
         two.
 
-        A red column leads to red columns only, and only red and given columns lead to it.
+        A red column leads only to red columns, and only red and given columns lead to it.
         """
         if child in separation.right:
             return parent in separation.right or parent in separation.given
@@ -75,7 +76,7 @@ class TwoSlices:
 
 @dataclass(frozen=True)
 class Unrolled:
-    """The whole generator: the links of its first block, and the parents of each column of a step.
+    """Whole generator: the links of its first block, and the parents of each column of a step.
 
     ``within``, ``before`` and ``earlier`` hold arcs from this visit, the previous visit and the visit before that;
     ``whole`` holds arcs from the person.
@@ -93,8 +94,8 @@ class Unrolled:
         return column if column in self.slices.person else f"{column} at visit {visit}"
 
     def parents(self, column: str, visit: int) -> list[str]:
-        """Return the parents of a column of a visit after the first; the number of visits decides whether the visit
-        exists.
+        """Return the parents of a column of a visit after the first; the number of visits is one of them, because it
+        determines whether the visit exists.
         """
         arcs = [(self.whole, visit), (self.within, visit), (self.before, visit - 1), (self.earlier, visit - 2)]
         found = [self.name(a, at) for some, at in arcs for a, b in some if b == column and self._exists(a, at)]
@@ -143,9 +144,8 @@ class Unrolled:
 
 
 def largest(slices: TwoSlices, separations: Sequence[Separation]) -> Unrolled:
-    """Return the generator with every link and arc that ``separations`` (widened) allow.
-
-    Every generator with fewer arcs has the same separations: moral graphs of fewer arcs have fewer edges.
+    """Return the generator with every link and arc that ``separations`` (widened) allow. Every generator with fewer
+    arcs has the same separations, because its moral graphs have fewer edges.
     """
     names = (*slices.person, *slices.first)
 

@@ -1,1 +1,1 @@
-"""The ledger: the releases about each population, and its remaining budget."""
+"""Ledger of the releases about each population and of its remaining budget."""

@@ -1,4 +1,4 @@
-"""One release and its budget: checks and the reservation before the first draw, and the end of the reservation."""
+"""Payment for one release: checks and the reservation before the first draw, and the end of the reservation."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from espalier.core.project.people import stated
 KEPT_BYTES = 64 << 20
 """Largest size of a kept release, zipped."""
 TOO_LARGE = "too large to keep"
-"""Beginning of the note about a release that the ledger does not keep."""
+"""Start of the note about a release that the ledger does not keep."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Account:
 
     @property
     def population(self) -> Population:
-        """Return the population's present state."""
+        """Current state of the population."""
         return population_of(replay(self._events()), self.table, self.store.name)
 
     def _events(self) -> list[Event]:
@@ -154,7 +154,7 @@ class Account:
 
 @dataclass(frozen=True)
 class Reservation:
-    """The reservation for one release, until the release ends. ``warnings`` are for the curator only."""
+    """Reservation for one release, until the release ends. ``warnings`` are for the curator only."""
 
     account: Account
     population: Population
@@ -183,7 +183,7 @@ class Reservation:
         are kept.
 
         Neither amount may exceed the reservation. Returns an empty text, or a warning if the ledger could not be
-        written: the reservation then pays for the release, which is returned anyway.
+        written: in that case, the reservation pays for the release, which is returned anyway.
         """
         rho, delta = number("rho", rho), number("delta_for_draws", delta, most=1.0)
         acts = [part(act) for act in acts]
@@ -206,8 +206,8 @@ class Reservation:
                 break
             time.sleep(wait)
         return (
-            f"{trouble} The release counts in full, as reserved; the ledger does not know its hash. To write it "
-            f"again and record it: espalier resume {self.entry.id} --out ANOTHER_FOLDER"
+            f"{trouble} The release counts in full, as reserved, but the ledger does not know its hash. To write "
+            f"it again and record it: espalier resume {self.entry.id} --out ANOTHER_FOLDER"
         )
 
     def forget(self) -> None:
@@ -244,7 +244,7 @@ class Reservation:
         self.account.store.forget(e.id)
 
     def append(self, place: int, record: bytes) -> None:
-        """Store the answer at ``place`` durably. After a lost connection, retry; if that fails, the run must stop."""
+        """Store the answer at ``place`` durably. If the connection is lost, retry; if that fails, the run must stop."""
         for wait in (0.2, 1.0, 3.0, None):
             try:
                 self.account.store.note(self.entry.id, place + 1, record)
@@ -252,8 +252,8 @@ class Reservation:
             except LedgerUnavailable as error:
                 if wait is None:
                     raise LedgerUnavailable(
-                        f"{error} The answer was not used. The release stays reserved. Later, finish it: espalier "
-                        f"resume {self.entry.id}"
+                        f"{error} The answer was not used, and the release stays reserved. To finish it later: "
+                        f"espalier resume {self.entry.id}"
                     ) from None
             time.sleep(wait)
 
@@ -286,7 +286,7 @@ class Reservation:
         def make(rows: Sequence[Row]) -> list[Row]:
             events = read_events(rows)
             if any(e.entry == entry.id and e.kind == end.kind and e.released == end.released for e in events):
-                return []  # it was written at the previous attempt, and only the answer was lost
+                return []  # the previous attempt wrote it, and only the server's reply was lost
             population = replay(events)[entry.population]
             if not any(e.id == entry.id and e.status == "reserved" for e in population.entries):
                 raise LedgerError(f"the entry {entry.id} has already ended", entry=entry.id)
@@ -329,7 +329,7 @@ class Reservation:
 
 @dataclass(frozen=True)
 class _End:
-    """The end of an entry: its counted amounts, and the hash of what was released."""
+    """End of an entry: its counted amounts, and the hash of the released files."""
 
     kind: Literal["spend", "return"]
     rho: float
@@ -351,10 +351,9 @@ def _in_words(act: Subtotal) -> str:
 
 
 def _warnings(events: Sequence[Event], store: Store, table: str, digest: bytes) -> list[tuple[str, bool]]:
-    """Compare a table's fingerprints: changed under a known name, or known under another name.
-
-    Each text comes with a flag that states whether consent is needed: the table was, or may have been, released from
-    another budget or for another person column.
+    """Return warnings from a table's fingerprints: it has changed under a known name, or it is known under another
+    name. Each warning has a flag that is true if it needs consent, because the table was, or may have been, released
+    from another budget or for another person column.
     """
     marks = [e for e in events if e.fingerprint]
     if not marks:
@@ -368,8 +367,8 @@ def _warnings(events: Sequence[Event], store: Store, table: str, digest: bytes) 
     if mine and fingerprint.matches(secret, digest, mine[-1].fingerprint or "", whole=True) is False:
         out.append(
             (
-                f"the table has changed since {table!r} was last released from ({mine[-1].at[:10]}). If it is another "
-                "table, give it its own name",
+                f"the table has changed since {table!r} was last released from ({mine[-1].at[:10]}). If it is a "
+                "different table, give it its own name",
                 False,
             )
         )
@@ -377,18 +376,23 @@ def _warnings(events: Sequence[Event], store: Store, table: str, digest: bytes) 
     for other, population in others.items():
         mixed = population == here and persons.get(other, "") != persons.get(table, "")
         if mixed:
-            how = "Both count in the same budget, but with another person column: ρ of different units does not add up"
+            how = (
+                "Both count in the same budget, but with a different person column, and ρ of different units "
+                "does not add up"
+            )
         elif population == here:
             how = "Both count in the same budget"
         else:
-            how = f"That was counted in another budget, {population!r}: the two add up, and no total covers both"
+            how = (
+                f"That release was counted in another budget, {population!r}. The two add up, and no total covers both"
+            )
         out.append((f"this table was already released as {other!r}. {how}", mixed or population != here))
     if unknown := [e for e in marks if seen[e.seq] is None]:
         out.append(
             (
-                f"some earlier releases have fingerprints made with a different key from {store.key_file}: the ledger "
-                "cannot check whether they used this table. Use the same key file on all machines "
-                "(set its path in ESPALIER_LEDGER_KEY)",
+                f"some earlier releases have fingerprints made with a different key from {store.key_file}, so the "
+                "ledger cannot check whether they used this table. Use the same key file on all machines (set "
+                "its path in ESPALIER_LEDGER_KEY)",
                 any(e.population != here for e in unknown),
             )
         )

@@ -1,4 +1,4 @@
-"""The files of a release: allowed names, their hash, and the zip for storing and sharing them."""
+"""Files of a release: their allowed names, their hash, and the zip that stores and shares them."""
 
 from __future__ import annotations
 
@@ -65,19 +65,17 @@ def check_names(names: Iterable[str], has_model: bool) -> None:
 
 
 def has_model(release_json: bytes) -> bool:
-    """Return whether the release of this ``release.json`` includes its model. There, null means a model that must
-    not be written.
-
-    Raises :class:`ProjectError` for another file.
+    """Return whether the release of this ``release.json`` includes its model. In that file, null means a model that
+    must not be written. Raises :class:`ProjectError` for any other file.
     """
     facts = read_json(release_json, "its release.json")
     if not isinstance(facts, dict):
         raise ProjectError("its release.json is damaged")
-    return facts.get("model", MODEL) is not None  # earlier releases do not state it, and include it
+    return facts.get("model", MODEL) is not None  # earlier releases do not state this, and include the model
 
 
 def digest_of(files: Mapping[str, bytes]) -> str:
-    """The hash of what was released: SHA-256 of the output of ``sha256sum`` for its files, sorted by name.
+    """Return the hash of the released files: SHA-256 of the output of ``sha256sum`` for them, sorted by name.
 
     In a release's folder, ``find * -type f ! -name 'statement.*' | LC_ALL=C sort | xargs sha256sum | sha256sum``
     prints the same.
@@ -111,11 +109,11 @@ def check_size(archive: zipfile.ZipFile) -> None:
 def _member(archive: zipfile.ZipFile, name: str) -> bytes:
     """Return one file of an archive, and never more bytes than the archive's directory states."""
     with archive.open(name) as file:
-        return file.read(archive.getinfo(name).file_size + 1)  # without a length, all would be unpacked at once
+        return file.read(archive.getinfo(name).file_size + 1)  # without a length, everything would be unpacked at once
 
 
 def check_arrays(data: bytes, name: str) -> None:
-    """Raise :class:`ProjectError` for an ``.npz`` that unpacks to too much, or whose arrays claim more than it
+    """Raise :class:`ProjectError` for an ``.npz`` that unpacks to too much, or with arrays that claim more than it
     contains.
 
     Sizes are read from its directory and from the arrays' headers, before anything is unpacked.
@@ -144,8 +142,8 @@ def unpacked(data: bytes, names: Sequence[str] | None = None) -> dict[str, bytes
     """Return the files of a zipped release, or those of ``names``; raises :class:`ProjectError` unless `check_names`
     accepts their names.
 
-    Callers write the files of a release under these names, so no other name may come from an archive. An
-    absolute name, or one that leads out of the folder, would let the archive's author write anywhere.
+    Callers write the files of a release under these names, so no other name may come from an archive: an absolute name,
+    or one that leads out of the folder, would let the archive's author write anywhere.
     """
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
@@ -185,4 +183,4 @@ def files_of(folder: Path, also: Sequence[str] = ()) -> dict[str, bytes]:
     except (OSError, ValueError) as error:
         what = f"cannot read {getattr(error, 'filename', None) or 'a file of it'}"
         why = getattr(error, "strerror", None) or error
-        raise ProjectError(f"{folder} is not a whole release folder: {what}: {why}", path=str(folder)) from None
+        raise ProjectError(f"{folder} is not a complete release folder: {what}: {why}", path=str(folder)) from None

@@ -25,21 +25,21 @@ _SETTINGS = {
     "lock_timeout": f"'{PATIENCE}s'",
     "idle_in_transaction_session_timeout": f"'{2 * PATIENCE}s'",
 }
-"""PostgreSQL's settings of each transaction; the default is the user's, regardless of what a pooler's other clients
-set.
+"""PostgreSQL's settings for each transaction. Their defaults are the user's own, regardless of the settings of a
+pooler's other clients.
 """
 _COMPUTED = """
 SELECT 1 FROM sqlite_master AS made LEFT JOIN pragma_table_xinfo(made.name) AS part
 WHERE made.name LIKE 'espalier%' AND made.type IN ('table', 'view')
 AND (made.type = 'view' OR made.sql LIKE 'CREATE VIRTUAL%' OR part.hidden <> 0)
 """
-"""Query that returns a row if a SQLite file has a view, a virtual table or a computed column with a ledger's name, any
-of which may be endless.
+"""Query that returns a row if a SQLite file has a view, a virtual table or a computed column with one of the ledger's
+names. Reading any of these might never end.
 """
 
 
 def engine_of(url: sa.URL, table: str) -> sa.Engine:
-    """Return an engine that opens a connection for each use and keeps none: nothing is shared between threads or forks.
+    """Return an engine that opens a connection for each use and keeps none, so that threads and forks share nothing.
 
     A SQLite file that has tables must have one named ``table``; otherwise it belongs to another program.
     """
@@ -53,7 +53,7 @@ def engine_of(url: sa.URL, table: str) -> sa.Engine:
         )
 
         @event.listens_for(served, "begin")
-        def _set(connection: sa.Connection) -> None:  # for this transaction only: a pooler shares sessions
+        def _set(connection: sa.Connection) -> None:  # for this transaction only, because a pooler shares sessions
             driver: Any = connection.connection.driver_connection
             driver.execute("; ".join(f"SET LOCAL {name} TO {value}" for name, value in _SETTINGS.items()))
 
@@ -84,8 +84,8 @@ def engine_of(url: sa.URL, table: str) -> sa.Engine:
 
 
 def need_file(path: Path, create: bool) -> None:
-    """Raise :class:`LedgerUnavailable` unless the file exists; ``create`` makes an empty one, readable by its owner
-    only.
+    """Raise :class:`LedgerUnavailable` unless the file exists; ``create`` makes an empty one that only its owner can
+    read.
     """
     if create:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)

@@ -1,14 +1,15 @@
-"""The ledger's events, one line each, and the chain of hashes that links them.
+"""Events of the ledger, one line each, and the chain of hashes that links them.
 
 Events are only ever added: ``open`` and ``join`` (a table), ``reserve``, ``stop`` (a release that was interrupted and
 can be resumed; it stays reserved), ``spend``, ``return``, ``diagnose``, and for the parts of an entry ``select``,
 ``measure``, ``look`` (the private evaluation). Parts are written together with the event that ends their entry, in one
 transaction. Writing each part when it is paid for would protect nothing, since the whole reservation counts until the
-end, and would reveal how long each part took. So a crashed run has no parts and counts in full. Its noisy answers are
-in a separate table until it is resumed or closed.
+end, and would reveal how long each part took. A crashed run therefore has no parts and counts in full. Its noisy
+answers are in a separate table until it is resumed or closed.
 
-Nothing in an event depends on private rows: plans, sums of ρ and δ₀, hashes of what was released, keyed fingerprints
-(`espalier.core.ledger.fingerprint`), and times to the minute (finer times would reveal how long counting takes).
+Nothing in an event depends on private rows. Events contain plans, sums of ρ and δ₀, hashes of the released files, keyed
+fingerprints (`espalier.core.ledger.fingerprint`), and times to the minute (finer times would reveal how long counting
+takes).
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ Row = Mapping[str, Any]
 """An event as the database stores it: its fields and its hash."""
 Kind = Literal["open", "join", "reserve", "select", "measure", "look", "stop", "spend", "return", "diagnose"]
 START = "0" * 64
-"""Hash that the first event names as its predecessor."""
+"""Previous hash of the first event."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +70,7 @@ class Event:
 
     @property
     def hash(self) -> str:
-        """SHA-256 of everything above, including ``previous``, as JSON with sorted keys."""
+        """SHA-256 of all fields above, including ``previous``, as JSON with sorted keys."""
         text = json.dumps(asdict(self), sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()
 
@@ -109,7 +110,7 @@ def next_event(events: Sequence[Event], **fields: Any) -> Event:
 def tampered(seq: int, why: str) -> LedgerError:
     """Return the error for an impossible event ``seq``."""
     return LedgerError(
-        f"the ledger was tampered with, or is damaged, at event {seq}: {why}. Nothing can be released against it; "
+        f"the ledger was tampered with, or is damaged, at event {seq}: {why}. No release can be charged to it; "
         "restore a backup and account for the releases made since",
         seq=seq,
     )

@@ -1,4 +1,4 @@
-"""Export of the ledger: plain values for a JSON file, lines for a CSV file. Neither contains a private figure."""
+"""Export of the ledger as plain values for a JSON file and lines for a CSV file. Neither contains a private figure."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def facts_of(population: Population, entry: Entry) -> dict[str, Any]:
 def csv_text(events: Sequence[Event]) -> str:
     """Return the chain of events as CSV, one line each, with ε before and after at the population's δ.
 
-    For an opened table and for a reservation, ``unit`` records whether rows per person are enforced or promised.
+    For an opened table and for a reservation, ``unit`` states whether the row limit per person is enforced or promised.
     """
     populations = replay(events)
     entries = {entry.id: entry for p in populations.values() for entry in p.entries}

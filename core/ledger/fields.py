@@ -1,7 +1,6 @@
-"""The allowed content of an event: the type and the range of each field, checked before anything is written.
-
-A database converts types silently: SQLite stores True as 1, PostgreSQL rounds 1.5 to 2. An event's hash would then
-differ from the hash of the stored value. So a value is accepted only if it has exactly its field's type. NumPy's whole
+"""Allowed content of an event: the type and the range of each field, checked before anything is written. A database
+converts types silently: SQLite stores True as 1, and PostgreSQL rounds 1.5 to 2. An event's hash would then differ from
+the hash of the stored value. A value is therefore accepted only if it has exactly its field's type. NumPy's whole
 numbers and floats are converted to Python's types.
 """
 
@@ -23,7 +22,7 @@ MOST_NUMBER = 1e6
 """Largest ε, δ or ρ of a ledger."""
 MOST_TEXT = 2000
 MOST_PLAN = 1 << 24
-"""Largest number of characters in a plan's JSON."""
+"""Maximum number of characters in a plan's JSON."""
 INVISIBLE = {chr(code) for code in (0x034F, 0x115F, 0x1160, 0x2065, 0x2800, 0x3164, 0xFFA0, 0x16FE4, 0x1D159)}
 """Letters, marks and unassigned codes that are invisible."""
 for _codes in ((0x17B4, 0x17B6), (0x180B, 0x1810), (0xFE00, 0xFE10), (0xFFF0, 0xFFF9), (0xE0000, 0xE1000)):
@@ -68,7 +67,7 @@ def checked_fields(fields: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def misfit(stored: Mapping[str, Any]) -> str:
-    """The first field of a stored event whose type differs from its column's; empty if there is none."""
+    """Return the first field of a stored event with a type that differs from its column's; empty if there is none."""
     for name, value in stored.items():
         kind: type = float if name in FLOATS else int if name in WHOLE else str
         if type(value) is not kind and not (value is None and name in OPTIONAL):
@@ -86,7 +85,7 @@ def number(name: str, value: Any, most: float = MOST_NUMBER) -> float:
     except (OverflowError, ValueError):
         ok = False
     if not ok:
-        raise _wrong(name, value, "a finite number that a float holds exactly")
+        raise _wrong(name, value, "a finite number that a float represents exactly")
     if not (exact == 0 or sys.float_info.min <= exact <= most):
         raise _wrong(name, value, f"0 or a number from {sys.float_info.min:.3g} to {most:g}")
     return abs(exact)  # −0.0 is 0.0
@@ -113,7 +112,7 @@ def look_alike(name: str, known: Iterable[str]) -> str | None:
     """Return the first of the ``known`` names that differs from ``name`` but may look the same on a screen.
 
     Names are compared in Unicode's normal form NFKC, without invisible characters, with each run of blanks as one, and
-    with dashes, quotes and similar marks in their plain form. Letters that look like another letter are not compared.
+    with dashes, quotes and similar marks in their plain form. Letters that look like other letters are not detected.
     """
     wanted = _as_seen(name)
     return next((other for other in known if other != name and _as_seen(other) == wanted), None)
@@ -154,7 +153,7 @@ def part(act: Subtotal) -> Subtotal:
 
 
 def _wrong(name: str, value: Any, expected: str) -> ProjectError:
-    """Return the error for a ``value``: its type, and the value if it is short."""
+    """Return the error for a ``value``, which names its type and, if it is short, the value."""
     kind = type(value).__name__
     long = isinstance(value, int) and abs(value) >= 10**18
     said = f"{kind} {ascii(value)[:40]}" if isinstance(value, str | float | int) and not long else kind

@@ -1,10 +1,10 @@
-"""Keyed fingerprints that recognise a table released before. Without the key a fingerprint reveals nothing.
+"""Keyed fingerprints, by which a table released before is recognised. Without the key, a fingerprint reveals nothing.
 
 A mark is ``key:nonce:tag``. ``key`` names the secret that made it, ``nonce`` is drawn anew each time and ``tag`` is
-HMAC-SHA256 of nonce and table digest under the secret. Linked tables have one digest for each table and one tag for
-each, ``tag,tag``, so either table is recognised on its own. Without the secret a tag looks like random text, so
-it does not reveal the table, and since each mark has its own nonce, two marks do not even show whether their tables
-were equal. Anyone who holds the secret and a table can check whether the mark belongs to that table, and nothing else.
+HMAC-SHA256 of nonce and table digest under the secret. Linked tables have one digest and one tag for each table,
+``tag,tag``, so either table is recognised by itself. Without the secret, a tag looks like random text and does not
+reveal the table. Since each mark has its own nonce, two marks do not even show whether their tables were equal. Anyone
+who holds the secret and a table can check whether the mark belongs to that table, and nothing else.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def mark(secret: bytes, digest: bytes) -> str:
 def matches(secret: bytes, digest: bytes, made: str, *, whole: bool = False) -> bool | None:
     """Return whether ``made`` is a mark of this table; `None` if it was made with another secret or is not a mark.
 
-    For linked tables one match is enough; ``whole`` requires all tables to match.
+    For linked tables, one match is enough unless ``whole`` requires all tables to match.
     """
     key, _, rest = made.partition(":")
     nonce, _, tags = rest.partition(":")

@@ -1,6 +1,5 @@
-"""The ledger's tables and the fewest rights on them, as SQL for PostgreSQL's administrator.
-
-With these, the app's role can add events but never change one: it owns no table, so it cannot drop a trigger. The files
+"""Tables of the ledger and the minimal rights on them, as SQL for PostgreSQL's administrator. With these, the app's
+role can add events but never change one. It owns no table, so it cannot drop a trigger. The files
 ``deploy/ledger-roles.sql`` and ``deploy/ledger-tables.sql`` hold this text; a test compares them.
 """
 
@@ -14,10 +13,10 @@ from sqlalchemy.schema import CreateTable
 from espalier.core.ledger import store
 
 OWNER, APP, READER = "espalier_owner", "espalier_app", "espalier_auditor"
-"""The roles: the owner of the tables, which never signs in; the app and the command line; the reader for audits."""
+"""Roles: the owner of the tables, which never signs in; the app and the command line; and the reader for audits."""
 CHANGED = {store._meta.name: "SELECT, UPDATE", store._journal.name: "SELECT, INSERT, DELETE"}
-"""Tables whose rows are changed or deleted: the head, and the draws of releases that have not ended. All others only
-grow.
+"""Tables whose rows are changed or deleted: the head, and the draws of releases that have not ended. All other tables
+only grow.
 """
 HIDDEN = {store._journal.name}
 """Tables that an audit does not read: the answers of releases that are not published yet."""
@@ -35,7 +34,9 @@ ALTER ROLE {READER} SET default_transaction_read_only = on;
 
 
 def tables_sql() -> str:
-    """Return the statements that make an empty ledger, or add what a new version needs, and grant the least rights."""
+    """Return the statements that make an empty ledger, or add the objects of a new version, and grant the minimal
+    rights.
+    """
     return "\n".join(_lines()) + "\n"
 
 

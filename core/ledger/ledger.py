@@ -1,4 +1,4 @@
-"""The steward's ledger: one budget for all releases about the same people.
+"""Steward's ledger: one budget for all releases about the same people.
 
 A **population** is a set of people with one total (ε, δ), set once, and one unit of privacy (neighbours, rows per
 person, δ). The **tables** that describe these people share it. Each table's **person column**, which identifies the
@@ -12,11 +12,11 @@ Guarantee: all releases about a population together are δ₀-approximately ρ-z
 sums of the counted amounts and never exceed the totals, hence (ε, δ)-DP with the total's ε and δ. Proof: each release
 is δ₀ᵢ-approximately ρᵢ-zCDP for this unit (the curator; δ₀ᵢ = 0 for nearly all), each pair may be chosen after seeing
 the earlier ones, and a filter that stops at a fixed ρ and a fixed δ₀ is valid for such choices (Whitehouse et al. 2023,
-Theorem 1). A person in several tables of a population is affected by all of their releases, which is the same sum. δ is
-divided when the budget is opened: ``delta_for_draws`` = D for the draws, δ − D for the conversion of ρ. A
+Theorem 1). A person in several tables of a population is affected by the releases of all of them, which the same sum
+covers. δ is divided when the budget is opened: ``delta_for_draws`` = D for the draws, δ − D for the conversion of ρ. A
 δ₀-approximately ρ-zCDP mechanism is (ε, δ₀ + (1 − δ₀)δ′)-DP where ρ-zCDP alone would be (ε, δ′)-DP (Bun & Steinke 2016,
-Section 8); with δ₀ ≤ D and δ′ = δ − D that is at most δ. D is fixed, and not the amount used so far, since the theorem
-needs fixed totals: anyone who could exchange δ₀ for ρ after seeing an answer could use almost 2δ
+Section 8); with δ₀ ≤ D and δ′ = δ − D that is at most δ. D is fixed in advance instead of being the amount used so far,
+since the theorem needs fixed totals: anyone who could exchange δ₀ for ρ after seeing an answer could use almost 2δ
 (`tests/ledger/test_delta.py` does). (ε, δ − D) is converted to ρ once, rounded down. Sums are exact (rational numbers)
 and shown rounded up; the remainder is rounded down. The ρ of parts adds up likewise, except for the private evaluation,
 which affects different people from the rest of its entry: an entry counts the larger of the two sums
@@ -53,7 +53,7 @@ from espalier.core.ledger.terms import Terms, checked, given_terms
 
 
 class Ledger:
-    """A ledger by path or URL. Reading it also checks it: a manipulated ledger raises :class:`LedgerError`.
+    """A ledger by path or URL. Reading a ledger also checks it; a manipulated one raises :class:`LedgerError`.
 
     >>> import espalier as es
     >>> ledger = es.Ledger("ledger.db", create=True)
@@ -73,11 +73,11 @@ class Ledger:
         return self.store.name
 
     def events(self) -> list[Event]:
-        """All events, oldest first."""
+        """Return all events, oldest first."""
         return read_events(self.store.read())
 
     def populations(self) -> dict[str, Population]:
-        """All populations with their budgets, by name, in the order of opening."""
+        """Return all populations with their budgets, by name, in the order of opening."""
         return replay(self.events())
 
     def population_of(self, table: str) -> Population:
@@ -125,8 +125,8 @@ class Ledger:
                     )
             if people in known and not shared_with:
                 raise LedgerError(
-                    f"a population {people!r} already exists. If the table describes the same people, name that "
-                    "population for it; otherwise choose another name",
+                    f"a population {people!r} already exists. If the table describes the same people, add it to "
+                    "that population; otherwise choose another name",
                     population=people,
                 )
             fields = {"who": who, "table_name": table, "population": people, "note": note}
@@ -139,7 +139,7 @@ class Ledger:
                 fixed["delta_for_draws"] = for_draws
             return [next_event(events, kind="open", **fields, **total, plan=json.dumps(fixed)).row()]
 
-        self.store.secret()  # a ledger without its key file could not recognise tables
+        self.store.secret()  # without its key file, a ledger could not recognise tables
         self.store.append(make)
         return self.population_of(table)
 
@@ -161,10 +161,9 @@ class Ledger:
     def diagnosed(
         self, digests: Sequence[bytes], tables: Sequence[str] = (), who: str = "", what: str = ""
     ) -> list[str]:
-        """Record that someone is about to compute figures that are not private; return the populations concerned.
-
-        They are computed on tables with these ``digests``. This concerns the populations of ``tables``, and those from
-        which one of the digests was released, according to its fingerprint. Names that are not open are ignored.
+        """Record that someone is about to compute figures that are not private, on tables with these ``digests``.
+        Return the populations concerned: those of ``tables``, and those from which a table with one of the digests was
+        released, according to its fingerprint. Names that are not open are ignored.
         """
         who, what = _line("who", who) or whoami(), _line("what", what)
         digests, tables = [octets("digest", d) for d in digests], [_line("table", table) for table in tables]
@@ -188,9 +187,7 @@ class Ledger:
         return found
 
     def verify(self) -> list[str]:
-        """Return the faults of the ledger, or nothing if there are none. The method checks hashes, sums, rules, files
-        and releases.
-        """
+        """Check hashes, sums, rules, files and releases, and return the faults of the ledger."""
         try:
             populations = self.populations()
         except LedgerError as error:
@@ -209,12 +206,14 @@ class Ledger:
         return problems
 
     def head(self) -> tuple[int, str]:
-        """The number of events and the last hash, to be recorded elsewhere so that missing events are noticed."""
+        """Return the number of events and the last hash, which should also be recorded elsewhere so that missing events
+        are noticed.
+        """
         events = self.events()
         return len(events), events[-1].hash if events else START
 
     def files(self, released: str) -> dict[str, bytes]:
-        """Return the files of a release that was kept; raises :class:`LedgerError` if it was not kept, or was changed
+        """Return the files of a release that was kept; raises :class:`LedgerError` if it was not kept or has changed
         since.
         """
         data = self.store.kept(released)
@@ -253,7 +252,7 @@ def _check_same(population: Population, terms: Mapping[str, Any]) -> None:
 
 
 def default_ledger() -> str:
-    """Return the default place of the ledger: ESPALIER_LEDGER (a path or URL), else a file of the current user."""
+    """Return the default location of the ledger: ESPALIER_LEDGER (a path or URL), else a file of the current user."""
     if place := os.environ.get("ESPALIER_LEDGER"):
         return place
     from platformdirs import user_data_path

@@ -1,4 +1,4 @@
-"""The places of a ledger and its files: its database, its key file, and this machine's memory of it."""
+"""Locations of a ledger's database, its key file, and this machine's memory of it."""
 
 from __future__ import annotations
 
@@ -31,13 +31,15 @@ def database_url(where: str | Path) -> sa.URL:
             raise LedgerUnavailable(
                 f"A ledger in PostgreSQL needs psycopg: the extra [postgres]. {wheel_with('postgres')}"
             )
-        if "options" in url.query:  # the ledger's own would replace them, and the ledger would be elsewhere
+        if "options" in url.query:  # the ledger's own options would replace them, and the ledger would be elsewhere
             raise LedgerUnavailable(
-                "the ledger's URL holds options, which a ledger does not pass on. Remove them, and set a schema with "
-                "ALTER ROLE ... SET search_path"
+                "the ledger's URL contains options, which a ledger does not pass on. Remove them, and set a "
+                "schema with ALTER ROLE ... SET search_path"
             )
         return url.set(drivername="postgresql+psycopg")
-    raise LedgerUnavailable(f"a ledger must be a SQLite file (a path) or in PostgreSQL (a URL), not in {backend!r}")
+    raise LedgerUnavailable(
+        f"a ledger must be a SQLite file (a path) or a PostgreSQL database (a URL), not {backend!r}"
+    )
 
 
 def remembered(identity: str) -> Path:
@@ -48,8 +50,8 @@ def remembered(identity: str) -> Path:
 
 
 def shown(url: sa.URL) -> str:
-    """Return the path, or the URL as it was given, without its password and without options except those that locate
-    the ledger.
+    """Return the path, or the URL as it was given but without its password and without options that do not locate the
+    ledger.
     """
     if url.get_backend_name() == "sqlite":
         return str(Path(url.database or ""))
@@ -58,7 +60,9 @@ def shown(url: sa.URL) -> str:
 
 
 def key_file(url: sa.URL, path: Path | None) -> Path:
-    """Return the key file: next to a SQLite file; for a URL in this user's folder; or as set in ESPALIER_LEDGER_KEY."""
+    """Return the key file. It is set in ESPALIER_LEDGER_KEY, or else next to a SQLite file, or in this user's folder
+    for a URL.
+    """
     if place := os.environ.get("ESPALIER_LEDGER_KEY"):
         return Path(place)
     if path is not None:

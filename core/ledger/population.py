@@ -1,6 +1,5 @@
-"""Populations, their entries and parts: the state of a ledger, and the arithmetic of the remaining budget.
-
-Sums of ρ and of δ₀ are exact (rational numbers). Spent amounts are shown rounded up, remaining ones rounded down.
+"""State of a ledger (populations with their entries and parts), and the arithmetic of the remaining budget. Sums of ρ
+and of δ₀ are exact (rational numbers). Spent amounts are shown rounded up, and remaining amounts rounded down.
 """
 
 from __future__ import annotations
@@ -28,8 +27,8 @@ PART_NAMES: Mapping[PartKind, str] = {"select": "selection", "measure": "measure
 
 @dataclass(frozen=True)
 class Part:
-    """All selections, all measurements, or the private evaluation of an entry that one pool of its budget, ``what``,
-    paid for.
+    """All selections, all measurements, or the private evaluation of an entry, as paid for by one pool of its budget,
+    ``what``.
 
     ``rho_before`` and ``rho_after`` are the counted ρ of the population before and after it, including other entries.
     ``delta`` is its δ₀.
@@ -71,24 +70,26 @@ class Entry:
     released: str | None = None
     parts: tuple[Part, ...] = ()
     another_unit: bool = False
-    """Whether the release used a different person column from the one fixed for its table."""
+    """True if the release used a different person column from the one fixed for its table."""
     diagnostics_before: int = 0
     """Number of views of the population's diagnostics when the release was reserved."""
     delta_reserved: float = 0.0
     delta_counted: float = 0.0
     one_row_per_person: bool | None = None
-    """The project's statement; ``None`` if it has none, as in old projects."""
+    """The project's statement about one row per person; ``None`` if it has none, as in old projects."""
     relation: str | None = None
     """Kind of the relation in the catalogue, such as "view"; None for files, and in older entries."""
 
     @property
     def person(self) -> str | None:
-        """The person column of the plan."""
+        """Person column of the plan."""
         return person_in(self.plan)
 
     @property
     def unit(self) -> str:
-        """A clause: whether rows per person are enforced or promised, and whether that is the table's unit."""
+        """Clause that states whether the row limit per person is enforced or promised, and whether the unit is the
+        table's.
+        """
         one = self.person is None and self.one_row_per_person
         promised = "; the project states one row per person" if one else ""
         return (
@@ -97,12 +98,12 @@ class Entry:
 
     @property
     def rho_now(self) -> float:
-        """The earlier total at the reservation, plus the amount counted now. Rounded up."""
+        """Total before the reservation, plus the amount counted now, rounded up."""
         return rounded_up(Fraction(self.rho_before) + Fraction(self.counted))
 
     @property
     def stopped_short(self) -> bool:
-        """Whether some of the counted ρ was never drawn, apart from rounding."""
+        """True if some of the counted ρ was never drawn, apart from rounding."""
         return self.undrawn > 1e-9 * self.counted
 
     @property
@@ -125,7 +126,7 @@ class Diagnosis:
 
 @dataclass(frozen=True)
 class Population:
-    """People with one budget: (``epsilon``, ``delta``) in all.
+    """People with one budget, in total (``epsilon``, ``delta``).
 
     ``delta_for_draws`` is the share of ``delta`` reserved for the δ₀ of draws; the rest is for the conversion. ``rho``
     is the total, rounded down from ``epsilon`` and that rest when it was set. ``persons`` is the person column fixed
@@ -149,65 +150,65 @@ class Population:
     delta_for_draws: float = 0.0
 
     def unit_of(self, table: str) -> str:
-        """Return a clause that states whether the rows per person of a table are enforced or promised."""
+        """Return a clause that states whether the row limit per person of a table is enforced or promised."""
         return unit_in_words(self.persons[table]) if table in self.persons else "fixed by the first release"
 
     @property
     def caveats(self) -> list[str]:
-        """Return sentences about the limits of this population's sums."""
+        """Sentences about the limits of this population's sums."""
         out = []
         if others := sum(e.another_unit and e.counted > 0 for e in self.entries):
             out.append(
-                f"{others} release{'s were' if others > 1 else ' was'} for a different unit from the table's: the sums "
-                "add up ρ of different units, and the total holds for neither"
+                f"{others} release{'s were' if others > 1 else ' was'} for a different unit from the table's, so "
+                "the sums add up ρ of different units, and the total holds for neither"
             )
         if promised := [t for t in self.tables if self.persons.get(t, "") is None]:
             out.append(
                 f"the sums are valid if no one has more than {self.rows_per_person} "
-                f"row{'s' if self.rows_per_person > 1 else ''} in {', '.join(map(repr, promised))}: no person column "
-                "enforces it"
+                f"row{'s' if self.rows_per_person > 1 else ''} in {', '.join(map(repr, promised))}, because no "
+                "person column enforces this"
             )
         if len(columns := {p for p in self.persons.values() if p is not None}) > 1:
             out.append(
-                f"its tables name people by different columns ({', '.join(map(repr, sorted(columns)))}): the total "
-                "is valid if all of them identify the same people"
+                f"its tables name people by different columns ({', '.join(map(repr, sorted(columns)))}), so the "
+                "total is valid only if all of them identify the same people"
             )
         if self.diagnoses:
             last = self.diagnoses[-1]
             out.append(
                 f"confidential diagnostics were viewed {_times(len(self.diagnoses))}, last on "
-                f"{last.at[:10]} by {last.who}: later plans and releases may depend on them"
+                f"{last.at[:10]} by {last.who}, so later plans and releases may depend on them"
             )
         return out
 
     @property
     def rho_counted(self) -> Fraction:
-        """ρ that counts, exactly."""
+        """Exact counted ρ."""
         return sum((Fraction(e.counted) for e in self.entries), Fraction(0))
 
     @property
     def delta_counted(self) -> Fraction:
-        """δ₀ that counts, exactly."""
+        """Exact counted δ₀."""
         return sum((Fraction(e.delta_counted) for e in self.entries), Fraction(0))
 
     @property
     def spent(self) -> float:
-        """ρ that counts: spent, and reserved by runs that have not ended. Rounded up."""
+        """Counted ρ, which is the spent ρ and the ρ reserved by runs that have not ended, rounded up."""
         return rounded_up(self.rho_counted)
 
     @property
     def left(self) -> float:
-        """ρ that is left, rounded down."""
+        """Remaining ρ, rounded down."""
         return rounded_down(Fraction(self.rho) - self.rho_counted)
 
     @property
     def delta_spent(self) -> float:
-        """δ₀ that counts, rounded up."""
+        """Counted δ₀, rounded up."""
         return rounded_up(self.delta_counted)
 
     @property
     def delta_left(self) -> float:
-        """δ₀ that is left for draws, rounded down."""
+        """Remaining δ₀ for draws, rounded down."""
         return rounded_down(Fraction(self.delta_for_draws) - self.delta_counted)
 
     def after(self, rho: float) -> float:
@@ -221,26 +222,26 @@ class Population:
     def largest(self, left: float | None = None, pure: bool = False) -> float:
         """Return the largest ε, to four digits, of another plan within ``left`` (by default the remaining ρ).
 
-        ``pure``: of a plan with δ = 0, which takes ρ = ε²/2.
+        If ``pure``, the plan has δ = 0 and costs ρ = ε²/2.
         """
         left = self.left if left is None else left
         if left <= 0:
             return 0.0
         most = math.sqrt(2 * left) if pure else _epsilon(left, self.delta)
-        epsilon = _four_figures_down(most * (1 + 1e-6))  # ε → ρ → ε loses the last digit
+        epsilon = _four_figures_down(most * (1 + 1e-6))  # converting ε to ρ and back loses the last digit
         while epsilon >= 1e-6 and (Budget.of_pure(epsilon).rho if pure else rho_of(epsilon, self.delta)) > left:
             epsilon = _four_figures_down(epsilon * (1 - 1e-4))
         return epsilon if epsilon >= 1e-6 else 0.0
 
     def fits(self, project: Project, table: str, another_unit: bool = False) -> Project:
-        """Return the project for a release from ``table``: a plan without a δ gets the population's.
+        """Return the project for a release from ``table``, with the population's δ if the plan has none.
 
         Raises :class:`LedgerError` for a plan with another unit of privacy; ``another_unit`` lets another person column
         pass.
         """
         plan = project.plan
         wanted = {"neighbors": self.neighbors, "rows_per_person": self.rows_per_person, "delta": self.delta}
-        if plan.pure:  # it has no δ, and adds its ρ to any total
+        if plan.pure:  # such a plan has no δ, so its ρ can be added to any total
             del wanted["delta"]
         for key, fixed in wanted.items():
             given = getattr(plan, key)
@@ -257,9 +258,9 @@ class Population:
             column = "no person column" if person is None else f"the person column {person!r}"
             named = "none" if plan.person is None else short(plan.person)
             raise LedgerError(
-                f"the ledger fixed {column} for the table {table!r}, but the plan uses {named}: ρ of different units "
-                "does not add up. Change the plan's person column; or release for another unit on the command line "
-                "(--another-unit), which is recorded and shown",
+                f"the ledger fixed {column} for the table {table!r}, but the plan uses {named}, and ρ of "
+                "different units does not add up. Change the plan's person column, or release for another unit "
+                "on the command line (--another-unit); the ledger records and shows this",
                 key="person",
                 fixed=person,
                 population=self.name,
@@ -267,10 +268,9 @@ class Population:
         return project.with_plan(delta=self.delta) if plan.delta is None else project
 
     def outlook(self, rho: float, pure: bool = False) -> dict[str, Any]:
-        """Return the rest after one more release of ``rho``, whether it fits, and how many further releases like it
-        would fit.
-
-        ``pure``: the release has δ = 0, and the largest ε is for releases with δ = 0 too.
+        """Return the remaining budget after one more release of ``rho``, with facts on whether it fits and how many
+        more like it would fit. If ``pure``, the release has δ = 0, and so have the releases for which the largest ε is
+        given.
         """
         after = self.after(rho)
         return {
@@ -288,7 +288,7 @@ class Population:
     def allows(self, rho: float, delta: float = 0.0, pure: bool = False) -> None:
         """Raise :class:`LedgerError` unless ``rho`` and ``delta`` (δ₀) fit into the remaining budget.
 
-        ``pure``: the release has δ = 0; the message names the largest ε of such a plan.
+        If ``pure``, the release has δ = 0, and the message names the largest ε of such a plan.
         """
         if not (rho > 0 and math.isfinite(rho)):
             raise LedgerError(f"a release needs a positive ρ, not {rho}", key="rho", requested=rho)
@@ -323,8 +323,8 @@ class Population:
 
 
 def population_of(populations: Mapping[str, Population], table: str, where: str) -> Population:
-    """The population to which ``table`` belongs; :class:`LedgerError` if no population of the ledger ``where`` contains
-    it.
+    """Return the population to which ``table`` belongs; raise :class:`LedgerError` if no population of the ledger
+    ``where`` contains it.
     """
     for population in populations.values():
         if table in population.tables:
@@ -346,13 +346,15 @@ def population_of(populations: Mapping[str, Population], table: str, where: str)
 
 
 def rho_drawn(parts: Sequence[Part | Subtotal]) -> Fraction:
-    """Return the counted ρ of one entry's parts: the private evaluation affects different people from the rest."""
+    """Return the counted ρ of one entry's parts, of which the private evaluation affects different people from the
+    rest.
+    """
     evaluated = sum((Fraction(p.rho) for p in parts if p.kind == "look"), Fraction(0))
     return max(evaluated, sum((Fraction(p.rho) for p in parts if p.kind != "look"), Fraction(0)))
 
 
 def delta_drawn(parts: Sequence[Part | Subtotal]) -> Fraction:
-    """Return the counted δ₀ of one entry's parts: all of them add up."""
+    """Return the counted δ₀ of one entry's parts, which is their sum."""
     return sum((Fraction(p.delta) for p in parts), Fraction(0))
 
 
@@ -367,8 +369,8 @@ def person_in(plan: Any) -> str | None:
 
 
 def unit_in_words(person: str | None) -> str:
-    """Return a clause that states whether the rows per person are enforced or promised."""
-    return "promised, no person column enforces it" if person is None else f"enforced by the person column {person!r}"
+    """Return a clause that states whether the row limit per person is enforced or promised."""
+    return "promised; no person column enforces it" if person is None else f"enforced by the person column {person!r}"
 
 
 @cache
@@ -381,7 +383,7 @@ def _times(count: int) -> str:
 
 
 def _four_figures_down(x: float) -> float:
-    if x == 0:  # δ alone covers a ρ as small as a rounding error
+    if x == 0:  # δ alone covers a ρ that is as small as a rounding error
         return 0.0
     step = 10.0 ** (math.floor(math.log10(x)) - 3)
     return float(f"{math.floor(x / step * (1 + 1e-12)) * step:.4g}")

@@ -1,14 +1,14 @@
-"""Errors of a ledger's database in plain words: the cause, and what to do."""
+"""Plain-language causes and remedies for errors of a ledger's database."""
 
 from __future__ import annotations
 
 PATIENCE = 30
 """Seconds to wait for another writer."""
-DAMAGED = "it is damaged; restore a backup, and account for the releases made since"
+DAMAGED = "it is damaged; restore a backup and account for the releases made since"
 
 
 def reason(error: Exception) -> str:
-    """Return the cause of a database's error, and what to do."""
+    """Return the cause of a database error and its remedy."""
     if isinstance(error, PermissionError):
         return "the file or its folder may not be written to; allow it, or name another ledger"
     if isinstance(error, OSError):
@@ -22,7 +22,10 @@ def reason(error: Exception) -> str:
         ("readonly", "the file or its folder may not be written to; allow it, or name another ledger"),
         ("unable to open", "the file or its folder may not be written to; allow it, or name another ledger"),
         ("disk is full", "the disk is full; free some space and try again"),
-        ("disk I/O", "the disk accepts no more data (full, at a limit, or broken); free some space and try again"),
+        (
+            "disk I/O",
+            "the disk accepts no more data because it is full, at a limit, or broken; free some space and try again",
+        ),
         ("not a database", "it is not a ledger; use a ledger file"),
         ("malformed", DAMAGED),
         ("interrupted", DAMAGED),  # see `limit_steps`

@@ -1,4 +1,4 @@
-"""Replay of the events: computes the state and checks every sum and rule again, event by event."""
+"""Replay of the events, which recomputes the state and checks every sum and rule, event by event."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ from espalier.core.project.people import KEY as ONE_ROW
 from espalier.core.project.plan import Neighbors
 
 ROUNDED = 1e-9
-"""Relative difference allowed between the sum of an entry's parts and its count: both are sums of floats."""
+"""Relative difference allowed between the sum of an entry's parts and its count, because both are sums of floats."""
 LEAST_RHO = 1e-100
-"""Smallest total: ε = 1e-6 at δ = 1e-300, the smallest budget that can be opened, is ρ = 4e-16."""
+"""Smallest total. The smallest budget that can be opened, ε = 1e-6 at δ = 1e-300, is ρ = 4e-16."""
 T = TypeVar("T")
 
 
@@ -46,7 +46,7 @@ def replay(events: Sequence[Event]) -> dict[str, Population]:
 
 @dataclass
 class _State:
-    """The state after the events so far. ``rho`` and ``delta`` are the exact counted sums of each population."""
+    """State after the events so far. ``rho`` and ``delta`` are the exact counted sums of each population."""
 
     populations: dict[str, Population] = field(default_factory=dict)
     entries: dict[str, Entry] = field(default_factory=dict)
@@ -79,7 +79,7 @@ class _State:
         elif e.kind in ("spend", "return"):
             self._end(e)
         else:
-            raise ValueError(f"there is no kind {e.kind!r}")
+            raise ValueError(f"its kind {e.kind!r} is unknown")
 
     def result(self) -> dict[str, Population]:
         """Return the populations with their entries, in the order of opening and of reservation."""
@@ -99,7 +99,7 @@ class _State:
     def _table(self, e: Event) -> None:
         _require(e.table_name not in self.tables, "a table is opened twice")
         self.tables[e.table_name] = e.population
-        if e.plan is not None:  # otherwise it was opened before person columns were fixed
+        if e.plan is not None:  # without one, it was opened before person columns were fixed
             self.persons[e.table_name] = person_in(_read(e.plan))
 
     def _open(self, e: Event) -> None:
@@ -108,7 +108,7 @@ class _State:
         for_draws = 0.0 if e.plan is None else _share(_read(e.plan), "delta_for_draws")
         _require(0 < epsilon <= 100 and 0 < delta < 1 and 0 <= for_draws < delta, "its total is impossible")
         most = rho_of(epsilon, conversion_delta(delta, for_draws))
-        _require(LEAST_RHO <= rho <= most * (1 + 1e-6), "its ρ is more than its (ε, δ) allows")
+        _require(LEAST_RHO <= rho <= most * (1 + 1e-6), "its ρ exceeds what its (ε, δ) allows")
         neighbors: Neighbors = _given(e.neighbors)
         k = _given(e.rows_per_person)
         _require(neighbors in get_args(Neighbors) and 1 <= k <= MOST_ROWS_PER_PERSON, "its unit is impossible")
@@ -169,11 +169,12 @@ class _State:
         self.entries[id_] = replace(entry, another_unit=self._another_unit(entry, stored))
 
     def _another_unit(self, entry: Entry, stored: dict[str, Any]) -> bool:
-        """Return whether a reservation is for a different person column from its table's, which the first reservation
-        fixes."""
+        """Return whether a reservation has a different person column from its table's, which the first reservation
+        fixes.
+        """
         another = entry.person != self.persons.setdefault(entry.table, entry.person)
         # before person columns were fixed, nothing was stored
-        _require(stored.get("another_unit", another) is another, "it does not record whether it is for another unit")
+        _require(stored.get("another_unit", another) is another, "it does not state whether it is for another unit")
         return another
 
     def _part(self, e: Event, kind: PartKind) -> None:

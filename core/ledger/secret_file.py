@@ -37,7 +37,7 @@ def secret_in(path: Path) -> bytes:
                     file.write(secrets.token_hex(KEY_BYTES) + "\n")
                     file.flush()
                     os.fsync(file.fileno())
-                os.link(new, path)  # all or nothing; a second process uses the existing file
+                os.link(new, path)  # write all or nothing; a second process uses the existing file
             except FileExistsError:
                 pass
             finally:

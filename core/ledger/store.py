@@ -1,18 +1,18 @@
 """Storage of a ledger: a database that only grows, with one writer at a time, and a separate key file.
 
-SQLite in a file that only its owner can read, or PostgreSQL by URL, both through SQLAlchemy. A writer locks the
-whole ledger (``BEGIN IMMEDIATE``; an advisory lock), reads it and appends, in one transaction that is on the disk when
-it returns. SQLite keeps a rollback journal and syncs its folder too (``synchronous=EXTRA``): a power cut undoes no
-reservation, and no shared-memory file is needed. Triggers refuse to change or delete an
-event, each event names the hash of the event before it, and each hash may be named only once, so two writers cannot
-both follow the same event.
+The database is a SQLite file that only its owner can read, or PostgreSQL by URL, both through SQLAlchemy. A writer
+locks the whole ledger (``BEGIN IMMEDIATE``; an advisory lock), reads it and appends, in one transaction that is on the
+disk when it returns. SQLite keeps a rollback journal and also syncs its folder (``synchronous=EXTRA``), so a power cut
+cannot undo a reservation and no shared-memory file is needed. Triggers refuse to change or delete an event, each event
+names the hash of the event before it, and each hash may be named only once, so two writers cannot both follow the same
+event.
 
 A chain of hashes does not reveal that its end was cut off. The number of events and the last hash are therefore in the
-database too, and in two files on this machine (``.seen``). The first is next to the ledger and named after its
-location. It also detects that a ledger was deleted and created again. The other is in this user's folder and named
-after the ledger's identity. It also recognises the ledger under another path, or another spelling of its host. The
-identity is the hash of the first event, which holds a random number: it cannot be changed without changing every hash
-after it. A ledger that was restored to an earlier copy is refused under any name.
+database too, and in two files on this machine (``.seen``). The first is next to the ledger and is named after its
+location. It also detects that a ledger was deleted and created again. The other is in this user's folder and is named
+after the ledger's identity. It also recognises the ledger under another path or another spelling of its host. The
+identity is the hash of the first event, which contains a random number, so it cannot be changed without changing every
+hash after it. A ledger that was restored to an earlier copy is refused under any name.
 """
 
 from __future__ import annotations
@@ -40,12 +40,13 @@ from espalier.core.ledger.secret_file import secret_in, tighten
 from espalier.core.limited_file import read_limited
 
 VERSION, STOPPED = "4", "5"
-"""The layout for writing, and the layout of a ledger with a stopped release that can be resumed."""
+"""Layout in which the ledger is written, and layout of a ledger with a stopped release that can be resumed."""
 READS = ("1", "2", "3", VERSION, STOPPED)
-"""Readable layouts. In 1 an entry has no parts; before 3 a table has no person column and there are no diagnostics;
-before 4 there is no δ₀; before 5 there are no stopped releases. The first event that is added upgrades the ledger to 4.
+"""Readable layouts. In layout 1, entries have no parts. Before 3, tables have no person column and there are no
+diagnostics; before 4, there is no δ₀; before 5, there are no stopped releases. The first event that is added upgrades
+the ledger to 4.
 """
-_LOCK = 0x45_53_50_41_4C_49_45_52  # "ESPALIER", the advisory lock's number
+_LOCK = 0x45_53_50_41_4C_49_45_52  # the text "ESPALIER" as the number of the advisory lock
 
 _metadata = sa.MetaData()
 _meta = sa.Table(
@@ -113,13 +114,13 @@ class Store:
         url = database_url(where)
         self.name = shown(url)
         self.path = None
-        if url.get_backend_name() == "sqlite":  # resolved, so a link to it is the same ledger
+        if url.get_backend_name() == "sqlite":  # resolved, so that a link to the file is the same ledger
             self.path = Path(os.path.realpath(url.database or ""))
             url = url.set(database=str(self.path))
         self.key_file = key_file(url, self.path)
         beside = self.path or self.key_file
         self.seen_file = beside.parent / f"{file_name(url, self.path)}.seen"
-        """File of the memory by place."""
+        """File of the memory named after the ledger's location."""
         with self._plainly("open"):
             if self.path is not None:
                 need_file(self.path, create)
@@ -129,9 +130,7 @@ class Store:
                 tighten(self.path)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return the state for another process of this machine: everything except the engine, which holds no
-        connection.
-        """
+        """Return the state for another process on this machine, which is everything except the engine."""
         return {key: value for key, value in self.__dict__.items() if key != "_engine"}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -143,7 +142,7 @@ class Store:
         rows = self._read()
         before = self._seen(rows)
         if any(count > len(rows) for _, count, _ in before):
-            rows = self._read()  # events may have been added, and remembered, after they were read
+            rows = self._read()  # events may have been added and remembered after they were read
         self._compare(rows, before)
         self._remember(rows)
         return rows
@@ -155,11 +154,11 @@ class Store:
         begun: tuple[str, bytes] | None = None,
         undrawn: str | None = None,
     ) -> None:
-        """Append the events that ``make(events)`` returns, all or none, while no other process can write.
+        """Append all or none of the events that ``make(events)`` returns, while no other process can write.
 
-        Nothing is written if ``make`` raises or returns nothing. ``kept`` is a release to keep with them: hash and zip.
-        ``begun`` starts the journal of an entry with the facts of its release. ``undrawn`` is an entry for which no
-        answer may be stored: another process may have resumed it. Before the commit the events are read back and
+        Nothing is written if ``make`` raises or returns nothing. ``kept`` is a release (its hash and zip) to keep with
+        them. ``begun`` starts the journal of an entry with the facts of its release. ``undrawn`` is an entry for which
+        no answer may be stored: another process may have resumed it. Before the commit the events are read back and
         replayed. If the database stored a different value, or an event breaks a rule, the transaction is rolled back
         and :class:`LedgerError` is raised.
         """
@@ -170,7 +169,9 @@ class Store:
             if not rows:
                 return
             if undrawn is not None and self._drawn(connection, undrawn):
-                raise LedgerError(f"another process has drawn for the entry {undrawn}, so it counts", entry=undrawn)
+                raise LedgerError(
+                    f"another process has drawn noise for the entry {undrawn}, so the entry counts", entry=undrawn
+                )
             connection.execute(_events.insert(), [dict(row) for row in rows])
             self._check_stored(connection, [*there, *rows])
             last = rows[-1]["seq"], rows[-1]["hash"]
@@ -259,7 +260,7 @@ class Store:
         connection.execute(_journal.insert().values(entry=entry, place=place, record=record))
 
     def open_to_others(self) -> list[Path]:
-        """Files of this ledger that users other than their owner may read."""
+        """Return files of this ledger that users other than their owner may read."""
         if os.name != "posix":
             return []
         files = [p for p in (self.path, self.key_file) if p is not None and p.exists()]
@@ -286,7 +287,7 @@ class Store:
             return self._all(connection)
 
     def _all(self, connection: sa.Connection) -> list[Row]:
-        """Return all events; their end must agree with the database's own record."""
+        """Return all events. The last one must agree with the database's own record."""
         rows: list[Row] = [
             dict(row) for row in connection.execute(sa.select(_events).order_by(_events.c.seq)).mappings()
         ]
@@ -298,19 +299,19 @@ class Store:
         return rows
 
     def _compare(self, rows: Sequence[Row], before: Sequence[tuple[Path, int, str]]) -> None:
-        """Raise :class:`LedgerError` unless ``rows``, read after ``before``, continue the events seen then."""
+        """Raise :class:`LedgerError` unless ``rows`` continue the events that ``before``, an earlier read, has seen."""
         for file, count, hash_ in before:
             if len(rows) < count or (count and rows[count - 1]["hash"] != hash_):
                 raise LedgerError(
-                    f"the ledger {self.name} was tampered with, or restored to an earlier copy: it had {count} events "
-                    "when this machine last saw it. Nothing can be released against it. Restore the later copy. "
-                    f"Otherwise account for the missing releases, then delete {file}"
+                    f"the ledger {self.name} was tampered with, or restored to an earlier copy: it had {count} "
+                    "events when this machine last saw it. No release can be charged to it. Restore the later "
+                    f"copy; if that is impossible, account for the missing releases and then delete {file}"
                 )
 
     def _seen(self, rows: Sequence[Row]) -> list[tuple[Path, int, str]]:
-        """Each memory, by place and by identity: its file, the number of events seen, and the last hash."""
+        """Return both memories, by location and by identity: file, number of events seen, and last hash."""
         if rows and (misfit(rows[0]) or not re.fullmatch("[0-9a-f]{64}", rows[0]["hash"])):
-            # it becomes part of a file name, and is not checked yet
+            # it becomes part of a file name and has not been checked yet
             raise LedgerError(f"the ledger {self.name} was tampered with: its first hash is invalid")
         files = [self.seen_file, *([remembered(rows[0]["hash"])] if rows else [])]
         out = []
@@ -320,23 +321,23 @@ class Store:
             except (FileNotFoundError, NotADirectoryError):
                 out.append((file, 0, ""))
                 continue
-            except (OSError, ValueError):  # a file that cannot be read may belong to a later copy
+            except (OSError, ValueError):  # an unreadable file may belong to a later copy
                 text = ""
             if not re.fullmatch(r"[0-9]{1,20} [0-9a-f]{64}\s*", text):
                 raise LedgerError(
-                    f"{file}, in which this machine remembers the ledger {self.name}, cannot be read or contains "
-                    "something else. Nothing can be released. Move that file away, or use another ledger"
+                    f"{file}, in which this machine remembers the ledger {self.name}, is unreadable or contains "
+                    "something else. No release is possible. Move that file away, or use another ledger"
                 )
             count, hash_ = text.split()
             out.append((file, int(count), hash_))
         return out
 
     def _remember(self, rows: Sequence[Row]) -> None:
-        """Store the last event in each memory; a read-only folder stores nothing."""
+        """Store the last event in each memory, except in a read-only folder."""
         for file, count, _ in self._seen(rows):
             if len(rows) <= count:
                 continue
-            new = file.with_name(f".{file.name}-{secrets.token_hex(8)}")  # others may guess a name in the folder
+            new = file.with_name(f".{file.name}-{secrets.token_hex(8)}")  # other users may guess a name in the folder
             with suppress(OSError):
                 file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
                 with open(os.open(new, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "w") as out:
@@ -353,7 +354,7 @@ class Store:
             )
         if found is None:
             with self._writing() as connection:
-                if not sa.inspect(connection).has_table(_meta.name):  # unless another process was faster
+                if not sa.inspect(connection).has_table(_meta.name):  # another process may have been faster
                     _metadata.create_all(connection)
                     for statement in _ONLY_GROWS[self._engine.dialect.name]:
                         connection.exec_driver_sql(statement)
@@ -370,7 +371,7 @@ class Store:
     def _reading(self) -> Iterator[sa.Connection]:
         """Ensure that all reads see one state, even while others write."""
         with self._engine.connect() as connection:
-            if self._engine.dialect.name == "postgresql":  # SQLite's transactions do this by default
+            if self._engine.dialect.name == "postgresql":  # SQLite's transactions guarantee this by default
                 connection.execution_options(isolation_level="REPEATABLE READ")
             yield connection
 
@@ -384,7 +385,7 @@ class Store:
 
     @contextmanager
     def _plainly(self, act: str) -> Iterator[None]:
-        """Raise the database's errors with a clear message, and what to do."""
+        """Raise the database's errors with a clear message and a remedy."""
         try:
             yield
         except (SQLAlchemyError, OSError, UnicodeDecodeError) as error:

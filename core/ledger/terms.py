@@ -1,4 +1,4 @@
-"""The total and the unit of a population, as a user gives them and as its ``open`` event stores them."""
+"""Total and unit of a population, as a user gives them and as its ``open`` event stores them."""
 
 from __future__ import annotations
 
@@ -14,10 +14,9 @@ from espalier.core.project.plan import Neighbors
 
 
 class Terms(TypedDict, total=False):
-    """The total and the unit of a population, as a user gives them.
-
-    ``epsilon`` and ``delta`` are the total; ``delta_for_draws`` is the share of ``delta`` for the δ₀ of all draws
-    together (default 0). ``neighbors`` defaults to replace-one, ``rows_per_person`` to 1.
+    """Total and unit of a population, as given by a user. ``epsilon`` and ``delta`` are the total; ``delta_for_draws``
+    is the share of ``delta`` for the δ₀ of all draws together (default 0). ``neighbors`` defaults to replace-one,
+    ``rows_per_person`` to 1.
     """
 
     epsilon: float | None

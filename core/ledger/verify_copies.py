@@ -1,6 +1,5 @@
-"""Verification of copies of the ledger: an export, alone or against its ledger; a release folder against its ledger.
-
-Neither is trusted: every hash, sum and rule is computed again from the events, and a release's files are hashed.
+"""Verification of an export, alone or against its ledger, and of a release folder against its ledger. Neither is
+trusted: every hash, sum and rule is computed again from the events, and a release's files are hashed.
 """
 
 from __future__ import annotations
@@ -21,10 +20,9 @@ _COLUMNS = {*Event.__dataclass_fields__, "hash"}
 
 
 def check_export(path: Path, ledger: Ledger | None = None) -> str:
-    """Check an exported JSON file against itself, and against the beginning of ``ledger``; return a report of the
-    checks.
-
-    Raises :class:`ProjectError` for a file that is not an export, :class:`LedgerError` for one that was changed.
+    """Check that an exported JSON file is consistent and matches the beginning of ``ledger``; return a report of the
+    checks. Raises :class:`ProjectError` for a file that is not an export, and :class:`LedgerError` for one that was
+    changed.
     """
     said = _object(_read(path), path)
     rows = said.get("events")
@@ -42,7 +40,7 @@ def check_export(path: Path, ledger: Ledger | None = None) -> str:
         raise LedgerError(f"{path} was changed: {where} does not follow from its events")
     last = events[-1].hash if events else START
     count = f"{len(events):,} event{'s' * (len(events) != 1)}"
-    report = f"{path}: {count}, every hash, sum and rule holds; the last hash is {last}"
+    report = f"{path}: {count}, every hash, sum and rule is valid; the last hash is {last}"
     if ledger is None:
         return (
             report
@@ -62,14 +60,15 @@ def check_export(path: Path, ledger: Ledger | None = None) -> str:
 def check_release(folder: Path, ledger: Ledger) -> str:
     """Check that the files of ``folder`` belong to an entry of ``ledger``; return a report about the entry.
 
-    Raises :class:`ProjectError` for a folder without a release, :class:`LedgerError` if it and the ledger differ.
+    Raises :class:`ProjectError` for a folder without a release, and :class:`LedgerError` if the folder and the ledger
+    differ.
     """
     files = files_of(folder)
     facts = _object(files["release.json"], folder / "release.json").get("ledger")
     try:
         check_names(files, has_model(files["release.json"]))
     except ProjectError as error:
-        raise ProjectError(f"{folder} is not a whole release: {error}") from None
+        raise ProjectError(f"{folder} is not a complete release: {error}") from None
     if not isinstance(facts, dict):
         raise LedgerError(f"{folder} states that it is not recorded in a ledger")
     id_ = facts.get("entry")

@@ -1,4 +1,4 @@
-"""The published methods: each queries a curator and turns its answers into a model."""
+"""Published methods, each of which queries a curator and turns its answers into a model."""
 
 from espalier.core.methods.base import Fitted, Method
 from espalier.core.methods.frame import Frame, Task

@@ -1,4 +1,4 @@
-"""A published method as one object, and the result of its fit."""
+"""Published methods as objects, and the results of their fits."""
 
 from __future__ import annotations
 
@@ -19,11 +19,12 @@ from espalier.core.project.options import read_options
 from espalier.core.project.plan import AccountingRule, Plan
 
 Fence = Literal["always", "never", "optional"]
-"""Whether a method keeps the roles' fence: always, never, or if the plan requests it."""
+"""When a method keeps the roles' fence: always, never, or if the plan requests it."""
 
 
 class Fitted(Protocol):
-    """Result of a method: all inputs of its model, already paid for. No protective noise is drawn afterwards.
+    """Result of a method, which contains all inputs of its model, already paid for. No protective noise is drawn
+    afterwards.
 
     ``cliques`` are the sets of columns that were counted together, ``features`` the columns measured with a target
     (empty for most methods).
@@ -31,17 +32,17 @@ class Fitted(Protocol):
 
     @property
     def cliques(self) -> tuple[Clique, ...]:
-        """The sets of columns that were counted together, each once."""
+        """Sets of columns that were counted together, without repetition."""
         ...
 
     @property
     def features(self) -> tuple[str, ...]:
-        """The columns that were measured with a target."""
+        """Columns that were measured with a target."""
         ...
 
     @property
     def edges(self) -> tuple[tuple[str, str], ...]:
-        """The pairs of columns that the model will link."""
+        """Pairs of columns that the model will link."""
         ...
 
     def size(self, max_cells: int, further: tuple[Clique, ...] = ()) -> Size:
@@ -49,7 +50,7 @@ class Fitted(Protocol):
         ...
 
     def model(self, report: Report = silent) -> Model:
-        """The model itself."""
+        """Return the model."""
         ...
 
     def facts(self, project: Project) -> Mapping[str, Any]:
@@ -63,7 +64,7 @@ class DrawnFamilies(Protocol):
 
     @property
     def becomes(self) -> tuple[str, ...]:
-        """Return one sentence for each column with drawn causes, which states how the method models it."""
+        """One sentence for each column with drawn causes, describing its model."""
         ...
 
     @property
@@ -78,12 +79,12 @@ class TrainedPairs(Protocol):
 
     @property
     def trained_pairs(self) -> Mapping[Clique, float]:
-        """The weight of a row in the noisy sums about each pair; in counts of the pair it would be 1."""
+        """Weight of a row in the noisy sums about each pair; in counts of the pair, it would be 1."""
         ...
 
 
 class Fit(Protocol):
-    """A method's algorithm: it queries the curator and returns a `Fitted`."""
+    """Algorithm of a method, which queries the curator and returns a `Fitted`."""
 
     def __call__(self, curator: Curator, project: Project, frame: Frame, report: Report = silent) -> Fitted:
         """Spend the budget of ``curator`` on ``project`` inside ``frame``."""
@@ -99,7 +100,7 @@ Separations = tuple[Separation, ...]
 
 
 def as_given(project: Project, separations: Separations, warnings: list[str]) -> Frame:  # noqa: ARG001
-    """The frame of a method that adds no separation to those of the plan."""
+    """Return the frame of a method that adds no separations to those of the plan."""
     return Frame(separations, warnings=tuple(warnings))
 
 
@@ -109,7 +110,7 @@ def nothing(project: Project, frame: Frame) -> tuple[Clique, ...]:  # noqa: ARG0
 
 
 def largest_pair(project: Project, frame: Frame, among: Sequence[str] = ()) -> tuple[Clique, ...]:
-    """The largest pair of columns (among ``among``) that a private choice may count together in this frame."""
+    """Return the largest pair of columns in ``among`` that a private choice may count together in this frame."""
     schema, sizes = project.schema, project.schema.sizes
     names = sorted(among or schema.names, key=lambda n: -sizes[n])
     pairs = ((a, b) for i, a in enumerate(names) for b in names[i + 1 :] if not frame.forbids(a, b))
@@ -123,13 +124,13 @@ def any_association(drawn: bool) -> str:  # noqa: ARG001
 
 
 def no_steps(project: Project, outcome: str, others: Sequence[str], treatment: str | None) -> str:  # noqa: ARG001
-    """Return no steps: no option of the method sets which columns are counted together."""
+    """Return no steps, because no option of the method determines which columns are counted together."""
     return ""
 
 
 @dataclass(frozen=True)
 class Purpose:
-    """How a method serves a purpose: the plan keys it needs, and the reason in one sentence."""
+    """Recommendation of a method for a purpose: the plan keys it needs, and the reason in one sentence."""
 
     why: str
     changes: Mapping[str, Any] = field(default_factory=dict)
@@ -137,7 +138,7 @@ class Purpose:
 
 @dataclass(frozen=True)
 class PlannedEffect:
-    """The effect requested by a plan: of ``treatment`` on ``outcome``, adjusted for ``adjust``.
+    """Effect requested by a plan: of ``treatment`` on ``outcome``, adjusted for ``adjust``.
 
     ``adjust`` is `None` if the plan leaves the choice to the drawing.
     """
@@ -176,10 +177,11 @@ def zero(project: Project) -> int:  # noqa: ARG001
 class Guidance:
     """Text about a method for screens and reports.
 
-    ``when`` is one sentence that states when to choose it. ``purposes`` are its recommended purposes (keys of
-    :data:`espalier.core.methods.purpose.PURPOSES`). ``unseparated`` describes a table without separations, given
-    whether arrows are drawn. ``advice`` explains the drawing's annotations for the method. ``counts_with`` returns the
-    steps on the Plan page which ensure that given columns are counted with an outcome (and a treatment); it is empty if
+    ``when`` is one sentence about when to choose it. ``purposes`` are its recommended purposes (keys of
+    :data:`espalier.core.methods.purpose.PURPOSES`). ``unseparated`` describes a table without separations; its argument
+    is true if arrows are drawn. ``advice`` explains the drawing's annotations for the method. ``counts_with`` returns
+    the steps on the Plan page which ensure that given columns are counted with an outcome (and a treatment); it is
+    empty if
     no option does. ``pools`` maps the method's own pools to plain names.
     """
 
@@ -193,17 +195,15 @@ class Guidance:
 
 @dataclass(frozen=True)
 class Capabilities:
-    """The capabilities of a method.
-
-    ``targets``: it spends on predicting the plan's target. ``constraints``: its model can keep cells at probability 0.
-    ``links``: its model may link columns. ``numbers``: it reads numeric columns as numbers, so it refuses tables of
-    codes alone. ``questions``: its support for questions and counts. It ignores them (``no``), returns `Marginals`, so
-    a share of the budget can measure them ``beside`` it (`espalier.core.methods.question_answers`), or spends on them
-    ``alone``. ``embedding``: it returns `Marginals`, and a second stage may follow it
-    (`espalier.core.methods.embedding`). ``linked``: it releases people with their visits, from two linked tables.
-    ``accounting`` are the rules by which its draws can be paid for; with ``pure`` among them, every draw can have a
-    pure guarantee (δ = 0). ``unread`` are the common plan keys that it does not read: a plan that contains one of them
-    gets a warning or is refused, and the app shows no field for it.
+    """Capabilities of a method. ``targets``: it spends on predicting the plan's target. ``constraints``: its model can
+    keep cells at probability 0. ``links``: its model may link columns. ``numbers``: it reads numeric columns as
+    numbers, so it refuses tables that contain only codes. ``questions``: its support for questions and counts. It
+    ignores them (``no``), returns `Marginals`, so a share of the budget can measure them ``beside`` it
+    (`espalier.core.methods.question_answers`), or spends on them ``alone``. ``embedding``: it returns `Marginals`, and
+    a second stage may follow it (`espalier.core.methods.embedding`). ``linked``: it releases people with their visits,
+    from two linked tables. ``accounting`` lists the rules by which its draws can be paid for; if ``pure`` is among
+    them, every draw can have a pure guarantee (δ = 0). ``unread`` lists the common plan keys that it does not read. A
+    plan with one of these gets a warning or is refused, and the app does not show a field for it.
     """
 
     fence: Fence = "optional"
@@ -222,9 +222,10 @@ class Capabilities:
 class Limits:
     """Bounds on a method's model before anything is read.
 
-    ``largest`` are the largest tables to which private choices could lead; if one is too large, the plan is refused,
-    not the release. ``cells`` is the largest size of the whole model, if a cap bounds it. ``fits`` is the number of
-    intermediate models fitted. ``width`` is the largest group of columns that a plan allows, minus one.
+    ``largest`` are the largest tables to which private choices could lead; if one of them is too large, the plan is
+    refused before a release. ``cells`` is the largest size of the whole model, if a cap bounds it. ``fits`` is the
+    number of intermediate models fitted. ``width`` is the size of the largest group of columns that a plan allows,
+    minus one.
     """
 
     largest: Callable[[Project, Frame], tuple[Clique, ...]] = nothing
@@ -243,7 +244,7 @@ class Method:
     ``frame`` builds the plan's frame from the separations required by the fence and the project (none without a fence)
     and a list for warnings. ``without_fence`` are the plan changes that remove the fence from the same method.
     ``arrows`` returns the drawn arrows that shape the table, and ``effect_of`` the effect requested by a plan.
-    ``causes_only``: whether the plan links the target to its drawn direct causes only.
+    ``causes_only`` returns whether the plan links the target only to its drawn direct causes.
     """
 
     name: str
@@ -270,7 +271,9 @@ class Method:
         return [key for key in self.capabilities.unread if getattr(plan, key) != getattr(Plan, key)]
 
     def offers(self, plan: Plan, key: str) -> bool:
-        """Return whether the app shows a field for ``key``: the method reads it, or the plan must be corrected."""
+        """Return whether the app shows a field for ``key``, because the method reads it or the plan must be
+        corrected.
+        """
         return key not in self.capabilities.unread or key in self.unread(plan)
 
     def read(self, plan: Plan) -> Any:

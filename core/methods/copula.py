@@ -1,8 +1,7 @@
-"""Smooth regression on numbers: inputs by a Gaussian copula, the target by a regression on noisy moments.
-
+"""Smooth regression on numbers, with inputs from a Gaussian copula and the target from a regression on noisy moments.
 This is the private counterpart of the two-stage idea of Liu et al.: Latin hypercube inputs with the noisy correlation
-of normal scores, then a smooth function of them, plus a residual. Nominal columns come from a tree of pair counts.
-Everything is a sum over the rows with Gaussian noise, so ρ adds up exactly.
+of normal scores, followed by a smooth function of them plus a residual. Nominal columns come from a tree of pair
+counts. Everything is a sum over the rows with Gaussian noise, so ρ adds up exactly.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ BYTES_PER_SUM, SECONDS_PER_SUM = 40, 20e-6
 
 @dataclass(frozen=True)
 class Smooth:
-    """The fitted model, and the counted cliques of nominal columns."""
+    """Fitted model, and the counted cliques of nominal columns."""
 
     fitted: CopulaModel
     counted: tuple[Clique, ...]
@@ -51,7 +50,7 @@ class Smooth:
 
     @property
     def cliques(self) -> tuple[Clique, ...]:
-        """Return each column alone, and the counted pairs of nominal columns."""
+        """Each column alone, and the counted pairs of nominal columns."""
         return tuple(dict.fromkeys([*((name,) for name in self.fitted.inputs.layout.axes), *self.counted]))
 
     @property
@@ -60,7 +59,7 @@ class Smooth:
         return tuple(itertools.combinations(self.fitted.columns, 2))
 
     def size(self, max_cells: int, further: tuple[Clique, ...] = ()) -> Size:  # noqa: ARG002
-        """Return sums instead of cells; the nominal columns' tree has its own limit."""
+        """Return the number of sums instead of cells. The tree of nominal columns has its own limit."""
         layout = self.fitted.inputs.layout
         tree = check_size(layout.categories, self.counted, max_cells=max_cells) if self.counted else None
         cells, memory = (tree.cells, tree.bytes) if tree else (0, 0)
@@ -68,7 +67,7 @@ class Smooth:
         return Size(cells + self.sums, cells + self.sums, memory + BYTES_PER_SUM * self.sums, seconds, (), cells, ())
 
     def model(self, report: Report = silent) -> CopulaModel:  # noqa: ARG002
-        """Return the model. Each query depended on the previous answer, so the model is already fitted."""
+        """Return the model, which is already fitted because each query depended on the previous answer."""
         return self.fitted
 
     def facts(self, project: Project) -> Mapping[str, Any]:  # noqa: ARG002
@@ -85,7 +84,7 @@ def copula(curator: Curator, project: Project, frame: Frame, report: Report = si
 
     layout = Layout.of(project.schema, project.plan.target)
     rest = 1 - NOMINAL if layout.categories else 1.0
-    # the floating-point sum of ρ may exceed the budget in the last digit: round it off
+    # the floating-point sum of ρ may exceed the budget in the last digit, so round it down
     rhos = {pool: (1 - 1e-12) * rest * share * curator.budget.rho for pool, share in parts(layout).items()}
     report(0.0, "Counting nominal columns")
     nominal, counted = _nominal(curator, layout)

@@ -1,9 +1,7 @@
-"""The causal decoder: every column is a softmax of its drawn causes, trained with noisy gradients (causal VAE, paper
-003).
-
-With latent 0 there is no shared z: the model factors along the drawing, and a separation that the drawing implies
-holds exactly. With ``groups`` joint, a panel of columns is one node of the drawing. The paper's design, an encoder and
-a z that every column reads, is ``latent`` above 0.
+"""Causal decoder, in which every column is a softmax of its drawn causes, trained with noisy gradients (causal VAE,
+paper 003). If ``latent`` is 0, there is no shared z, so the model factors along the drawing, and a separation that the
+drawing implies holds exactly. If ``groups`` is joint, a panel of columns is one node of the drawing. If ``latent`` is
+above 0, the design is the paper's, with an encoder and a z that every column reads.
 """
 
 from __future__ import annotations
@@ -48,14 +46,14 @@ LARGEST_IMPORTANCE = 6.0
 EASY_COLUMNS = 8
 COLUMNS_PER_IMPORTANCE = 4.0
 """Weight of a target's residual: one for every four columns beyond the first eight, at least 1 and at most 6. With many
-columns, the target's gradient would be lost in the clipped sum; with few, a weight only takes budget from the other
-columns. The weight depends only on the number of columns.
+columns, the target's gradient would otherwise be lost in the clipped sum; with few, a weight only takes budget from the
+other columns. The weight depends only on the number of columns.
 """
 
 SECONDS_PER_PARAMETER, SECONDS_PER_COLUMN, SECONDS_PER_ENTRY, SECONDS_PER_COUNT = 22e-6, 560e-6, 40e-9, 0.014
 """CPU seconds of a training step for each parameter (its noise), for each column (its solver), and for each category
-and row; and for each noisy table, which is shrunk and fitted. They were set on the fifteen tables with a drawing in
-``TUNED`` (benchmarks/verdict.py); the seconds of the eight other tables had been seen by then.
+and row; and for each noisy table, which is shrunk and fitted. They were chosen on the fifteen tables with a drawing in
+``TUNED`` (benchmarks/verdict.py); the times of the eight other tables had been seen by then.
 """
 
 USUAL_ROWS = 50_000
@@ -64,7 +62,7 @@ USUAL_ROWS = 50_000
 
 @dataclass(frozen=True)
 class DecoderOptions:
-    """The decoder's plan keys."""
+    """Decoder's plan keys."""
 
     regime: Literal["predictive", "graphical", "causal"] = option(
         "predictive",
@@ -72,8 +70,8 @@ class DecoderOptions:
         choices={
             "predictive": "All drawn arrows shape the table.",
             "graphical": "All drawn arrows shape the table, as in the predictive regime.",
-            "causal": "Arrows out of the target are cut: it depends on its drawn causes only, and stays valid when the "
-            "rest of the world changes.",
+            "causal": "Arrows out of the target are cut. The target depends only on its drawn causes, and its "
+            "model stays valid when the rest of the world changes.",
         },
     )
     latent: int = option(
@@ -82,15 +80,16 @@ class DecoderOptions:
         low=0,
         high=8,
         whole=True,
-        help="0: each column depends on its drawn causes only, and separations hold exactly. Above 0, as in the paper, "
-        "a hidden variable connects all columns: no separation can be promised.",
+        help="At 0, each column depends only on its drawn causes, and separations hold exactly. Above 0, as in "
+        "the paper, a hidden variable connects all columns, so no separation can be promised.",
     )
     arrows: Literal["drawn", "none"] = option(
         "drawn",
         "Arrows",
         choices={
             "drawn": "Each column depends on its drawn causes.",
-            "none": "No arrows: a plain VAE under differential privacy, to compare with. It needs latent dimensions.",
+            "none": "No arrows are used. The model is then a plain VAE under differential privacy, for "
+            "comparison, and needs latent dimensions.",
         },
     )
     groups: Literal["columns", "joint"] = option(
@@ -98,7 +97,7 @@ class DecoderOptions:
         "Groups of the drawing",
         choices={
             "columns": "Each column has its own arrows.",
-            "joint": "A group is one node: an arrow from or to one of its columns applies to all of them, and its "
+            "joint": "A group is one node. An arrow from or to one of its columns applies to all of them, and its "
             "columns depend on each other.",
         },
     )
@@ -106,11 +105,12 @@ class DecoderOptions:
         "auto",
         "Causes of a column",
         choices={
-            "auto": "May interact if the budget allows it: a column and its causes are counted as one table, or with "
-            "two causes at a time. Otherwise the effects of causes add up, except for drawn interactions.",
-            "tables": "May interact if the budget allows one table of a column and its causes. Otherwise the "
-            "effects of causes add up, except for drawn interactions.",
-            "additive": "Act separately: their effects add up.",
+            "auto": "Causes may interact if the budget allows it: a column is then counted in one table with all "
+            "its causes, or with two causes at a time. Otherwise, the effects of causes add up, except "
+            "for drawn interactions.",
+            "tables": "Causes may interact if the budget allows one table of a column with all its causes. "
+            "Otherwise, the effects of causes add up, except for drawn interactions.",
+            "additive": "Causes act separately, so their effects add up.",
         },
     )
     steps: int = option(
@@ -132,7 +132,7 @@ class DecoderOptions:
 
 @dataclass(frozen=True)
 class Trained:
-    """The result of training: a decoder, and the noisy one-way counts that its intercepts are raked to.
+    """Result of training: a decoder, and the noisy one-way counts to which its intercepts are raked.
 
     ``rows`` is the number of rows if it is public.
     """
@@ -152,23 +152,23 @@ class Trained:
 
     @property
     def told(self) -> Marginals:
-        """Return the counts alone. They do not contain what the training steps learned about associations."""
+        """Only the counts, which do not contain the associations learned by the training steps."""
         sizes = self.decoder.heads.sizes
         return Marginals(sizes, sizes, self.rows, (*self.ones, *self.tables))
 
     @property
     def cliques(self) -> tuple[Clique, ...]:
-        """Single columns, and the families that were counted as tables."""
+        """Single columns, and families that were counted as tables."""
         return (*((name,) for name in self.counts), *(m.clique for m in self.tables))
 
     @property
     def edges(self) -> tuple[tuple[str, str], ...]:
-        """The drawn arrows; with a latent z every pair of columns."""
+        """Drawn arrows or, if there is a latent z, all pairs of columns."""
         heads = self.decoder.heads
         return tuple(itertools.combinations(heads.sizes, 2)) if heads.latent else self.decoder.edges
 
     def size(self, max_cells: int, further: tuple[Clique, ...] = ()) -> Size:  # noqa: ARG002
-        """Return parameters instead of cells: there is no junction tree, so no limit on its width."""
+        """Return the number of parameters instead of cells. There is no junction tree, so its width has no limit."""
         count, steps = self.decoder.heads.parameters, self.decoder.steps
         cells = sum(m.values.size for m in self.tables)
         heads, rows = self.decoder.heads, self.decoder.total if self.decoder.total > 1 else USUAL_ROWS
@@ -188,7 +188,7 @@ class Trained:
 
     @property
     def trained_pairs(self) -> dict[Clique, float]:
-        """The weight of a row in the noisy sums about each trained (cause, column); in counts it would be 1.
+        """Weight of a row in the noisy sums about each trained (cause, column); in counts, it would be 1.
 
         A step counts the rows for each category of the cause with each category of the column, minus the expected rows.
         A row weighs as much as the column, times the factor that clips its gradient. That factor is taken from a row of
@@ -201,11 +201,11 @@ class Trained:
 
     @property
     def becomes(self) -> tuple[str, ...]:
-        """Return one sentence for each drawn family, which states how it is modelled."""
+        """One sentence for each drawn family, describing its model."""
         return tuple(family.sentence(self.decoder.heads.sizes) for family in self.families)
 
     def facts(self, project: Project) -> dict[str, Any]:  # noqa: ARG002
-        """Return how each family was modelled, with the arrows that the tables contradict."""
+        """Return the model of each family, and the arrows that the tables contradict."""
         out = []
         for family in self.families:
             idle: list[str] = []
@@ -220,9 +220,9 @@ def decoder(curator: Curator, project: Project, frame: Frame, report: Report = s
     """Spend 30 % of ρ on one-way counts, and divide the rest over the drawn families.
 
     1. Count every column.
-    2. Decide what each family becomes, from public numbers (`decoder_families`).
+    2. Choose the model of each family from public numbers (`decoder_families`).
     3. Count the tables and interactions of families.
-    4. Train the heads of the other families by full-batch noisy gradients, with their shares together.
+    4. Train the heads of the other families by full-batch noisy gradients, with the sum of their shares.
 
     Every step is one Gaussian of sensitivity kC (add-remove) or 2kC (replace-one), so ρ adds up exactly;
     `espalier.core.privacy.clipped` explains why no rows are sampled.
@@ -285,7 +285,9 @@ def _trained(
 
 
 def heads_of(project: Project) -> Heads:
-    """The network of a project: drawn causes as parents, or without a drawing all earlier columns of the schema."""
+    """Return the network of a project, with drawn causes as parents or, without a drawing, all earlier columns of the
+    schema.
+    """
     plan, names, options = project.plan, project.schema.names, read_options(DecoderOptions, project.plan.options)
     cut = set(plan.weights) if read_options(DecoderOptions, plan.options).regime == "causal" else set()
     if options.arrows == "none":
@@ -303,9 +305,9 @@ def heads_of(project: Project) -> Heads:
 def _drawn(project: Project, options: DecoderOptions) -> tuple[tuple[str, str], ...]:
     """Return the arrows that shape the table.
 
-    If groups are joint nodes, an arrow applies to all columns of a group. Inside a group each column depends on those
-    before it, in an order that follows the arrows drawn there, so the family of the whole group has no independence.
-    Raises :class:`ProjectError` if the groups, as nodes, cause each other in a cycle.
+    If groups are joint nodes, an arrow applies to all columns of a group. Inside a group, each column depends on those
+    before it, in an order that follows the arrows drawn there, so the group implies no independences. Raises
+    :class:`ProjectError` if the groups, as nodes, cause each other in a cycle.
     """
     if options.arrows == "none":
         return ()
@@ -327,7 +329,7 @@ def _drawn(project: Project, options: DecoderOptions) -> tuple[tuple[str, str], 
     arrows = (*sorted(between), *(pair for members in together for pair in itertools.combinations(members, 2)))
     if path := find_cycle(arrows):
         raise ProjectError(
-            f"with the drawing's groups as single nodes the arrows form a cycle ({' → '.join(path)}): take a column "
+            f"with the drawing's groups as single nodes, the arrows form a cycle ({' → '.join(path)}): take a column "
             "out of its group on the Structure page, or set groups to columns",
             key="groups",
         )
@@ -335,31 +337,31 @@ def _drawn(project: Project, options: DecoderOptions) -> tuple[tuple[str, str], 
 
 
 def _frame(project: Project, separations: tuple[Separation, ...], warnings: list[str]) -> Frame:
-    """Check separations against the drawing before anything is spent; refuse those it does not imply."""
+    """Before anything is spent, check separations against the drawing and refuse those that it does not imply."""
     options = read_options(DecoderOptions, project.plan.options)
     causal = options.regime == "causal"
     if options.latent and (separations or causal):
         what = "the causal regime" if causal and not separations else "a separation"
         raise ProjectError(
-            f"with latent above 0 a hidden variable connects all columns, so {what} cannot be kept: set latent to 0",
+            f"with latent above 0, a hidden variable connects all columns, so {what} cannot be kept; set latent to 0",
             key="latent",
         )
     if options.arrows == "none" and (not options.latent or causal):
         raise ProjectError(
-            "without arrows only a hidden variable links columns, and no regime reads the drawing: set latent to 1 or "
-            "more and regime to predictive, or arrows to drawn",
+            "without arrows, only a hidden variable links columns and no regime reads the drawing; set latent to "
+            "1 or more and regime to predictive, or set arrows to drawn",
             key="arrows",
         )
     if causal and project.plan.target is None:
         raise ProjectError("the causal regime needs a target: name the column", key="target", missing="target")
     if causal and not project.dag.edges:
         raise ProjectError(
-            f"the causal regime needs a graph: draw the causes of {project.plan.target!r} on the Structure page",
+            f"the causal regime needs a drawing: draw the causes of {project.plan.target!r} on the Structure page",
             key="regime",
         )
     if not project.dag.edges and options.arrows == "drawn":
         warnings.append(
-            "Nothing is drawn, so each column is modelled from the columns before it in the schema. That is an order, "
+            "Nothing is drawn, so each column is modelled from the columns before it in the schema. This order is "
             "not a causal claim."
         )
     heads = heads_of(project)
@@ -376,7 +378,9 @@ def _frame(project: Project, separations: tuple[Separation, ...], warnings: list
 
 
 def _regime(project: Project, heads: Heads) -> list[Separation]:
-    """Each target is independent of all other columns given its causes, because no arrow leaves it."""
+    """Return the separation of each target from all other columns given its causes, which holds because no arrow leaves
+    it.
+    """
     clique, out = project.schema.clique, []
     for target in project.plan.weights:
         causes = heads.inputs(target)

@@ -1,4 +1,4 @@
-"""The decoder's model of each drawn family: a table, additive causes with interactions, or additive causes alone.
+"""Decoder's model of each drawn family: a table, additive causes with interactions, or additive causes alone.
 
 A family is a column with its drawn causes. The choice reads public numbers alone: the numbers of categories, the number
 of rows, and the family's share of the budget. If the number of rows is neither public nor declared, its noisy count is
@@ -26,21 +26,20 @@ Way = Literal["auto", "tables", "additive"]
 
 MOST_NOISE = 0.2
 """Largest expected noise of a table, as a share of the rows. Cells that additive causes would need as well are not
-included: in training, a head's weights are about as noisy as the same number of cells. The value was chosen on
+included, because in training, a head's weights are about as noisy as the same number of cells. The value was chosen on
 generated tables and Adult.
 """
 
 COUNTED = 0.5
-"""Part of a family's share for counts of its interactions; the rest trains its head."""
+"""Part of a family's share that pays for counts of its interactions; the rest trains its head."""
 
 MOST_CAUSES = 6
-"""Largest number of causes whose pairs are all counted."""
+"""Maximum number of causes of which all pairs are counted."""
 
 
 @dataclass(frozen=True)
 class Family:
-    """A ``column`` with its drawn ``causes``, its ``share`` of the budget for families, and what was decided.
-
+    """A ``column`` with its drawn ``causes``, its ``share`` of the budget for families, and its chosen model.
     ``together`` are the sets of causes that are counted together with the column: all of them for a table, some for
     interactions, none if the causes are additive.
     """
@@ -52,12 +51,12 @@ class Family:
 
     @property
     def table(self) -> bool:
-        """Whether the whole family is counted as one table."""
+        """True if the whole family is counted as one table."""
         return self.together == (self.causes,)
 
     @property
     def counted(self) -> float:
-        """The part of its share that pays for counts; the rest trains its head."""
+        """Part of its share that pays for counts; the rest trains its head."""
         return 1.0 if self.table else COUNTED if self.together else 0.0
 
     def cells(self, sizes: Mapping[str, int]) -> int:
@@ -65,7 +64,7 @@ class Family:
         return sum(math.prod(sizes[n] for n in clique) for clique in self.cliques(sizes))
 
     def sentence(self, sizes: Mapping[str, int]) -> str:
-        """Return how the family is modelled, in a few words."""
+        """Return a short description of the family's model."""
         if self.table:
             return f"{self.column}: a table of {self.cells(sizes):,} cells with {', '.join(self.causes)}"
         if not self.together:
@@ -95,7 +94,7 @@ class Family:
 
 @dataclass(frozen=True)
 class Noise:
-    """The numbers that decide how families are modelled: the ``sensitivity`` of a table's counts, ``rho`` for all
+    """Numbers that determine the models of families: the ``sensitivity`` of a table's counts, ``rho`` for all
     families, the number of ``rows``, and the largest table.
     """
 
@@ -105,7 +104,7 @@ class Noise:
     max_cells: int
 
     def allows(self, heads: Heads, column: str, together: Sequence[Causes], share: float) -> bool:
-        """Return whether counting each of ``together`` with ``column``, for this share of ``rho``, has little noise."""
+        """Return whether counts of each of ``together`` with ``column`` have little noise for this share of ``rho``."""
         if not together or max(_cells(heads, column, some) for some in together) > self.max_cells:
             return False
         counted = share if together == (heads.inputs(column),) else COUNTED * share
@@ -115,14 +114,12 @@ class Noise:
 
 
 def families_of(heads: Heads, drawn: Sequence[Interaction], noise: Noise, way: Way) -> tuple[Family, ...]:
-    """Return how the family of each column with causes is modelled.
+    """Choose the model of the family of each column with causes.
 
     A family's share is about the share of its head in the squared norm of a row's gradient: the square of the column's
-    weight, times one more than the number of its causes. So a target keeps the part of the budget that training would
-    give it.
-
-    1. A table, if its further noise is at most `MOST_NOISE`.
-    2. Otherwise additive causes with all their pairs, and the drawn interactions, if their joint noise is at most
+    weight, times one more than the number of its causes. A target therefore keeps the part of the budget that training
+    would give it. The model is the first that applies: 1. A table, if its further noise is at most `MOST_NOISE`. 2.
+    Otherwise additive causes with all their pairs, and the drawn interactions, if their joint noise is at most
        `MOST_NOISE`.
     3. Otherwise additive causes with the drawn interactions.
 
@@ -174,5 +171,5 @@ def _cells(heads: Heads, column: str, causes: Causes) -> int:
 
 
 def _weights(heads: Heads, column: str, causes: Causes) -> int:
-    """Return how many numbers describe ``column`` with additive ``causes``."""
+    """Return the number of parameters that describe ``column`` with additive ``causes``."""
     return heads.sizes[column] * (1 + sum(heads.sizes[n] - 1 for n in causes))

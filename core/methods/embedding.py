@@ -1,9 +1,7 @@
-"""A second stage for structure beyond pairs and triples of columns: sums of features of whole rows.
-
-A method's model is the base. One Gaussian measurement of random features of whole rows, by class of the target, shows
-the structure that the base misses. Rows of the base are then weighted until they reproduce
-it (`espalier.core.models.tilted`). A small part of the measurement, the probe, decides whether the stage justifies its
-budget.
+"""Second stage for structure beyond pairs and triples of columns, from sums of features of whole rows. A method's model
+is the base. One Gaussian measurement of random features of whole rows, by class of the target, shows the structure that
+the base misses. Rows of the base are then weighted until they reproduce it (`espalier.core.models.tilted`). A small
+part of the measurement, the probe, decides whether the stage justifies its budget.
 """
 
 from __future__ import annotations
@@ -42,15 +40,15 @@ from espalier.core.project.plan import Plan
 from espalier.core.project.schema import Schema
 
 FREQUENCIES, PROBED = 500, 50
-"""Numbers of random directions, each with a cosine and a sine: those to reproduce, and those of the probe.
-Fewer directions have less total noise, while the expected length of the base's error does not depend on their number.
+"""Numbers of random directions, each with a cosine and a sine, to reproduce and for the probe. With fewer directions,
+the total noise is smaller, while the expected length of the base's error stays the same.
 """
 
 WIDTH = 0.2
-"""Width of the kernel: two rows are alike if their mid-ranks differ by less."""
+"""Width of the kernel. Two rows are alike if their mid-ranks differ by less than this."""
 
 NOMINAL = 3.0
-"""Two values of a nominal column are √2/3 apart."""
+"""Scale of one-hot columns, by which two values of a nominal column are √2/3 apart."""
 
 MARKED = 0.3
 """Share of a row's squared length that encodes its coarse cell."""
@@ -59,7 +57,7 @@ LARGEST_SET = 5
 """Largest number of columns in the coarse cell."""
 
 CHOICE_SECONDS, PER_ROW, PER_SET = 3.0, 4e-9, 3e-5
-"""Largest CPU time for choosing the coarse columns, and the seconds for one set of columns: per row, and fixed."""
+"""Maximum CPU time for choosing the coarse columns, and the seconds for one set of columns (per row, and fixed)."""
 
 LEAST, SURE, ABOVE_BASE = 0.02, 3.0, 2.0
 """The gate opens if the base misses more than this share of the rows. This share must also exceed the share that a base
@@ -71,7 +69,7 @@ MOST_DRAWN = 4_000_000
 """Largest number of rows in the gate's bootstrap. With fewer, the gate opens less easily."""
 
 MOST_CLASSES = 200
-"""Largest number of target classes: each has its own vector of noisy sums."""
+"""Maximum number of target classes, each of which has its own vector of noisy sums."""
 
 SECONDS = 8.0
 """Seconds for weighting the rows twice, for the planned time: 5 to 9 CPU s for every table."""
@@ -79,7 +77,7 @@ SECONDS = 8.0
 
 @dataclass(frozen=True)
 class Shares:
-    """Shares of the budget: the base's counts, the choice of coarse columns, the probe, the rest of the sums."""
+    """Shares of the budget for the base's counts, the choice of coarse columns, the probe, and the other sums."""
 
     base: float
     choice: float
@@ -97,11 +95,9 @@ class Shares:
 @dataclass(frozen=True)
 class Found:
     """Result of the probe: the share of rows that the base misses, the same share for a base with equal noise, and the
-    noise.
-
-    ``missed`` is the length of the base's error relative to n rows; ``by_noise`` the same for the bootstrap; ``sure``
-    the distance between the two in standard deviations of the probe's noise. ``limit`` is the smallest ``missed`` that
-    the probe can detect, with noise ``sigma`` in each of its ``sums``.
+    noise. ``missed`` is the length of the base's error relative to n rows, and ``by_noise`` is the same for the
+    bootstrap. ``sure`` is the distance between the two in standard deviations of the probe's noise. ``limit`` is the
+    smallest ``missed`` that the probe can detect, with noise ``sigma`` in each of its ``sums``.
     """
 
     missed: float
@@ -113,7 +109,7 @@ class Found:
 
     @property
     def worth_it(self) -> bool:
-        """Return whether the stage is worth the rest of its budget."""
+        """True if the stage justifies the rest of its budget."""
         return self.sure > SURE and self.missed > LEAST and self.missed > ABOVE_BASE * self.by_noise
 
 
@@ -124,7 +120,7 @@ def detectable(sigma: float, cells: int, rows: float) -> float:
 
 @dataclass(frozen=True)
 class Embedded:
-    """Marginals of a method, and the noisy sums of whole rows; ``sums`` is `None` if the stage was not used.
+    """Marginals of a method, and the noisy sums over whole rows; ``sums`` is `None` if the stage was not used.
 
     ``found`` is the probe's result; `None` if a share was given by hand. ``given`` is the base's model.
     """
@@ -138,22 +134,22 @@ class Embedded:
 
     @property
     def cliques(self) -> tuple[Clique, ...]:
-        """The sets of columns that were counted together."""
+        """Sets of columns that were counted together."""
         return self.base.cliques
 
     @property
     def features(self) -> tuple[str, ...]:
-        """The columns that were measured with a target."""
+        """Columns that were measured with a target."""
         return self.base.features
 
     @property
     def edges(self) -> tuple[tuple[str, str], ...]:
-        """The pairs of columns that the counts link."""
+        """Pairs of columns that the counts link."""
         return self.base.edges
 
     @property
     def shrunk(self) -> bool:
-        """Whether the base's model shrinks associations."""
+        """True if the base's model shrinks associations."""
         return self.base.shrunk
 
     def size(self, max_cells: int, further: tuple[Clique, ...] = ()) -> Size:
@@ -186,7 +182,7 @@ class Embedded:
         return tilted(model, self.sums, self.ordered, self.base.impossible, rng, part(report, 0.2, 1.0))
 
     def facts(self, project: Project) -> dict[str, Any]:
-        """Return the base's entries, and whether the stage was used and why."""
+        """Return the base's entries, and an entry on the use of the stage and its reason."""
         said: dict[str, Any] = {"used": self.sums is not None, "columns": list(self.marked)}
         if self.sums is not None:
             said |= {"target": self.sums.recipe.target, "sigma": self.sums.sigma, "sums": self.sums.values.size}
@@ -205,11 +201,14 @@ def check(project: Project, method: Method, frame: Frame) -> None:
     if not method.capabilities.embedding:
         refuse(f"does not follow the method {method.title}. Set it to off, or choose Workload, PRISM or MST.")
     if frame.separations or method.fenced(plan):
-        refuse("may link any two columns, so it keeps no fence and no drawn regime. Set it to off.")
+        refuse("may link any two columns, so it cannot keep a fence or a drawn regime. Set it to off.")
     if method.arrows(project) or method.effect_of(plan) is not None:
-        refuse("may link any two columns, and the drawing shapes this plan's table. Set it to off.")
+        refuse("may link any two columns, but the drawing shapes this plan's table. Set it to off.")
     if plan.question_share and project.question_list:
-        refuse("and a share for questions exclude each other: the rows would no longer follow the answers. Keep one.")
+        refuse(
+            "and a share for questions exclude each other, because the rows would no longer follow the "
+            "answers. Keep one of them."
+        )
     if plan.target is None:
         refuse("measures whole rows by class. Choose a target on the Plan page (target), or set it to off.")
     classes = 0 if plan.target is None else schema.sizes[plan.target]
@@ -222,13 +221,13 @@ def check(project: Project, method: Method, frame: Frame) -> None:
 def embed(method: Fit, curator: Curator, project: Project, frame: Frame, report: Report = silent) -> Embedded:
     """Run ``method`` as the base, then the second stage with its share of the budget.
 
-    Sensitivities are proved at :class:`ClassSums` and :class:`ColumnSets`. Everything else reads the base's model and
-    noisy sums, which is post-processing. The ρ add up.
+    Sensitivities are proved at :class:`ClassSums` and :class:`ColumnSets`. Everything else reads only the base's model
+    and noisy sums, which is post-processing. The costs in ρ add up.
     """
     plan, whole, rng = project.plan, curator.budget, curator.chance()
     shares, auto = Shares.of(plan.embedding_share), isinstance(plan.embedding_share, str)
     split = BudgetSplit.of(plan, whole, curator.sizes)
-    # 1 the base, with its share of the budget, and rows of its model
+    # step 1: the base, with its share of the budget, and rows of its model
     with curator.within(whole.part(shares.base)):
         base = method(curator, project, frame, part(report, 0.0, 0.5))
     if not isinstance(base, Marginals):
@@ -238,11 +237,11 @@ def embed(method: Fit, curator: Curator, project: Project, frame: Frame, report:
     pool, rows = _pool(model, curator, rng)
     target = plan.target or ""
     ordered = ordered_columns(project.schema, target)
-    # 2 coordinates of codes from the base's rows
+    # step 2: coordinates of codes, from the base's rows
     ranks = {name: mid_ranks(pool[name], size) for name, size in curator.whole.items() if size > 1 and name != target}
-    if not ranks:  # all other columns were bought and have a single value
+    if not ranks:  # all other columns were bought and have only one value
         return Embedded(_counted_again(base, curator, split, 1 - shares.base), None, None, (), ordered)
-    # 3 the columns of the coarse cell
+    # step 3: the columns of the coarse cell
     coarse = {name: (rank > 0.5).astype(np.int64) for name, rank in ranks.items()}
     report(0.6, "Choosing columns that interact")
     sets, spent = column_sets(coarse, pool, target, curator.whole[target], rows), 0.0
@@ -257,7 +256,7 @@ def embed(method: Fit, curator: Curator, project: Project, frame: Frame, report:
         phases(ranks, ordered, directions(rows, noise, len(ranks)), rng), {n: coarse[n] for n in marked}, mark
     )
     recipe = ClassSums(features, target, curator.whole[target])
-    # 5 the probe, and 6 the gate
+    # steps 5 and 6: the probe and the gate
     found: Found | None = None
     if auto:
         report(0.7, "Probing for structure that the base misses")
@@ -265,7 +264,7 @@ def embed(method: Fit, curator: Curator, project: Project, frame: Frame, report:
         found = probed(base, model, pool, _ask(curator, replace(recipe, features=few), split, shares.probe), rows, rng)
         if model is not None and not found.worth_it:
             return Embedded(_counted_again(base, curator, split, rest), None, found, marked, ordered)
-    # 7 the rest of the sums; 8 to 10 are `Embedded.model`
+    # step 7: the other sums; steps 8 to 10 are in `Embedded.model`
     report(0.9, "Measuring features of whole rows")
     return Embedded(base, _ask(curator, recipe, split, rest), found, marked, ordered, model)
 
@@ -279,7 +278,8 @@ def _counted_again(base: Marginals, curator: Curator, split: BudgetSplit, share:
 def _further(base: Marginals, rho: float) -> dict[Clique, float]:
     """Return ρ of further counts of the base's tables of several columns, in proportion to their earlier ρ.
 
-    Single columns get nothing more if there are such tables: with half a budget their share was already larger.
+    If there are such tables, single columns get nothing more, because their share was already larger with half a
+    budget.
     """
     joint = [m for m in base.measurements if len(m.clique) > 1] or list(base.measurements)
     whole, out = math.fsum(m.rho for m in joint), dict[Clique, float]()
@@ -330,9 +330,7 @@ def column_sets(
 
 
 def directions(rows: float, sigma: float, columns: int) -> int:
-    """Return the columns of one random direction: as many as possible while a neighbourhood has more rows than
-    noise.
-    """
+    """Return the columns of one random direction, as many as possible while a neighbourhood has more rows than noise."""
     return max(1, min(columns, math.floor(math.log2(max(2.0, rows / (8 * sigma))))))
 
 

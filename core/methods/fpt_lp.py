@@ -1,12 +1,10 @@
-"""FPT's first algorithm: answer all questions, then apply the smallest L∞ correction that makes the answers consistent
-with some table.
-
-Ghazi, Guzmán, Kamath, Knop, Kumar & Manurangsi (2026), by linear programming with a max-plus pricing oracle. The method
-serves to reproduce the paper's figures, or to prove that no table agrees better with the answers. It does not improve
-the answers themselves: in most cases the projection makes them worse (its maximum error is 1.2 to 1.7 times that of the
-plain answers). It is not suited to drawing rows either: a vertex of the program repeats a few hundred rows. So the
-released rows are drawn from the maximum-entropy fit of the same answers, and the projection is shown next to each
-answer, for comparison.
+"""First algorithm of FPT: answer all questions, then apply the smallest L∞ correction that makes the answers consistent
+with some table (Ghazi, Guzmán, Kamath, Knop, Kumar & Manurangsi 2026). It uses linear programming with a max-plus
+pricing oracle. The method reproduces the paper's figures and proves that no table agrees better with the answers. It
+does not improve the answers themselves; in most cases the projection makes them worse (its maximum error is 1.2 to 1.7
+times that of the plain answers). It is not suited to drawing rows either, because a vertex of the program repeats a few
+hundred rows. The released rows are therefore drawn from the maximum-entropy fit of the same answers, and the projection
+is shown next to each answer for comparison.
 """
 
 from __future__ import annotations
@@ -22,7 +20,7 @@ from espalier.core.progress import Report, silent
 from espalier.core.project.file import Project
 
 ONE_WAY = 0.1
-"""Share of the budget for one-way counts: without them, columns in no question would be arbitrary."""
+"""Share of the budget for one-way counts. Without them, columns in no question would be arbitrary."""
 
 
 def fpt_lp(curator: Curator, project: Project, frame: Frame, report: Report = silent) -> Asked:  # noqa: ARG001
@@ -38,11 +36,12 @@ def fpt_lp(curator: Curator, project: Project, frame: Frame, report: Report = si
 FPT_LP = Method(
     name="fpt-lp",
     title="FPT, projection",
-    summary="noisy answers to your questions, and those of the closest table, with a proof that no table is closer",
+    summary="noisy answers to your questions, and the answers of the closest table, with a proof that no table is "
+    "closer",
     fit=fpt_lp,
     guidance=Guidance(
-        when="Choose it to compare with the paper. For reports, another method with a share for questions errs less "
-        "and has better rows.",
+        when="Choose it to compare with the paper. For reports, another method with a share for questions is more "
+        "accurate and gives better rows.",
     ),
     capabilities=Capabilities(
         questions="alone", constraints=False, accounting=("zcdp", "basic", "pure"), unread=("question_share",)

@@ -1,9 +1,8 @@
-"""FPT's second algorithm: private multiplicative weights on an implicit distribution.
-
-Ghazi, Guzmán, Kamath, Knop, Kumar & Manurangsi (2026), with exact expectations and zCDP. Samples and the paper's
-composition are options: over 60 rounds at ε = 1 and δ = 1e-6, its noise is 1.7 times as large. The method is suited to
-thousands of questions on a few thousand rows. It is not suited to fewer questions or more rows, where fitted direct
-answers are several times closer, or to columns that no question names, which become uniform.
+"""Second algorithm of FPT: private multiplicative weights on an implicit distribution (Ghazi, Guzmán, Kamath, Knop,
+Kumar & Manurangsi 2026), with exact expectations and zCDP. Samples and the paper's composition are options. With that
+composition over 60 rounds at ε = 1 and δ = 1e-6, its noise is 1.7 times as large. The method is suited to thousands of
+questions on a few thousand rows. With fewer questions or more rows, fitted direct answers are several times closer, and
+columns that no question names become uniform.
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ TOTAL = 0.05
 
 @dataclass(frozen=True)
 class WeightsOptions:
-    """The method's plan keys."""
+    """Method's plan keys."""
 
     rounds: int | None = option(
         None,
@@ -78,7 +77,7 @@ class WeightsOptions:
         "zcdp",
         "Noise of a round",
         choices={
-            "zcdp": "rounds add up in ρ",
+            "zcdp": "by adding up ρ over the rounds",
             "published": "by the paper's composition of pure guarantees",
         },
         help="The paper's rule (Proposition 29) adds more noise and leaves a part of the budget unspent.",
@@ -88,7 +87,7 @@ class WeightsOptions:
         "Share of the budget for single columns",
         low=0.0,
         high=0.5,
-        help="The first table then has noisy counts of each column instead of equal ones. Without it, columns in no "
+        help="The search then starts from noisy counts of each column instead of equal ones. Without it, columns in no "
         "question are uniform.",
         pool="one-way",
     )
@@ -96,7 +95,7 @@ class WeightsOptions:
 
 @dataclass(frozen=True)
 class Chosen(Answers):
-    """The chosen questions, with the last noisy answer to each: number → (answer, σ)."""
+    """Chosen questions, with the last noisy answer to each: number → (answer, σ)."""
 
     measured: dict[int, tuple[float, float]] = field(default_factory=dict)
 
@@ -107,7 +106,7 @@ class Chosen(Answers):
 
 @dataclass(frozen=True)
 class Weighted:
-    """The result of multiplicative weights: a weight for each question."""
+    """Result of multiplicative weights: a weight for each question."""
 
     answers: Chosen
     lowered: Lowered
@@ -123,12 +122,12 @@ class Weighted:
 
     @property
     def cliques(self) -> tuple[Clique, ...]:
-        """The columns that were counted, each by itself; no columns were counted together."""
+        """Counted columns, each by itself; no columns were counted together."""
         return tuple(m.clique for m in self.ones)
 
     @property
     def edges(self) -> tuple[tuple[str, str], ...]:
-        """Pairs of columns that one question joins."""
+        """Pairs of columns that a question joins."""
         return links_of(self.scopes)
 
     def size(self, max_cells: int, further: tuple[Clique, ...] = ()) -> Size:
@@ -146,7 +145,7 @@ class Weighted:
         lowered = self.lowered
         network = _network(lowered, self.ones)
         said = f"{self.rounds} rounds" + (
-            ": a noisy margin showed that choices had become noise" if self.stopped else ""
+            "because a noisy margin showed that choices had become noise" if self.stopped else ""
         )
         inner = network.model(self.weights, self.total, FitSummary(self.rounds, 0.0, 0.0, True, said))
         names = [question.name for question in self.answers.questions]
@@ -154,21 +153,19 @@ class Weighted:
         return VisibleModel(inner, lowered.visible, lowered.counts, self.edges, told)
 
     def facts(self, project: Project) -> dict[str, Any]:  # noqa: ARG002
-        """Return how many of the planned rounds ran, and whether the private stopping rule ended them."""
+        """Return the number of planned rounds that ran, and whether the private stopping rule ended them."""
         return {"rounds": {"ran": self.rounds, "planned": self.planned, "stopped": self.stopped}}
 
 
 def fpt_mw(curator: Curator, project: Project, frame: Frame, report: Report = silent) -> Weighted:  # noqa: ARG001
-    """Run T rounds of one private choice and one noisy margin, 1/(2T) of the budget each; a margin that is noise ends
-    them.
-
-    ``one_way`` of the budget first counts every column: the search then starts from independent columns with these
-    counts. T and the threshold follow from public figures (`public_rule`). The choice is the exponential mechanism over
-    all questions on both sides, Δ = k rows; the margin has Gaussian noise (under pure accounting Laplace noise) and Δ =
-    k rows, and is debited in every round that runs: it both moves the weight and decides whether to stop. If the search
-    ends early, the rest of the budget stays unspent: the choices of rounds that ran are paid for, and a filter that
-    stops at the planned total is valid for adaptive ends too. A count without a question becomes a question for each of
-    its values.
+    """Run T rounds of one private choice and one noisy margin, with 1/(2T) of the budget each, and stop when a margin
+    is only noise. The share ``one_way`` of the budget first counts every column, so that the search starts from
+    independent columns with these counts. T and the threshold follow from public figures (`public_rule`). The choice is
+    the exponential mechanism over all questions on both sides, Δ = k rows; the margin has Gaussian noise (under pure
+    accounting Laplace noise) and Δ = k rows, and is debited in every round that runs, because it both moves the weight
+    and determines whether to stop. If the search ends early, the rest of the budget stays unspent. The choices of the
+    rounds that ran are paid for, and a filter that stops at the planned total is also valid for adaptive ends. A count
+    without a question becomes a question for each of its values.
     """
     plan, whole = project.plan, curator.whole
     options = read_options(WeightsOptions, plan.options)
@@ -282,12 +279,12 @@ def _of_counts(asked: tuple[Question, ...], counts: tuple[Any, ...]) -> list[Que
 FPT_MW = Method(
     name="fpt-mw",
     title="FPT, multiplicative weights",
-    summary="learns from the question with the worst answer in each round, chosen privately",
+    summary="in each round, learns from the question with the worst answer, chosen privately",
     fit=fpt_mw,
     options=WeightsOptions,
     guidance=Guidance(
-        when="Choose it for thousands of questions on a few thousand rows. With fewer questions or more rows, another "
-        "method with a share for questions errs less.",
+        when="Choose it for thousands of questions on a few thousand rows. With fewer questions or more rows, "
+        "another method with a share for questions is more accurate.",
     ),
     capabilities=Capabilities(
         questions="alone",

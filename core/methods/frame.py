@@ -1,4 +1,4 @@
-"""The frame of a plan: separations from roles, features and conflicts, all before anything is read."""
+"""Frame of a plan: separations from roles, features and conflicts, all derived before anything is read."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from espalier.core.project.file import Project
 from espalier.core.project.plan import Plan
 
 LARGEST_BASIC = 4.0
-"""Largest ε of PRISM's experiments. The classical calibration is proved up to ε = 1 per measurement."""
+"""Largest ε of PRISM's experiments. The classical calibration has been proved up to ε = 1 per measurement."""
 
 
 GAUSSIAN_ALONE = (
@@ -41,7 +41,7 @@ class Task:
 
 @dataclass(frozen=True)
 class Frame:
-    """The constraints that a plan sets on the model's graph.
+    """Constraints that a plan imposes on the model's graph.
 
     - ``features``: prism's S if the drawing decides it; `None` if it is chosen privately; empty for other methods.
     - ``candidates``: columns for a private choice of S.
@@ -110,8 +110,8 @@ def _of_roles(project: Project, warnings: list[str]) -> tuple[Separation, ...]:
             )
     if not roles.admissible:
         warnings.append(
-            "No column is admissible, so nothing may link the protected columns to the outcome: "
-            "the model falls into separate parts (a forest)."
+            "No column is admissible, so nothing may link the protected columns to the outcome. The model falls "
+            "into separate parts (a forest)."
         )
     far = (*roles.protected, *roles.inadmissible) if project.plan.strict else roles.protected
     why = "protected and inadmissible" if project.plan.strict and roles.inadmissible else "protected"

@@ -1,4 +1,4 @@
-"""Independent columns: one-way counts only. The baseline that every other method must beat."""
+"""Independent columns from one-way counts only, the baseline that every other method must beat."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ def independent(curator: Curator, project: Project, frame: Frame, report: Report
 INDEPENDENT = Method(
     name="independent",
     title="Independent",
-    summary="every column on its own, with no links",
+    summary="every column by itself, without links",
     fit=independent,
     guidance=Guidance(
         when="Choose it as the baseline that every other method must beat.",
-        unseparated=lambda drawn: "Every column is counted by itself: the table shows no association at all.",  # noqa: ARG005
+        unseparated=lambda drawn: "Every column is counted by itself, so the table shows no association at all.",  # noqa: ARG005
     ),
     capabilities=Capabilities(links=False, questions="beside"),
 )

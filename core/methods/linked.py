@@ -1,10 +1,9 @@
-"""People and their visits: a model of people with their first visit, and a model of the step from one visit to the
-next.
+"""Model of people with their first visit, and of the step from each visit to the next.
 
-A wide table (``insulin_1``, ``insulin_2``, …) loses how visits follow each other. Here the budget is divided in two.
+A wide table (``insulin_1``, ``insulin_2``, …) loses the dynamics between visits. Here, the budget is divided in two.
 One part buys the person model as in the method `workload`. The other counts pairs of columns over all steps; each
 person has total weight 1, however many visits they have (`espalier.core.privacy.steps`). The step model is fitted to
-these counts on *synthetic* people. So only its conditionals come from the counts, and columns may have any number of
+these counts on *synthetic* people. Only its conditionals come from the counts, so columns may have any number of
 parents.
 """
 
@@ -51,13 +50,13 @@ choosing further pairs, and for counting these pairs.
 BATCHES = 8
 """Rounds of choosing and counting further pairs, each based on the model's remaining errors."""
 EVEN_SHARES = 2
-"""Largest share of a batch for one column's pairs: one missing pair makes many others wrong."""
+"""Largest share of a batch for one column's pairs, because one missing pair makes many others wrong."""
 FEW_PAIRS, MOST_PAIRS, GOOD_PAIR = 16, 60, 0.008
-"""Smallest and largest number of further pairs, and the largest expected TV error of a typical pair for which another
+"""Minimum and maximum number of further pairs, and the largest expected TV error of a typical pair at which another
 pair is counted.
 """
 TIED_VISITS, TIED_PEOPLE = 4, 2
-"""Largest number of columns of the same visit, and of the person, to which a column is tied without a joint count."""
+"""Maximum number of columns of the same visit, and of the person, to which a column is tied without a joint count."""
 TIE, WEAK_TIE = 4.0, 0.1
 """σ of a tie: this multiple of the counts' median σ, but at least this part of a mean cell."""
 WEAKER = 3
@@ -77,7 +76,7 @@ class LinkedOptions:
         "Share of the budget for later visits",
         low=0.1,
         high=0.9,
-        help="Pays for the model of how visits follow each other. The rest pays for people with their first visit.",
+        help="Pays for the model of the steps between visits. The rest pays for people with their first visit.",
     )
     count_at_visits: Sequence[str] | None = option(
         None,
@@ -113,14 +112,14 @@ def linked(curator: Curator, project: Project, frame: Frame, report: Report = si
     steps.count_own(curator)
     steps.count_echoes(curator)
     for i, (most, part_of) in enumerate(steps.rounds()):
-        report(0.5 + 0.5 * i / BATCHES, "Choosing how visits follow each other")
+        report(0.5 + 0.5 * i / BATCHES, "Choosing the links between visits")
         steps.count_chosen(curator, most, part_of)
     return LinkedFit(people, steps, tuple(later))
 
 
 @dataclass(frozen=True)
 class Layout:
-    """The columns of a linked project, and the arcs allowed by its frame."""
+    """Columns of a linked project, and the arcs allowed by its frame."""
 
     linked: Linked
     sizes: Mapping[str, int]
@@ -152,13 +151,13 @@ class Layout:
         return sorted((p for p in varied if p[0] != p[1] + BEFORE), key=lambda p: -self.cells(p))
 
     def cells(self, pair: Pair) -> int:
-        """Number of cells of a pair."""
+        """Return the number of cells of a pair."""
         return self.sizes[pair[0]] * self.sizes[pair[1]]
 
 
 @dataclass
 class Stepping:
-    """The counts of steps so far, and the intermediate models fitted to them. A rehearsal fits nothing.
+    """Counts of steps so far, and the intermediate models fitted to them. A rehearsal fits nothing.
 
     It becomes part of the release, so it stores only the curator's public facts, never the curator itself.
     """
@@ -186,7 +185,7 @@ class Stepping:
     # Counting ---------------------------------------------------------------------------------------------------------
 
     def count_own(self, curator: Curator) -> None:
-        """Count each column with itself at the previous visit, ρ ∝ cells^(2/3), with all shares that have no other
+        """Count each column with itself at the previous visit, with ρ ∝ cells^(2/3) and all shares that have no other
         purpose.
         """
         share = OWN + (0 if self.has_echoes else ECHOES) + (0 if self.candidates() else CHOICE + CHOSEN)
@@ -202,7 +201,7 @@ class Stepping:
 
     @property
     def has_echoes(self) -> bool:
-        """Whether any person keeps three visits."""
+        """True if a person may keep three visits."""
         return self.layout.linked.keep > 2
 
     def candidates(self) -> list[Pair]:
@@ -217,7 +216,7 @@ class Stepping:
         return [(b - a, 1 / batches) for a, b in itertools.pairwise(ends)]
 
     def count_chosen(self, curator: Curator, most: int, share: float) -> None:
-        """Choose ``most`` pairs on which the model errs, each by the exponential mechanism, and count them."""
+        """Choose ``most`` pairs for which the model is wrong, each by the exponential mechanism, and count them."""
         candidates, count = self.candidates(), share * CHOSEN * self.rho
         noise = math.sqrt(2 / math.pi) * self.unit.count_sensitivity / math.sqrt(2 * count / most)
         score = StepScore(self.expected(), self.layout.linked.units, noise, self.target, WEAKER)
@@ -248,7 +247,9 @@ class Stepping:
 
     @property
     def most_pairs(self) -> int:
-        """Return the total number of further pairs, from noisy counts: more if a typical pair is counted well."""
+        """Total number of further pairs, which is larger if a typical pair is counted well. It is computed
+        from noisy counts.
+        """
         cells = sorted(self.layout.cells(pair) for pair in self.layout.candidates(self.layout.columns))
         typical = cells[len(cells) // 2] if cells else 1
         unit, total = self.unit.count_sensitivity, max(self.total, 1.0)
@@ -264,12 +265,12 @@ class Stepping:
 
     @cached_property
     def person_model(self) -> GraphicalModel:
-        """Return the model of people with their first visit."""
+        """Model of people with their first visit."""
         return self.people.model()
 
     @property
     def total(self) -> float:
-        """Return the noisy number of people with two visits or more, from the person model; 1 in a rehearsal."""
+        """Noisy number of people with two visits or more, from the person model; 1 in a rehearsal."""
         if self.is_rehearsal:
             return 1.0
         return max(1.0, float(self.person_model.marginal((self.layout.linked.number,))[1:].sum()))
@@ -293,7 +294,7 @@ class Stepping:
 
     @cached_property
     def order(self) -> tuple[str, ...]:
-        """The columns of a visit in the order of the person model's strongest links; red columns come last."""
+        """Columns of a visit in the order of the person model's strongest links, with red columns last."""
         if self.is_rehearsal:
             return self.layout.columns
         left = [name for name in self.layout.columns if name in self.person_model.sizes]
@@ -331,7 +332,7 @@ class Stepping:
         return counted | {other: self.tie(other, name) for other in self.tied(name, before) if other not in counted}
 
     def tied(self, name: str, before: Sequence[str]) -> list[str]:
-        """Return the columns to which ``name`` is tied: those with the strongest links at the first visit."""
+        """Return the columns to which ``name`` is tied, which are those with the strongest links at the first visit."""
         found = list[str]()
         for others, most in ((before, TIED_VISITS), (self.layout.person, TIED_PEOPLE)):
             may = [o for o in others if self.layout.allows((o, name)) and self.strength(o, name) > 0]
@@ -392,19 +393,18 @@ class Stepping:
         mean = max(float(shares @ np.arange(len(shares))), 1e-2)
         rows = self.person_model.sample(math.ceil(most / mean), self.rng)
         kept = np.flatnonzero(rows[number] > 0)
-        if not len(kept):  # noise removed all second visits: give everyone two
+        if not len(kept):  # noise removed all second visits, so give everyone two
             rows, kept = {**rows, number: np.ones_like(rows[number])}, np.arange(len(rows[number]))
         return {name: codes[kept] for name, codes in rows.items()}
 
     @property
     def model(self) -> StepModel:
-        """The current step model."""
+        """Current step model."""
         return StepModel(self.layout.linked, self.layout.sizes, tuple(self.columns[name] for name in self.order))
 
     def expected(self) -> Callable[[Pair], Array]:
-        """Return the model's expected counts of a pair, with rows scaled to noisy counts if these are known.
-
-        A counted pair determines a conditional. It cannot correct the distribution of the parent.
+        """Return the model's expected counts of a pair, with rows scaled to noisy counts if these are known. A counted
+        pair determines a conditional, but cannot correct the distribution of the parent.
         """
         if self.is_rehearsal:
             return lambda pair: np.zeros((self.layout.sizes[pair[0]], self.layout.sizes[pair[1]]))
@@ -436,7 +436,7 @@ class Stepping:
 
 @dataclass(frozen=True)
 class LinkedFit:
-    """Result of a plan for linked tables: the counts of people and of steps, and those of columns at later visits."""
+    """Result of a plan for linked tables: the counts of people, of steps, and of columns at later visits."""
 
     people: Marginals
     steps: Stepping
@@ -444,17 +444,17 @@ class LinkedFit:
 
     @property
     def cliques(self) -> tuple[Clique, ...]:
-        """The sets of columns of a row that were counted together."""
+        """Sets of columns of a row that were counted together."""
         return self.people.cliques
 
     @property
     def features(self) -> tuple[str, ...]:
-        """Empty: no column is measured only with a target."""
+        """Nothing, because no column is measured only with a target."""
         return ()
 
     @property
     def edges(self) -> tuple[tuple[str, str], ...]:
-        """The pairs of columns of a row that the model links."""
+        """Pairs of columns of a row that the model links."""
         return self.people.edges
 
     def size(self, max_cells: int, further: tuple[Clique, ...] = ()) -> Size:
@@ -509,13 +509,13 @@ def linked_of(project: Project) -> Linked:
 
 
 def _positive(values: Array, total: float) -> Array:
-    """Return noisy counts without negative ones, scaled to ``total``."""
+    """Return noisy counts scaled to ``total``, with negative counts set to zero."""
     kept = np.maximum(values, 0.0) + 1e-6 * total
     return np.asarray(kept * (total / kept.sum()))
 
 
 def _looked_up(now: Mapping[str, Any], cells: Callable[[str], Any], name: str) -> Any:
-    """Return the cells of ``name``: drawn ones of this visit, else those of the evidence."""
+    """Return the cells of ``name``, from the columns drawn at this visit or else from the evidence."""
     return now[name] if name in now else cells(name)
 
 
@@ -545,7 +545,7 @@ def _frame(project: Project, separations: Separations, warnings: list[str]) -> F
     slices = layout.slices
     if wide_columns := [n for n in layout.columns if layout.cells((n + BEFORE, n)) > plan.max_cells]:
         raise ProjectError(
-            f"{wide_columns[0]!r} has too many values: counting it with itself at the previous visit needs more than "
+            f"{wide_columns[0]!r} has too many values; counting it with itself at the previous visit needs more than "
             f"{plan.max_cells:,} cells. Group its values, or raise max_cells",
             key="max_cells",
             column=wide_columns[0],
@@ -560,7 +560,7 @@ def _frame(project: Project, separations: Separations, warnings: list[str]) -> F
     for separation in wide:
         if path := largest(slices, wide).path(separation):
             raise ProjectError(
-                "these separations cannot hold together at every visit: they leave the path "
+                "these separations cannot all hold at every visit, because they leave the path "
                 f"{' – '.join(path)} open. Change the roles or the separations",
                 key="roles",
                 path=path,
@@ -578,7 +578,7 @@ def _not_yet(project: Project) -> Iterable[tuple[str, Any]]:
 LINKED = Method(
     name="linked",
     title="Linked tables",
-    summary="people with all their visits: the content of a visit, and how visits follow each other",
+    summary="people with all their visits, including the links between successive visits",
     fit=linked,
     load=load_linked,
     options=LinkedOptions,

@@ -1,4 +1,4 @@
-"""The shared part of methods that count marginals: their answers, and the graphical model fitted to them."""
+"""Common part of methods that count marginals: their answers, and the graphical model fitted to them."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ from espalier.core.progress import Report, silent
 from espalier.core.project.file import Project
 
 TREE_CHOICE = "tree choice"
-"""The pool for choosing a tree."""
+"""Pool for choosing a tree."""
 WEIGHTS = "weights"
-"""The pool for noisy associations that are used only as weights of an allocation."""
+"""Pool for noisy associations that are used only as weights of an allocation."""
 
 
 @runtime_checkable
@@ -40,21 +40,20 @@ class CountsInPart(Protocol):
 
     @property
     def told(self) -> Marginals:
-        """Return the counts alone."""
+        """Only the counts."""
         ...
 
 
 @dataclass(frozen=True)
 class Marginals:
-    """Noisy counts of cliques, and scores that were bought in addition.
-
-    ``sizes`` are all columns with their numbers of categories; ``counted`` has the numbers in the counts, which are
-    groups of categories if ``merged`` is not empty. ``rows`` is the number of rows if it is public. ``explained`` are
-    the scores that were bought to report the cost of the fence: first the scores of the tree's edges, then those of the
-    pairs that the frame refused; ``scores`` are all vectors of scores that were bought, including these. ``impossible``
-    are the cells that no row may have, by clique: the model contains them in addition to the counts. ``shrunk``: the
-    model shrinks each pair's association by the part that noise explains (`espalier.core.models.graphical.shrinkage`);
-    a fit together with questions does not. ``best_tree`` is the tree found from scores bought for this purpose.
+    """Noisy counts of cliques, and scores that were bought in addition. ``sizes`` are the numbers of categories of all
+    columns; ``counted`` are their numbers in the counts, which count groups of categories if ``merged`` is not empty.
+    ``rows`` is the number of rows if it is public. ``explained`` are the scores that were bought to report the cost of
+    the fence: first the scores of the tree's edges, then those of the pairs that the frame refused; ``scores`` are all
+    vectors of scores that were bought, including these. ``impossible`` are the cells that no row may have, by clique:
+    the model contains them in addition to the counts. ``shrunk``: the model shrinks each pair's association by the part
+    that noise explains (`espalier.core.models.graphical.shrinkage`); a fit together with questions does not.
+    ``best_tree`` is the tree found from scores bought for this purpose.
     """
 
     sizes: Mapping[str, int]
@@ -84,16 +83,18 @@ class Marginals:
 
     @property
     def cliques(self) -> tuple[Clique, ...]:
-        """The measured cliques, each once."""
+        """Measured cliques, without repetition."""
         return tuple(dict.fromkeys(m.clique for m in self.measurements))
 
     @property
     def edges(self) -> tuple[tuple[str, str], ...]:
-        """Pairs inside measured cliques and constraints, no fill-in: the model is Markov with respect to this graph."""
+        """Pairs inside measured cliques and constraints, without fill-in. The model is Markov with respect to this
+        graph.
+        """
         return clique_edges((*self.cliques, *self.impossible))
 
     def size(self, max_cells: int, further: tuple[Clique, ...] = ()) -> Size:
-        """The cost of the junction tree; raises :class:`SizeError` if a clique has more than ``max_cells``."""
+        """Return the cost of the junction tree; raises :class:`SizeError` if a clique has more than ``max_cells``."""
         return check_size(self.sizes, (*self.cliques, *self.impossible, *further), max_cells=max_cells)
 
     def model(self, report: Report = silent) -> GraphicalModel:
@@ -112,7 +113,9 @@ class Marginals:
         return refine(fitted, self.sizes, self.merged) if self.merged else fitted
 
     def facts(self, project: Project) -> dict[str, Any]:
-        """Return entries of some plans only: scores of refused pairs, errors of pairs, weights, merged categories."""
+        """Return the entries that only some plans have: scores of refused pairs, errors of pairs, weights, merged
+        categories.
+        """
         out: dict[str, Any] = {}
         if (bought := self.explained) is not None:
             tree = [e for e in bought.cliques if e in self.cliques]
@@ -161,5 +164,5 @@ class Marginals:
 
 
 def one_ways(curator: Curator) -> list[Clique]:
-    """All one-way cliques."""
+    """Return all one-way cliques."""
     return [(name,) for name in curator.sizes]

@@ -1,4 +1,4 @@
-"""Plain names of the pools of a budget, for screens and the report's first pages. The annex shows the pools' own
+"""Plain names of the pools of a budget, for screens and the first pages of the report. The annex shows the pools' own
 names.
 """
 
@@ -19,7 +19,7 @@ SHARED = {
     "AUC": "counts of right rankings",
     "CMI": "counts for the fairness figure",
 }
-"""Pools that any plan may have. Each method also declares pools of its own (`espalier.core.methods.base.Guidance`)."""
+"""Pools that any plan may have. Each method also declares its own pools (`espalier.core.methods.base.Guidance`)."""
 
 
 def pool_in_words(pool: str) -> str:

@@ -1,4 +1,4 @@
-"""PRISM: spend where it helps to predict one column (Algorithm 1)."""
+"""PRISM: spend the budget where it helps to predict one column (Algorithm 1)."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ from espalier.core.project.file import Project
 from espalier.core.project.options import read_options
 
 ONE_WAY, SELECTION, TASK, BACKGROUND = 0.05, 0.10, 0.55, 0.30
-"""Pools, as shares of the budget (§5.4): one-way counts, choosing S, counting with the target, and the background with
-its own choices. If S contains all columns, nothing is chosen, and the task also gets that share. It also gets the share
-that `CLEAR` takes from the background.
+"""Pools, as shares of the budget (§5.4): one-way counts, choosing S, counting with the target, and the background
+including its own choices. If S contains all columns, nothing is chosen, and the task also gets the share for choosing
+S. It also gets the share that `CLEAR` takes from the background.
 """
 
 FITS = 4
@@ -60,24 +60,25 @@ FOR_WEIGHTS = 0.05
 SIGNAL = 10.0
 """Signal below which the background gets `SLIGHT` or nothing: rows of the target's rarer value per value of a feature,
 divided by the noise in a cell. A background makes features correlated, and a regression on correlated features
-magnifies the noise of their counts with the target; below this value, a full share costs more AUC than it gains
+magnifies the noise of their counts with the target; below this value, a full share loses more AUC than it gains
 (diabetes at ε = 0.2: signal about 8, AUC 0.61 compared with the star's 0.63; Adult at ε = 0.2: signal about 13, 0.880
 compared with 0.878).
 """
 
 SLIGHT, CHEAP = 0.05, 0.25
 """The background's share below `SIGNAL`, and the largest expected TV error of a typical pair for which there is a
-background. Small tables gain much from a small background: with an error of 0.03 (asia, 3,000 rows, ε = 2) two-way TV
-falls from 0.031 to 0.009, with 0.05 (alarm, 8,000 rows, ε = 2) from 0.040 to 0.022, with 0.12 (diabetes, 8,000 rows, ε
-= 2) from 0.048 to 0.043, with 0.24 (child, 5,000 rows, ε = 0.5) from 0.085 to 0.082; with 0.5 it does not change. The
-AUC does not change measurably. The share is the one that the one-way counts would otherwise get (`QUIET_ONE_WAY`), so
-the target's tables keep theirs.
+background. Small tables benefit greatly from a small background: with an error of 0.03 (asia, 3,000 rows, ε = 2)
+two-way TV falls from 0.031 to 0.009, with 0.05 (alarm, 8,000 rows, ε = 2) from 0.040 to 0.022, with 0.12 (diabetes,
+8,000 rows, ε = 2) from 0.048 to 0.043, with 0.24 (child, 5,000 rows, ε = 0.5) from 0.085 to 0.082; with 0.5 it does not
+change. The AUC does not change measurably. The share is taken from the one-way counts, which would otherwise get it
+(`QUIET_ONE_WAY`), so the target's tables keep theirs.
 """
 
 CLEAR = 45.0
-"""Signal at which the background gets its full share; below, it gets proportionally less, and the task gets the rest.
-The difference from the star's AUC over 50 pairs of runs, for the values 30, 45 and 60: COMPAS at ε = 0.5 (signal about
-22) −0.0024, −0.0016 and −0.0011, at 1 (about 42) −0.0030, −0.0024 and −0.0020 (each ± 0.0009); over eight, Adult at 0.5
+"""Signal at which the background gets its full share; below this value, it gets proportionally less, and the task gets
+the rest. The differences from the star's AUC, over 50 pairs of runs and for the values 30, 45 and 60, are: COMPAS at ε
+= 0.5 (signal about 22) −0.0024, −0.0016 and −0.0011, at 1 (about 42) −0.0030, −0.0024 and −0.0020 (each ± 0.0009); over
+eight, Adult at 0.5
 (about 33) + 0.0073, + 0.0064 and + 0.0046 (± 0.0009).
 """
 
@@ -93,7 +94,7 @@ MAX_CELLS = 20_000
 
 @dataclass(frozen=True)
 class _Run:
-    """The arguments that every step of one fit needs; ``total`` is n or a noisy, paid-for total."""
+    """Arguments that every step of one fit needs; ``total`` is n or a noisy total that was paid for."""
 
     curator: Curator
     budget: BudgetSplit
@@ -110,7 +111,7 @@ class _Run:
 
 @dataclass(frozen=True)
 class _Star:
-    """S of one target; ``part`` is the target's part of every pool, ``unspent`` the rest of its selection share."""
+    """S of one target. ``part`` is the target's part of every pool, and ``unspent`` the rest of its selection share."""
 
     target: str
     part: float
@@ -123,11 +124,11 @@ def prism(curator: Curator, project: Project, frame: Frame, report: Report = sil
     """Choose S; count (X, Y) for X in S, (X, X', Y) for some pairs, (X_S, Y) if small; count columns and a background.
 
     S is the drawn parents (causal), the drawn blanket (graphical), or chosen privately (predictive); in the first two
-    regimes the selection pool goes to the task. Y is linked by the task alone: an edge (child, Y) in the background
+    regimes the selection pool goes to the task. Only the task links Y, because an edge (child, Y) in the background
     would bring back the spurious link that the causal regime leaves out. Unspent shares go to the next measurement.
     Several targets divide the selection and task pools by their weights; each has its own S, three-way and joint
-    tables. The background is chosen as in the workload method, from all pairs but those with a target, relative to the
-    model of the task. The fit shrinks each pair's association by the part that noise explains
+    tables. The background is chosen as in the workload method, relative to the model of the task, from all pairs except
+    those with a target. The fit shrinks each pair's association by the part that noise explains
     (`espalier.core.models.graphical.shrinkage`).
     """
     options = read_options(PrismOptions, project.plan.options)
@@ -173,7 +174,7 @@ def prism(curator: Curator, project: Project, frame: Frame, report: Report = sil
 
 
 def _by_noise(run: _Run, ones: Sequence[Measurement]) -> tuple[_Run, list[Measurement]]:
-    """Return the run with the pools that its noise allows; without a background, one-way counts get a larger share."""
+    """Return the run with the pools that its noise allows. Without a background, one-way counts get a larger share."""
     background = _background(run, ones)
     task, pairs = TASK + BACKGROUND - (background or QUIET_ONE_WAY), TRIPLES if background else 0.0
     made = replace(run, pools=Pools(ONE_WAY, SELECTION, pairs, task, background))
@@ -269,7 +270,7 @@ def _weights(run: _Run, star: _Star, share: float) -> list[float]:
 
 def _joint(run: _Run, star: _Star, share: float, linked: Sequence[Clique]) -> list[Clique]:
     """Return (X_S, Y) if it would be useful with weight |S| among |S| pairs, judged by quantities that are public or
-    paid for.
+    already paid for.
     """
     whole = run.clique(*star.features, star.target)
     cells = math.prod(run.curator.sizes[name] for name in whole)
@@ -294,7 +295,7 @@ def _three_way(
     growth = Growth(tuple(curator.sizes), run.frame.separations, features, curator.sizes)
     for pair in linked:
         growth.link(pair)
-    for pair in trunk(curator):  # they must not close a loop with constraint links
+    for pair in trunk(curator):  # they must not close a loop with the links of constraints
         if star.target not in pair:
             growth.add(pair)
     triples, unspent = choose_triples(
@@ -323,8 +324,8 @@ PRISM = Method(
                 "Most of the budget goes to the columns that predict the target.", {"regime": "predictive"}
             ),
             "elsewhere": Purpose(
-                "Only the drawn direct causes of the target shape the table. They remain valid where coincidental "
-                "associations break.",
+                "Only the drawn direct causes of the target shape the table. These links remain valid where "
+                "coincidental associations break.",
                 {"regime": "causal"},
             ),
         },

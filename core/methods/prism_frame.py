@@ -1,4 +1,4 @@
-"""The options of a PRISM plan, and the frame that its regime implies."""
+"""Options of a PRISM plan, and the frame that its regime implies."""
 
 from __future__ import annotations
 
@@ -27,10 +27,11 @@ class PrismOptions:
         "predictive",
         "Regime",
         choices={
-            "causal": "Only the drawn direct causes of the target. Stays valid when the rest of the world changes.",
-            "graphical": "The drawn Markov blanket: causes, effects, and other causes of the effects. More accurate, "
-            "but only while the world stays the same.",
-            "predictive": "Features are chosen privately by association. Reads no graph.",
+            "causal": "Uses only the drawn direct causes of the target. Stays valid when the rest of the world "
+            "changes.",
+            "graphical": "Uses the drawn Markov blanket: causes, effects, and other causes of the effects. More "
+            "accurate, but only while the world stays the same.",
+            "predictive": "Chooses features privately by association. Does not read the drawing.",
             "effect": "Counts the tables for a treatment's effect on the target: treatment, target and each adjustment "
             "column of the drawing.",
         },
@@ -48,8 +49,8 @@ class PrismOptions:
         "Adjust for (blank: the cheapest valid set)",
         columns="several",
         empty="the cheapest valid set of the drawing",
-        help="Must block every path from treatment to target that is not part of the effect; otherwise the plan is "
-        "refused.",
+        help="The set must block every path from treatment to target that is not part of the effect; otherwise "
+        "the plan is refused.",
         only={"regime": "effect"},
     )
     features: int | None = option(
@@ -69,8 +70,9 @@ class PrismOptions:
             "exponential": "by association, one at a time",
             "logistic": "by a noisy logistic fit",
         },
-        help="By association: each round draws the column most associated with the target. By a fit: the columns that "
-        "a logistic model keeps, which ranks redundant columns lower but needs more rows. Neither finds causes.",
+        help="By association, each round draws a column strongly associated with the target. By a fit, the "
+        "columns are those that a logistic model keeps; this ranks redundant columns lower but needs more "
+        "rows. Neither finds causes.",
         only={"regime": "predictive"},
     )
     three_way: int = option(
@@ -79,20 +81,20 @@ class PrismOptions:
         low=0,
         high=20,
         whole=True,
-        help="Three-way tables show how two features act together on the target. They are noisier; a noisy choice "
-        "finds the pairs that depend on each other most, given the target.",
+        help="Three-way tables show how two features act together on the target. They are noisier. A noisy choice "
+        "finds the pairs with the strongest dependence given the target.",
     )
     task_weights: Literal["even", "bought"] = option(
         "even",
         "Importance of the pairs with the target",
         choices={"even": "all equal", "bought": "by a noisy association with the target"},
-        help="Bought weights take a twentieth of the budget and shape the allocation of the rest: a column more "
+        help="Bought weights cost a twentieth of the budget and shape the allocation of the rest: a column more "
         "informative about the target is counted with less noise (PRISM, Appendix C.2).",
         only={"regime": ("causal", "graphical", "predictive")},
     )
     pools: Mapping[str, float] = option(
         {},
-        "Pools set by hand (blank: derived from the noise)",
+        "Pools set by hand (blank: computed from the noise)",
         low=0,
         high=1,
         weights=True,
@@ -116,11 +118,12 @@ def effect_of(plan: Plan) -> PlannedEffect | None:
 
 def causes_only(plan: Plan) -> bool:
     """Return whether the regime is causal."""
-    return plan.options.get("regime") == "causal"  # even for a plan whose other options belong to another method
+    return plan.options.get("regime") == "causal"  # this also works for a plan with options of another method
 
 
 def largest(project: Project, frame: Frame) -> tuple[Clique, ...]:
-    """Return each column of a constraint that may be chosen, with the targets: a star may take all of them.
+    """Return each column of a constraint that may be chosen, together with the targets, because a star may take all of
+    them.
 
     If the drawing decides S, nothing is chosen, and the rehearsed fit contains it. A background stays under its own
     cap.
@@ -144,8 +147,8 @@ def frame_of_prism(project: Project, separations: tuple[Separation, ...], warnin
     others = len(schema.names) - 1
     if pools and regime == "predictive" and not pools.selection and (options.features or 0) < others:
         raise ProjectError(
-            "plan: pools must give the pool 'selection' a share above 0, since features are chosen. To choose none, "
-            f"set features to {others}",
+            "plan: pools must give the pool 'selection' a share above 0, since features are chosen. To avoid "
+            f"choosing, set features to {others}",
             key="pools",
         )
     if options.task_weights == "bought" and plan.allocation == "uniform":
@@ -231,11 +234,11 @@ def _task(
         if options.features and options.features > len(candidates):
             warnings.append(f"Only {len(candidates)} columns can be features, so all of them are used.")
         if not candidates:
-            warnings.append(f"No column may be linked to {target}: it is released on its own.")
+            warnings.append(f"No column may be linked to {target}, so it is released by itself.")
         return Task(target, weight, None, candidates, refused)
     drawn = project.dag.parents(target) if options.regime == "causal" else project.dag.blanket(target)
     if not drawn:
-        warnings.append(f"The graph draws no {_KIND[options.regime]} of {target}: it is released on its own.")
+        warnings.append(f"The drawing shows no {_KIND[options.regime]} of {target}, so it is released by itself.")
     kept = []
     for name in schema.clique(drawn):
         if all(s.holds([*linked, (name, target)]) for s in fence):
@@ -257,8 +260,8 @@ def _regime(project: Project, tasks: tuple[Task, ...], warnings: list[str]) -> t
         given = schema.clique({*(task.features or ()), *back})
         if surprise := back - set(task.features or ()):
             warnings.append(
-                f"{task.target} is itself counted with {', '.join(sorted(surprise))}, another target: a model that "
-                f"predicts {task.target} from this table should leave {', '.join(sorted(surprise))} out."
+                f"{task.target} is itself counted with {', '.join(sorted(surprise))}, another target. A model "
+                f"that predicts {task.target} from this table should leave {', '.join(sorted(surprise))} out."
             )
         if rest := schema.clique(set(schema.names) - set(given) - {task.target}):
             why = f"{regime} regime: {task.target} is linked to its {_KIND[regime]} only"
@@ -282,7 +285,7 @@ def arrows(project: Project) -> tuple[tuple[str, str], ...]:
 
 
 def advice(project: Project) -> tuple[str, ...]:
-    """Return warnings about arrows on which the regime depends and that are contested or may break elsewhere.
+    """Return warnings about arrows that are contested or may break elsewhere, and on which the regime depends.
 
     A direct cause is stable in another population if its own arrow is (PRISM §3.2). The causal regime depends on the
     arrows into the target, the graphical one on those of its Markov blanket, the predictive one on none.
@@ -302,8 +305,8 @@ def advice(project: Project) -> tuple[str, ...]:
         shown = _arrows(fragile)
         if regime == "causal":
             out.append(
-                f"Marked as may break elsewhere: {shown}. The causal regime still depends on it. Where it does "
-                f"not hold, do not use this table, or remove the arrow from the drawing."
+                f"Marked as may break elsewhere: {shown}. The causal regime still depends on it. Do not use this "
+                "table where it does not hold, or remove the arrow from the drawing."
             )
         elif regime == "graphical":
             out.append(

@@ -1,4 +1,4 @@
-"""The pools of a PRISM plan: its division of the budget (§5.4), given by the plan or computed from noisy counts."""
+"""Pools of a PRISM plan, which divide the budget (§5.4) as given by the plan or computed from noisy counts."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from espalier.core.errors import ProjectError
 
 NAMES = {
     "one-way": "counts of single columns",
-    "selection": "choosing S; if nothing is chosen, the target's tables get it",
+    "selection": "choosing S; if nothing is chosen, the target's tables get this pool",
     "pair choice": "choosing three-way tables and buying weights; the target's tables get any unspent part",
     "target": "counts with the target",
-    "background": "the other columns together",
+    "background": "counts of the other columns together",
 }
-"""The pools that a plan may set, and their uses."""
+"""Pools that a plan may set, and their uses."""
 
 
 @dataclass(frozen=True)

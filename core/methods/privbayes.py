@@ -17,8 +17,9 @@ from espalier.core.progress import Report, silent
 from espalier.core.project.file import Project
 
 NETWORK, COUNTS = 0.3, 0.7
-"""Pools, as shares of the budget. The paper halves ε. The R score reaches thousands of rows, and its noise is about a
-hundred (Adult, ε = 1), so choices stay good with a smaller share, while every counted cell benefits from the rest.
+"""Pools, as shares of the budget. The paper gives half of ε to each. The R score reaches thousands of rows with noise
+of about a hundred (Adult, ε = 1), so choices stay good with a smaller share, while every counted cell benefits from the
+rest.
 """
 
 
@@ -26,10 +27,10 @@ def privbayes(curator: Curator, project: Project, frame: Frame, report: Report =
     """Count P(X, Pa(X)) for every column X, with parents from the drawn graph if there is one, else from a privately
     chosen network.
 
-    A drawn graph costs nothing: the whole budget goes to its counts. A learned network starts from the column with the
-    fewest values (at least two): any column may be first, and this one adds the fewest cells to its children's tables.
-    A table that is contained in another is not counted separately (the paper also derives its first k tables from one
-    joint table). The model is the one with the largest entropy, fitted to all these tables together.
+    A drawn graph costs nothing, so the whole budget goes to its counts. A learned network starts from the column with
+    the fewest values (at least two). Any column may be first, and this one adds the fewest cells to its children's
+    tables. A table that is contained in another is not counted separately (the paper also derives its first k tables
+    from one joint table). The model is the one with the largest entropy, fitted to all these tables together.
     """
     plan, budget = project.plan, BudgetSplit.of(project.plan, curator.budget, curator.sizes)
     if project.dag.edges:
@@ -60,8 +61,8 @@ def _drawn(project: Project) -> list[Clique]:
             named = " × ".join(f"{c} ({schema.sizes[c]})" for c in clique)
             raise SizeError(
                 f"the table of {name} with all its causes, {named}, would have {cells:,} cells, more than the "
-                f"{limit:,} allowed; remove an arrow into {name}, or use fewer categories or bins for one of these "
-                "columns",
+                f"{limit:,} allowed; remove an arrow into {name}, or use fewer categories or bins for one of "
+                "these columns",
                 clique=clique,
                 cells=cells,
                 limit=limit,

@@ -1,4 +1,4 @@
-"""The purposes of a table, the methods that serve them, and the unused parts of the drawing. No data is read."""
+"""Purposes of a table, the methods recommended for them, and the unused parts of the drawing. No data is read."""
 
 from __future__ import annotations
 
@@ -18,12 +18,14 @@ PURPOSES = {
     "general": "General use",
     "questions": "Answer my questions",
 }
-"""The purposes of a table, with their labels."""
+"""Purposes of a table, with their labels."""
 
 
 @dataclass(frozen=True)
 class Advice:
-    """``changes`` are the plan keys to set, ``why`` one or two sentences, ``lacking`` the missing input, if any."""
+    """Recommended method. ``changes`` are the plan keys to set, ``why`` is one or two sentences, and ``lacking`` is the
+    missing input, if any.
+    """
 
     method: Method
     changes: Mapping[str, Any]
@@ -69,9 +71,9 @@ def unused(project: Project) -> tuple[str, ...]:
             else f"This plan does not use {len(idle)} of the {every} drawn arrows ({some})."
         )
     if not method.fenced(project.plan) and (roles.protected or roles.admissible or roles.inadmissible):
-        out.append("The roles protected, admissible and inadmissible are not used: this plan has no fence.")
+        out.append("The roles protected, admissible and inadmissible are not used, because this plan has no fence.")
     if project.separations and not method.fenced(project.plan):
-        out.append("The further separations are not used: this plan has no fence.")
+        out.append("The further separations are not used, because this plan has no fence.")
     return tuple(out)
 
 

@@ -42,7 +42,7 @@ from espalier.core.project.file import Project
 from espalier.core.project.question_types import Count, Question
 
 CERTIFIED = 500
-"""Largest number of noisy answers for which a release computes the best possible agreement of any table."""
+"""Maximum number of noisy answers for which a release computes the best possible agreement of any table."""
 
 COLUMNS = 1_500
 """Rows drawn from the fit as the initial columns of the linear program for that agreement."""
@@ -52,8 +52,8 @@ COLUMNS = 1_500
 class Answers:
     """Questions and counts of a project with their noisy answers, in rows.
 
-    ``direct`` are the answers to all questions; `None` if ``marginals`` of their columns were counted instead, or if
-    there are no questions. ``histograms`` has one per count; it is empty if a method answers counts by questions.
+    ``direct`` holds the answers to all questions; it is `None` if ``marginals`` of their columns were counted instead,
+    or if there are no questions. ``histograms`` has one per count; it is empty if a method answers counts by questions.
     ``noise`` is the distribution of the noise in all of them.
     """
 
@@ -162,7 +162,7 @@ class Asked:
 
     @property
     def measurements(self) -> tuple[Measurement, ...]:
-        """The marginals, without those of counts."""
+        """Marginals, without those of counts."""
         return (*self.base.measurements, *self.answers.marginals)
 
     @cached_property
@@ -190,11 +190,11 @@ class Asked:
 
     @property
     def _jointly(self) -> bool:
-        """Whether anything other than marginals was measured."""
+        """True if anything other than marginals was measured."""
         return self.answers.direct is not None or bool(self.base.merged)
 
     def total(self) -> float:
-        """Number of rows: public, or estimated from the noisy counts."""
+        """Number of rows, either public or estimated from the noisy counts."""
         rows = self.base.rows
         return float(rows) if rows is not None else estimate_total([*self.measurements, *self.answers.histograms])
 

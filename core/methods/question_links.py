@@ -1,8 +1,8 @@
-"""The links between columns that questions and counts create, and their effect on a fence.
+"""Links between columns that questions and counts create, and their effect on a fence.
 
 A question joins its columns in the model. If it has columns on both sides of a separation, the separation is lost and
-the plan is refused. A column on neither side could still connect the sides: half through a question, half through a
-pair that the method counts. Each group of columns that questions link, except through separating columns, is
+the plan is refused. A column on neither side could still connect the sides, partly through a question and partly
+through a pair that the method counts. Each group of columns that questions link, except through separating columns, is
 therefore added to one side.
 
 Proof that this suffices. Let L and R be the extended sides and S the separating columns. Every linked group lies within
@@ -35,7 +35,7 @@ def scopes_of(project: Project) -> dict[str, tuple[str, ...]]:
 
 
 def links_of(scopes: Iterable[Sequence[str]]) -> tuple[tuple[str, str], ...]:
-    """Return the pairs of columns within one question or count, each once."""
+    """Return the pairs of columns within one question or count, without repetition."""
     return tuple(dict.fromkeys(pair for scope in scopes for pair in combinations(scope, 2)))
 
 
@@ -74,8 +74,8 @@ def _crossed(separation: Separation, scopes: dict[str, tuple[str, ...]], group: 
             f"{', '.join(among[:4])}{' and others' if len(among) > 4 else ''} together join {', '.join(sorted(group))}"
         )
     return ProjectError(
-        f"{asks}, but {left} and {right} must stay independent given {given or 'nothing'} ({separation.why}): leave "
-        "one of these columns out of the question, or plan without this separation",
+        f"{asks}, but {left} and {right} must stay independent given {given or 'nothing'} ({separation.why}); "
+        "leave one of these columns out of the question, or plan without this separation",
         key="questions",
         separation=separation.to_json(),
     )

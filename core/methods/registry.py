@@ -1,4 +1,4 @@
-"""The published methods, by name. A new method needs one file, and one line here."""
+"""Registry of the published methods, by name. A new method needs one file and one line here."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from espalier.core.project.plan import ALWAYS, Plan
 _ALL = (WORKLOAD, LINKED, PRISM, PRIVCI, MST, PREFAIR, PRIVBAYES, DECODER, COPULA, FPT_LP, FPT_MW, INDEPENDENT)
 METHODS: dict[str, Method] = {m.name: m for m in _ALL}
 DEFAULT = WORKLOAD.name
-"""The method of a new project's plan."""
+"""Method in the plan of a new project."""
 
 
 def offered(project: Project) -> list[str]:
@@ -68,7 +68,7 @@ def check_options(plan: Plan) -> None:
 
 
 def refuse_unknown_keys(plan: Plan) -> None:
-    """Raise :class:`ProjectError` for a key of the plan that no method knows, whatever the values of the others."""
+    """Raise :class:`ProjectError` for a key of the plan that no method knows, regardless of the other values."""
     check_keys(plan.options, _every_option())
 
 
@@ -198,18 +198,20 @@ def fit(curator: Curator, project: Project, frame: Frame, report: Report = silen
 
 
 def _check_targets(project: Project) -> None:
-    """Raise :class:`ProjectError` for a target with one value: nothing can be predicted."""
+    """Raise :class:`ProjectError` for a target with only one value, because there is nothing to predict."""
     for name in project.plan.weights:
         if project.schema[name].values < 2 and project.schema[name] not in project.schema.undeclared:
             raise ProjectError(
-                f"plan: the target {name!r} has one value, so there is nothing to predict. Choose a target with two "
-                "values or more, or add the missing values on the Data page",
+                f"plan: the target {name!r} has only one value, so there is nothing to predict. Choose a target "
+                "with two values or more, or add the missing values on the Data page",
                 key="target",
             )
 
 
 def _around(project: Project, separations: tuple[Separation, ...]) -> tuple[Separation, ...]:
-    """Return the separations with the pairs that constraints join; raise if these lead around a separation."""
+    """Return the separations with the pairs that constraints join; raise an error if these pairs lead around a
+    separation.
+    """
     if found := project.constraints.conflict(separations):
         raise ProjectError(found[1], key="constraints")
     return tuple(replace(s, links=project.constraints.edges) for s in separations)

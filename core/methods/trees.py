@@ -1,4 +1,4 @@
-"""Three methods that grow one tree of pair counts: MST, PrivCI and PreFair. They differ only in the frame."""
+"""MST, PrivCI and PreFair, three methods that grow one tree of pair counts and differ only in the frame."""
 
 from __future__ import annotations
 
@@ -28,7 +28,9 @@ from espalier.core.project.file import Project
 from espalier.core.project.options import option, read_options
 
 TREE = (1 / 3, 1 / 3, 1 / 3, 0.0)
-"""Shares of the budget as published: one-way counts, tree choice, two-way counts; nothing for further cliques."""
+"""Published shares of the budget for one-way counts, the choice of the tree, and two-way counts; nothing for further
+cliques.
+"""
 
 ADAPTIVE = (0.15, 0.10, 0.35, 0.40)
 """The same shares if the model may be wider than a tree. Moving a tenth from one to another changes TV and AUC on Adult
@@ -37,7 +39,7 @@ and COMPAS at ε = 1 by less than their spread over folds."""
 
 @dataclass(frozen=True)
 class TreeOptions:
-    """The options of the tree methods beyond the common keys; the defaults follow the papers."""
+    """Options of the tree methods beyond the common keys. The defaults follow the papers."""
 
     width: int = option(
         1,
@@ -46,7 +48,7 @@ class TreeOptions:
         high=6,
         whole=True,
         help="The largest group of columns counted together, minus one. At 2 or more, further pairs and triples are "
-        "chosen privately where the tree errs most; separations stay exact. On Adult and COMPAS, width 2 "
+        "chosen privately where the tree is most wrong; separations stay exact. On Adult and COMPAS, width 2 "
         "improved pairs and predictions at the same budget.",
     )
     explain: float = option(
@@ -55,10 +57,10 @@ class TreeOptions:
         low=0.0,
         high=0.5,
         fenced=True,
-        help="Buys noisy scores of the pairs that the fence refuses, and an estimate of the fence's cost. Without it a "
-        "release does not report them. The share is taken from the counts.",
+        help="Buys noisy scores of the pairs that the fence refuses, and an estimate of the fence's cost. Without "
+        "this share, a release reports neither. It is taken from the counts.",
         pool="explain",
-        unbought="This plan refuses no pair in a tree, so the share for explaining buys nothing",
+        unbought="The fence of this plan refuses no pair in a tree, so the share for explaining buys nothing",
     )
     tree: Literal["greedy", "exact"] = option(
         "greedy",
@@ -67,14 +69,15 @@ class TreeOptions:
             "greedy": "edge by edge, each chosen privately",
             "exact": "the strongest tree of scores bought at once",
         },
-        help="Greedy: as published. Exact: noisy scores of all allowed pairs, then the strongest tree that respects "
-        "the separations. The report states the shortfall of the greedy tree.",
+        help="The greedy search is the published one. The exact one buys noisy scores of all allowed pairs and "
+        "then finds the strongest tree that respects the separations; the report states the shortfall of the "
+        "greedy tree.",
     )
     compress: bool = option(
         False,
         "Merge rare categories",
         help="Categories whose noisy count is below three standard deviations of its noise are counted together, "
-        "and drawn with equal probability. Useful for columns with many categories; it blurs rare groups.",
+        "and drawn with equal probability. This is useful for columns with many categories, but blurs rare groups.",
     )
 
 
@@ -85,9 +88,9 @@ def tree(curator: Curator, project: Project, frame: Frame, report: Report = sile
     With constraints, the tree begins with their pairs, which are counted without a choice.
 
     Budget that a forest, or a choice without alternatives, leaves unspent goes to the two-way counts (or to further
-    one-way counts if there are no two-way counts). Beyond the paper, if the plan requests it: rare categories are
-    merged after the one-way counts (``compress``), scores of the refused pairs are bought (``explain``), and further
-    cliques are chosen against the model so far (``width``).
+    one-way counts if there are no two-way counts). If the plan requests it, there are steps beyond the paper: rare
+    categories are merged after the one-way counts (``compress``), scores of the refused pairs are bought (``explain``),
+    and further cliques are chosen against the model so far (``width``).
     """
     plan, options = project.plan, read_options(TreeOptions, project.plan.options)
     steps = _rounds(project)
@@ -179,8 +182,8 @@ def _prefair(project: Project, separations: tuple[Separation, ...], warnings: li
     """PreFair (Pujol, Gilad & Machanavajjhala 2023) as PrivCI §II-C describes it, as one more frame.
 
     The rule that an outcome o touches only admissible columns is the separation o | everything else, given admissible.
-    The published code removes items from a list while iterating over the list, and so admits forbidden edges; here the
-    frame decides, in the loop shared by all methods.
+    The published code removes items from a list while iterating over it, and so admits forbidden edges. Here, the frame
+    decides in the loop shared by all methods.
     """
     schema, admissible = project.schema, set(project.roles.admissible)
     touching = tuple(
@@ -230,8 +233,8 @@ PRIVCI = Method(
         "Choose it if there is a fairness requirement.",
         purposes={
             "fairness": Purpose(
-                "It counts only pairs that the fence allows, and links outcome and protected columns "
-                "through admissible ones only."
+                "It counts only pairs that the fence allows, and links outcome and protected columns only through "
+                "admissible ones."
             )
         },
         pools=_POOLS,

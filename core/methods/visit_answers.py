@@ -1,7 +1,7 @@
-"""Counts of columns at each visit of linked tables: shares of people with a value at their first, second, … visit.
-
-The first visit is part of a person's row, so the person model's counts answer it at no further cost. Later visits are
-counted only for the columns that the plan names. The counts are published with the release and fit no model.
+"""Counts of columns at each visit of linked tables, which give shares of people with a value at their first, second, …
+visit. The first visit is part of a person's row, so the person model's counts cover it at no further cost. Later visits
+are counted only for the columns that the plan names. The counts are published with the release, but no model is fitted
+to them.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""The workload method: choose counts that minimise the error of a workload, by default all pairs.
+"""Workload method, which chooses counts that minimise the error of a workload (by default, all pairs).
 
 It is similar to SWIFT (dpsynth) and AIM (McKenna, Mullins, Sheldon & Miklau 2022), with the exact solver of this
-project. First a tree is counted; then come noisy errors of the model fitted to it, and the subset and the shares that
-minimise the predicted error.
+project. First, a tree is counted. Then noisy errors of the model fitted to it are bought, and the subset and shares
+that minimise the predicted error are counted.
 """
 
 from __future__ import annotations
@@ -51,12 +51,12 @@ from espalier.core.project.file import Project
 from espalier.core.project.options import read_options
 
 FEW = 350
-"""Largest number of weighted candidates that are scored together. Their noise grows with the root of their number; with
+"""Maximum number of weighted candidates that are scored together. Their noise grows with the root of their number; with
 one choice at a time, it grows with the root of the number chosen."""
 
 ONE_WAY, MOST_ONE_WAY = 0.08, 0.25
-"""Smallest and largest share of the budget for the one-way counts. Pairs of small columns also improve single columns:
-with a limit of 0.6, 3,000 rows of asia at ε = 0.2 have a two-way TV of 0.050; with 0.25, it is 0.041. Adult reaches
+"""Smallest and largest share of the budget for the one-way counts. Pairs of small columns also improve single columns.
+With a limit of 0.6, 3,000 rows of asia at ε = 0.2 have a two-way TV of 0.050; with 0.25, it is 0.041. Adult reaches
 neither limit.
 """
 
@@ -70,7 +70,7 @@ FIRST = 0.5
 """The first round's share of the remaining budget for pairs."""
 
 FITS = 1 + BATCHES
-"""Number of intermediate models, for the planned seconds: one for the tree, and one per batch."""
+"""Number of intermediate models, for the planned seconds. There is one for the tree, and one per batch."""
 
 GOOD_PAIR = 0.0105
 """Expected TV error of a typical pair up to which more pairs than `MOST_ROUNDS` are counted. With up to 80 pairs
@@ -187,8 +187,9 @@ def measure_pairs(
 
 @dataclass(frozen=True)
 class Second:
-    """The second round: ``share`` of the budget, of which ``count`` is for counting; the ``tree`` of the first round,
-    the counts ``found`` so far, and ``alone``, the expectations for independent columns."""
+    """State of the second round: the ``share`` of the budget, of which ``count`` is for counting; the ``tree`` of the
+    first round; the counts ``found`` so far; and ``alone``, the expectations for independent columns.
+    """
 
     request: Request
     share: float
@@ -246,7 +247,8 @@ def _triangles(second: Second, cliques: Sequence[Clique]) -> list[Clique]:
 
 
 def _one_by_one(second: Second, pairs: Sequence[Clique], linked: Sequence[Clique], room: Room) -> list[Measurement]:
-    """Measure further pairs, each by the exponential mechanism, in batches that use the results of earlier batches.
+    """Choose further pairs by the exponential mechanism and measure them, in batches that use the results of earlier
+    ones.
 
     Small columns may be counted together (`tells_its_pairs`).
     """
@@ -277,7 +279,9 @@ def _one_by_one(second: Second, pairs: Sequence[Clique], linked: Sequence[Clique
 
 
 def _how_many(second: Second, pairs: Sequence[Clique]) -> int:
-    """Return the number of cliques that may join the tree, from public and paid-for quantities (see `GOOD_PAIR`)."""
+    """Return the number of cliques that may join the tree, from quantities that are public or paid for (see
+    `GOOD_PAIR`).
+    """
     curator, budget = second.request.curator, second.request.budget
     columns = len({name for pair in pairs for name in pair})
     most, room = (rounds(columns, WIDTH, most) for most in (second.request.wanted.rounds, MOST_PAIRS))
@@ -289,7 +293,7 @@ def _how_many(second: Second, pairs: Sequence[Clique]) -> int:
 
 
 def _frame(project: Project, separations: Separations, warnings: list[str]) -> Frame:
-    """Return the frame as given; warn about weights that it makes unused, and refuse weights of unknown columns."""
+    """Return the frame unchanged; warn about weights that it makes useless, and refuse weights of unknown columns."""
     frame = Frame(separations)
     idle = [
         label(q)
@@ -297,7 +301,7 @@ def _frame(project: Project, separations: Separations, warnings: list[str]) -> F
         if any(frame.forbids(a, b) for a, b in itertools.combinations(q, 2))
     ]
     if idle:
-        warnings.append(f"The fence refuses {', '.join(idle)}: the weights given for them are not used.")
+        warnings.append(f"The fence refuses {', '.join(idle)}, so the weights given for them are not used.")
     return replace(frame, warnings=tuple(warnings))
 
 
@@ -313,12 +317,12 @@ def most_cells(project: Project, max_cells: int) -> int:
 WORKLOAD = Method(
     name="workload",
     title="Workload",
-    summary="chooses and counts the pairs that bring the whole table closest to the real one, in two rounds",
+    summary="in two rounds, chooses and counts the pairs that bring the whole table closest to the real one",
     fit=workload,
     options=WorkloadOptions,
     frame=_frame,
     guidance=Guidance(
-        when="Choose it for general use, with or without a fence, if all pairs of columns matter.",
+        when="Choose it for general use if all pairs of columns matter, with or without a fence.",
         purposes={
             "general": Purpose("It brings all pairs of columns as close to the real table as the budget allows."),
             "questions": Purpose(

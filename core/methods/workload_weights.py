@@ -1,4 +1,4 @@
-"""The workload of a plan: the weights of columns, pairs and triples, and the size of the model."""
+"""Workload of a plan: the weights of columns, pairs and triples, and the size of the model."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ MAX_CELLS = 100_000
 """
 
 WIDTH, MOST_PAIRS, BATCHES = 6, 80, 8
-"""If pairs are chosen one at a time: the largest clique minus one, the largest number of pairs added to the tree, and
-the number of batches. Width 4 with 4 batches gives Adult a TV of 0.0098 at ε = 1, and these values give 0.0090; alarm
-with 30,000 rows has 0.0062 with 4 batches and 0.0055 with 8.
+"""If pairs are chosen one at a time: the size of the largest clique minus one, the maximum number of pairs added to the
+tree, and the number of batches. Width 4 with 4 batches gives Adult a TV of 0.0098 at ε = 1, and these values give
+0.0090; alarm with 30,000 rows has 0.0062 with 4 batches and 0.0055 with 8.
 """
 
 PER_COLUMN, TOGETHER = 2, 4
-"""If pairs are chosen one at a time: the largest number of choices per column if pairs are counted poorly, and the
+"""If pairs are chosen one at a time: the maximum number of choices per column if counts of pairs are poor, and the
 number of columns of the largest table that is counted instead of its pairs. Mean two-way TV at ε = 1 of six random
 networks of twelve binary columns (1,600 rows) and two draws of asia (1,200 and 1,600), ten runs each: 0.0176 with up to
 40 pairs, 0.0170 with 16; 0.0168 with up to 40 pairs and tables, 0.0160 to 0.0162 with 16 or 24. Adult, whose columns
@@ -35,7 +35,7 @@ are larger (five runs): 0.0095 with up to 40, 0.0090 with 26.
 
 @dataclass(frozen=True)
 class WorkloadOptions:
-    """The purpose of the table, the size of the model, and the report on the fence."""
+    """Options of the workload method: the purpose of the table, the size of the model, and the report on the fence."""
 
     weights: Mapping[str, float] = option(
         {},
@@ -52,9 +52,9 @@ class WorkloadOptions:
         low=0,
         high=20,
         whole=True,
-        help="In the second round, three columns linked in the first may be counted together. Such tables show how two "
-        "columns act together on a third, but are noisier. Three or four columns with few values are counted together "
-        "anyway if that gives their pairs more precisely.",
+        help="In the second round, three columns linked in the first may be counted together. Such tables show "
+        "how two columns act together on a third, but are noisier. Three or four columns with few values are "
+        "counted together anyway if that makes the counts of their pairs more precise.",
     )
     clique_cells: int = option(
         MAX_CELLS,
@@ -70,21 +70,20 @@ class WorkloadOptions:
         low=0.0,
         high=0.5,
         fenced=True,
-        help="Buys noisy scores of the pairs that the fence refuses, and an estimate of the fence's cost. Without it a "
-        "release does not report them. The share is taken from the counts.",
+        help="Buys noisy scores of the pairs that the fence refuses, and an estimate of the fence's cost. Without "
+        "this share, a release reports neither. It is taken from the counts.",
         pool="explain",
-        unbought="This plan refuses no pair in a tree, so the share for explaining buys nothing",
+        unbought="The fence of this plan refuses no pair in a tree, so the share for explaining buys nothing",
     )
 
 
 @dataclass(frozen=True)
 class Workload:
-    """The purpose of the table: ``columns`` and ``cliques`` have weights, 1 unless given.
-
-    A pair has the weight given for it, else the product of its columns' weights. ``cliques`` may hold triples, which
-    are further candidates. ``max_cells`` caps the model; at most ``triples`` further tables join the second round. If
-    pairs are chosen one at a time, they are counted in ``batches``, with at most ``rounds`` choices unless pairs are
-    counted well; up to ``together`` small columns may be counted together.
+    """Purpose of the table. ``columns`` and ``cliques`` have weights, which default to 1. A pair has the weight given
+    for it, or else the product of its columns' weights. ``cliques`` may contain triples, which become further
+    candidates. ``max_cells`` caps the model; at most ``triples`` further tables join the second round. If pairs are
+    chosen one at a time, they are counted in ``batches``, with at most ``rounds`` choices unless pairs are counted
+    well; up to ``together`` small columns may be counted together.
     """
 
     columns: Mapping[str, float] = field(default_factory=dict)
@@ -111,7 +110,7 @@ class Workload:
 
     @property
     def weighted(self) -> bool:
-        """Return whether the workload gives candidates different weights, other than by leaving some out."""
+        """True if the workload gives candidates different weights, other than by leaving some out."""
         given = (*self.columns.values(), *self.cliques.values())
         return (
             self.triples > 0
@@ -124,7 +123,9 @@ class Workload:
         return self.cliques.get(clique, math.prod(self.columns.get(name, 1.0) for name in clique))
 
     def candidates(self, sizes: Mapping[str, int]) -> list[Clique]:
-        """All pairs of columns that vary and the cliques named, except those that have weight 0 or are too large."""
+        """Return all pairs of columns that vary, and the named cliques, except those with weight 0 and those that are
+        too large.
+        """
         varied = [name for name in sizes if sizes[name] > 1]
         pairs = [*itertools.combinations(varied, 2), *(q for q in self.cliques if len(q) > 2)]
         return [

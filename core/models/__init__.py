@@ -1,1 +1,1 @@
-"""The results of methods: models that draw rows."""
+"""Models, which methods return and which draw rows."""

@@ -1,4 +1,4 @@
-"""The protocol of every model, and its extension for models over marginals."""
+"""Protocol of every model, and its extension for models over marginals."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Codes = Mapping[str, NDArray[Any]]
 """Rows as codes: one array per column, one code per row."""
 
 Answer = Literal["exact", "by design", "not promised"]
-"""How a model keeps a separation: exactly in its distribution, by construction, or not at all."""
+"""Ways in which a model keeps a separation: exactly in its distribution, by construction, or not at all."""
 
 
 @runtime_checkable
@@ -24,7 +24,7 @@ class Model(Protocol):
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The columns that the model draws, in schema order."""
+        """Columns that the model draws, in schema order."""
         ...
 
     @property
@@ -37,7 +37,7 @@ class Model(Protocol):
         ...
 
     def answers(self, separation: Separation) -> Answer:
-        """Return how the model keeps ``separation``."""
+        """Return the way in which the model keeps ``separation``."""
         ...
 
     def facts(self) -> Mapping[str, Any]:
@@ -64,21 +64,21 @@ class MarginalModel(Model, Protocol):
 
     @property
     def edges(self) -> tuple[tuple[str, str], ...]:
-        """The pairs of columns that it links."""
+        """Pairs of columns that the model links."""
         ...
 
     def marginal(self, clique: Sequence[str]) -> NDArray[np.float64]:
-        """Expected counts of ``clique`` in rows, one axis per column in the order given."""
+        """Return the expected counts of ``clique`` in rows, with one axis per column in the given order."""
         ...
 
     def cmi(self, left: Clique, right: Clique, given: Clique) -> float:
-        """Conditional mutual information of ``left`` and ``right`` given ``given``, in nats."""
+        """Return the conditional mutual information of ``left`` and ``right`` given ``given``, in nats."""
         ...
 
 
 @runtime_checkable
 class VisitModel(Model, Protocol):
-    """A model of linked tables: its rows are people with their first visit, and it draws their later visits."""
+    """A model of linked tables. Its rows are people with their first visit, and it draws their later visits."""
 
     def visits(self, rows: Codes, rng: np.random.Generator, *, even: bool = False) -> Codes:
         """Return all visits of people with these ``rows``: one row per person and one column per position.

@@ -1,7 +1,7 @@
-"""The decoder: a Bayesian network whose every column is a softmax of its drawn parents (causal VAE, paper 003, §3).
-
-With latent 0 it is Markov with respect to the drawn arrows, so it needs no junction tree and has no width: a row is
-drawn column by column, causes first. With a latent z every column depends on z and no separation is promised.
+"""Decoder: a Bayesian network in which every column is a softmax of its drawn parents (causal VAE, paper 003, §3).
+Without a latent z, it is Markov with respect to the drawn arrows. It then needs no junction tree and has no width,
+because a row is drawn column by column, causes first. With a latent z, every column depends on z, and no separation is
+promised.
 """
 
 from __future__ import annotations
@@ -26,13 +26,15 @@ from espalier.core.progress import Report
 
 FORMAT = "espalier-decoder/3"
 SECOND_FORMAT = "espalier-decoder/2"
-"""Old format, still readable: its intercepts, and the encoder's, were multiplied by 1 instead of `CONSTANT`."""
+"""Old format, still readable. Its intercepts, and the encoder's, were multiplied by 1 instead of `CONSTANT`."""
 
 FIRST_FORMAT = "espalier-decoder/1"
-"""Old format, still readable: like the second; early files had weights for every category of a cause and no base."""
+"""Old format, still readable. It resembles the second; early files had weights for every category of a cause and no
+base.
+"""
 
 LARGEST_PARAMETER = 1e100
-"""Bound on a parameter: sums within it stay finite. Fitted parameters are at most a few thousand."""
+"""Bound on a parameter, within which sums stay finite. Fitted parameters are at most a few thousand."""
 
 _CHUNK = 16_384
 
@@ -42,7 +44,7 @@ Causes = tuple[str, ...]
 
 @dataclass(frozen=True)
 class Decoder:
-    """A fitted network: ``heads`` is its shape, and ``parameters`` are its numbers in the layout of `Heads.blocks`.
+    """A fitted network. ``heads`` is its shape, and ``parameters`` are its numbers in the layout of `Heads.blocks`.
 
     ``total`` is the number of rows that it represents, ``steps`` the number of its training steps. ``tables`` has
     p(column | its inputs), the column's axis last, for columns whose family was counted as a full table. Their
@@ -64,7 +66,7 @@ class Decoder:
 
     @property
     def edges(self) -> tuple[tuple[str, str], ...]:
-        """The drawn arrows (cause, effect)."""
+        """Drawn arrows (cause, effect)."""
         return tuple((cause, name) for name in self.heads.sizes for cause in self.heads.inputs(name))
 
     def sample(
@@ -77,8 +79,8 @@ class Decoder:
     ) -> dict[str, NDArray[Any]]:
         """Return ``rows`` rows as one array of codes per column, in schema order, in the smallest unsigned type.
 
-        Ancestral sampling; with ``even`` each column is spread evenly over rows with equal causes (see `uniforms`).
-        The model is already public, so any generator may draw from it.
+        This is ancestral sampling; with ``even``, each column is spread evenly over rows with equal causes (see
+        `uniforms`). The model is already public, so any generator may be used.
         """
         if rows < 0:
             raise ValueError(f"rows ({rows}) must not be negative")
@@ -119,7 +121,7 @@ class Decoder:
         return separated(parents, set(left), set(right), set(given))
 
     def answers(self, separation: Separation) -> Answer:
-        """``exact`` if the drawing separates the two sides and there is no z; otherwise ``not promised``."""
+        """Return ``exact`` if the drawing separates the two sides and there is no z; otherwise ``not promised``."""
         kept = self.holds(separation.left, separation.right, separation.given)
         return "exact" if kept else "not promised"
 
@@ -159,7 +161,9 @@ class Decoder:
         return tuple(slice(None) if c == cause else self.heads.base.get(c, 0) for c in causes)
 
     def dumps(self) -> bytes:
-        """Return the model file: a tag; sizes, arrows, importance, latent and bases as JSON; the numbers as arrays."""
+        """Return the model file, which contains a tag; sizes, arrows, importance, latent and bases as JSON; and the
+        numbers as arrays.
+        """
         head = {
             "format": FORMAT,
             "sizes": list(self.heads.sizes.items()),
@@ -238,7 +242,7 @@ def _check_interaction(heads: Heads, name: str, causes: Causes, factors: FloatAr
 
 
 def _rebased(heads: Heads, whole: FloatArray) -> FloatArray:
-    """Return the same distribution without weights for base categories: the base weights of ``whole`` are added to the
+    """Return the same distribution without weights for base categories, by adding the base weights of ``whole`` to the
     intercepts.
     """
     out = np.zeros(heads.parameters)

@@ -1,9 +1,9 @@
 """Steps of a decoder's training that take the noise in each gradient into account.
 
-A step is a natural-gradient step (Martens & Grosse 2015, K-FAC) with a ridge set by the noise. Near a layer of
-weights W (inputs × outputs) the summed gradient changes by −A·dW·B: A is the sum over rows of x·xᵀ, where x is the
-layer's input, each row weighted by its clipping factor and the variance of its prediction; B is the mean covariance of
-the outputs. Neither is computed from the table: both come from rows that the decoder drew itself, so they are
+A step is a natural-gradient step (Martens & Grosse 2015, K-FAC) with a ridge set by the noise. Near a layer of weights
+W (inputs × outputs) the summed gradient changes by −A·dW·B: A is the sum over rows of x·xᵀ, where x is the layer's
+input, each row weighted by its clipping factor and the variance of its prediction; B is the mean covariance of the
+outputs. Neither is computed from the table. Both come from rows that the decoder drew itself, so they are
 post-processing.
 
 The mean of T steps with Gaussian noise of scale σ has the noise variance s² = σ²/T. If an arrow's weights are assumed
@@ -13,7 +13,7 @@ normal around their start with variance τ², their posterior mean given the mea
 
 so a weight whose signal is lost in noise stays near its start, and a well-measured one moves freely.
 τ² is estimated for every arrow from its weights (expectation maximisation, as in automatic relevance determination:
-MacKay 1994, Tipping 2001), with `STRENGTH` as a prior worth `PRIOR_WEIGHTS` weights.
+MacKay 1994, Tipping 2001), with `STRENGTH` as a prior that counts as `PRIOR_WEIGHTS` weights.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ RATE = 0.2
 """Learning rate: the fraction of each step that is taken."""
 
 LEFT_OUT = 1 / 3
-"""Share of initial steps left out of the average, because the parameters have not settled yet."""
+"""Share of initial steps left out of the average because the parameters have not settled yet."""
 
 STRENGTH = 2.0
 """Prior standard deviation of an arrow's weights."""
@@ -46,11 +46,10 @@ INTERCEPT = 2.0 / CONSTANT
 
 DRAWN_ROWS = 2000
 RENEWED = 5
-"""Number of steps after which rows are drawn again and the variances of arrows are estimated again."""
+"""Number of steps after which new rows are drawn and the variances of arrows are estimated again."""
 
 LARGEST_BLOCK = 128
-"""Largest number of a head's inputs in one block: a longer head is split into parts, which are treated as
-independent.
+"""Maximum number of a head's inputs in one block. A longer head is split into parts, which are treated as independent.
 """
 
 LEAST_NOISE = 1.0
@@ -67,7 +66,7 @@ LARGEST_WEIGHT = 50.0
 
 
 class Descent:
-    """The state of the steps: the current ``parameters``, and their ``mean`` without the first steps."""
+    """State of the steps: the current ``parameters``, and their ``mean`` without the first steps."""
 
     def __init__(self, start: Decoder, clip: float, steps: int, counted: Decoder | None = None) -> None:
         """Start from ``start``, whose ``total`` is the (noisy) number of rows, and take ``steps`` steps.
@@ -83,7 +82,7 @@ class Descent:
 
     @property
     def mean(self) -> FloatArray:
-        """The mean of the parameters, without the first steps."""
+        """Mean of the parameters, without the first steps."""
         return self._sum / self._taken if self._taken else self.parameters
 
     def step(self, gradient: SumMeasurement, rng: np.random.Generator) -> None:
@@ -191,7 +190,9 @@ class _Solver:
 
 @dataclass(frozen=True)
 class _Drawn:
-    """Rows drawn from a decoder: one-hot (entries × rows), z, the probabilities of every head, the clipping factors."""
+    """Rows drawn from a decoder: one-hot entries (entries × rows), z, the probabilities of every head, and the clipping
+    factors.
+    """
 
     heads: Heads
     hot: NDArray[np.float32]
@@ -215,8 +216,8 @@ class _Drawn:
 
 
 def _drawn(heads: Heads, parameters: FloatArray, counted: Decoder, clip: float, rng: np.random.Generator) -> _Drawn:
-    """`DRAWN_ROWS` rows of the decoder with the tables of ``counted``, and the factors by which clipping would shorten
-    their gradients.
+    """Draw `DRAWN_ROWS` rows of the decoder with the tables of ``counted``, and compute the factors by which clipping
+    would shorten their gradients.
     """
     blocks, _ = heads.blocks(parameters)
     z = rng.standard_normal((heads.latent, DRAWN_ROWS))

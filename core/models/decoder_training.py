@@ -1,4 +1,4 @@
-"""Training a decoder from noisy sums alone: everything here is post-processing of the curator's answers.
+"""Training of a decoder from noisy sums alone. Everything here is post-processing of the curator's answers.
 
 A share of ρ buys one-way counts, which set the intercepts. Full-batch noisy gradient steps follow (`decoder_steps`). At
 the end the intercepts are raked to the same counts. `espalier.core.privacy.clipped` explains why every step reads all
@@ -24,18 +24,19 @@ from espalier.core.privacy.softmax_heads import CONSTANT, FloatArray, Heads
 from espalier.core.progress import Report, silent
 
 COUNTS_SHARE = 0.3
-"""Share of ρ for the one-way counts that training starts and ends with. It was chosen in the same way as the number of
+"""Share of ρ for the one-way counts with which training starts and ends. It was chosen in the same way as the number of
 steps and the rate.
 """
 
 RAKING_ROWS = 20_000
 RAKING_ROUNDS = 30
 RAKING_ERROR = 2e-4
-"""Number of drawn rows for raking the intercepts, largest number of rounds, and L1 tolerance of the shares."""
+"""Number of rows drawn for raking the intercepts, maximum number of rounds, and L1 tolerance of the shares."""
 
 SMALL_EFFECT, FALSE_ALARM = 0.1, 0.05
-"""A size of effects (Cohen's w; for two binary columns, their correlation), and the largest probability with which an
-arrow with an effect of this size may be reported as having none."""
+"""An effect size (Cohen's w; for two binary columns, their correlation), and the largest probability with which an
+arrow with this effect may be reported as having none.
+"""
 
 
 @dataclass(frozen=True)
@@ -48,14 +49,14 @@ class NoisyInteraction:
 
 
 NoisySum = Callable[[FloatArray, int], SumMeasurement]
-"""(parameters, step) → the noisy clipped gradient sum, in rows, laid out like the parameters. The callee pays for
-it.
+"""(parameters, step) → the noisy clipped gradient sum, in rows, laid out like the parameters. The called function pays
+for it.
 """
 
 
 @dataclass(frozen=True)
 class Training:
-    """The number of a decoder's training steps, and the norm to which a row's gradient is clipped.
+    """Number of a decoder's training steps, and the norm to which a row's gradient is clipped.
 
     The defaults were chosen on tables that no benchmark reports (`benchmarks.decoder choose`).
     """
@@ -198,7 +199,7 @@ def shrunk(values: FloatArray, noise: float) -> tuple[FloatArray, float]:
     All axes but the last are causes, and ``noise`` is the variance of each combination of them. The values are divided
     into their mean, the main effects of causes, the interactions of two, and the rest. These parts are orthogonal, so
     each has noise in proportion to its degrees of freedom. It is shrunk by the share of its squares that noise explains
-    (James & Stein). So effects that add up are not lost in the noise of interactions that do not exist.
+    (James & Stein). Effects that add up are therefore not lost in the noise of interactions that do not exist.
     """
     axes = range(values.ndim - 1)
     cells = math.prod(values.shape[:-1])

@@ -1,4 +1,4 @@
-"""Even draws: the numbers in [0, 1) that select the codes of rows, spread evenly over rows with equal causes."""
+"""Even draws: numbers in [0, 1) that select the codes of rows and are spread evenly over rows with equal causes."""
 
 from __future__ import annotations
 

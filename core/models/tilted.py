@@ -1,4 +1,4 @@
-"""Rows of a graphical model, weighted until they reproduce noisy sums of features of whole rows.
+"""Weighting of a graphical model's rows until they reproduce noisy sums of features of whole rows.
 
 The weights are the maximum-entropy distribution relative to the model's rows. A ridge set by the noise scale
 prevents overfitting the noise. Everything here is post-processing of noisy answers and costs no budget.
@@ -30,10 +30,10 @@ Rows = Mapping[str, NDArray[Any]]
 FloatArray = NDArray[np.float64]
 
 POOL = 60_000
-"""Number of model rows that are weighted. With 20,000 rows, too few are close to the data; 150,000 were no better."""
+"""Number of model rows that are weighted. Of 20,000 rows, too few are close to the data; 150,000 were no better."""
 
 STEPS = (40, 80)
-"""Steps of the optimiser in the first round and in the last."""
+"""Numbers of steps of the optimiser, from the first round to the last."""
 
 MUTATED = 0.25
 """Share of the cells that change between two rounds."""
@@ -72,12 +72,12 @@ class TiltedModel:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The columns that the model draws, in schema order."""
+        """Columns that the model draws, in schema order."""
         return self.base.columns
 
     @property
     def sizes(self) -> Mapping[str, int]:
-        """The columns with their numbers of categories."""
+        """Columns with their numbers of categories."""
         return self.base.sizes
 
     @property
@@ -95,7 +95,7 @@ class TiltedModel:
         return "not promised"
 
     def facts(self) -> dict[str, Any]:
-        """Return how the base's fit ended, for release.json."""
+        """Return the outcome of the base's fit for release.json."""
         return self.base.facts()
 
     def marginal(self, clique: Sequence[str]) -> FloatArray:
@@ -324,7 +324,9 @@ def _mutated(
 
 
 def _even(pool: Rows, weights: FloatArray, rows: int, rng: np.random.Generator) -> NDArray[np.intp]:
-    """Draw each row as often as its weight implies, rounded, then exchange rows until one-way counts are even too."""
+    """Draw each row as often as its rounded weight implies, then exchange rows until the one-way counts are also
+    even.
+    """
     chosen = _systematic(weights, rows, rng)
     sizes = [int(codes.max()) + 1 for codes in pool.values()]
     starts = np.cumsum([0, *sizes[:-1]])

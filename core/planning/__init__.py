@@ -1,1 +1,1 @@
-"""Planning without rows: the frame, every draw with its price, sizes and warnings."""
+"""Planning without rows: the frame, every draw with its price, and the sizes and warnings of a plan."""

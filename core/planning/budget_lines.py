@@ -1,4 +1,4 @@
-"""The budget table of a plan or release: one line for each measurement and each private choice."""
+"""Budget table of a plan or release, with one line for each measurement and each private choice."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from espalier.core.privacy.draws import Draw
 from espalier.core.project.plan import Plan
 
 IN_ROWS = ("step-counts", "echoes", "visit-counts")
-"""Recipes of sums with a σ in rows; in linked tables, a row is a person."""
+"""Recipes of sums with a σ in rows; in linked tables, in people."""
 
 
 @dataclass(frozen=True)
 class Line:
     """One row of the budget table.
 
-    ``columns`` is None if a private choice decides them at release; then ``cells`` and ``sigma`` describe the largest
-    candidate. ``sigma`` is in rows (for a choice: the scale of its score's noise); ``error`` the expected absolute
-    error per cell σ√(2/π) as a share of n, None if n is not known; ``bound`` (a total variation distance, see
-    `espalier.core.planning.error_bounds`) holds for all marginals simultaneously in 95 of 100 releases. ``sums``: a
-    vector of sums other than counts, such as a gradient, with σ in its own unit and not in rows. ``epsilon`` is the ε
-    of its pure guarantee, None without one.
+    ``columns`` is None if a private choice determines them at release; then ``cells`` and ``sigma`` describe the
+    largest candidate. ``sigma`` is in rows (for a choice, the scale of its score's noise). ``error`` is the expected
+    absolute error per cell, σ√(2/π), as a share of n, or None if n is not known; ``bound`` (a total variation distance,
+    see `espalier.core.planning.error_bounds`) holds for all marginals simultaneously in 95 of 100 releases. ``sums`` is
+    true for a vector of sums other than counts, such as a gradient, with σ in its own unit instead of rows. ``epsilon``
+    is the ε of its pure guarantee, None without one.
     """
 
     pool: str

@@ -1,4 +1,4 @@
-"""Theoretical bounds on a plan's error: they hold for every table and use public quantities alone.
+"""Theoretical bounds on a plan's error, which hold for every table and use public quantities alone.
 
 They are much larger than typical errors, so use the expected error, σ√(2/π) per cell, for planning. A bound above 1 on
 a total variation distance is useless and called *vacuous*.
@@ -46,13 +46,13 @@ class MarginalBound:
 
     @property
     def vacuous(self) -> bool:
-        """Whether the bound exceeds the largest possible distance."""
+        """True if the bound exceeds the largest possible distance."""
         return self.tv > 1
 
 
 @dataclass(frozen=True)
 class ErrorBounds:
-    """The bounds of one plan. ``tree`` and ``excess_risk`` are None if no pair is counted with the target.
+    """Bounds of one plan. ``tree`` and ``excess_risk`` are None if no pair is counted with the target.
 
     ``inputs`` lists the assumptions of the bound on the risk: a 1-Lipschitz loss between 0 and ``loss``, linear
     predictors of norm at most ``norm`` over one-hot features, ``rows`` synthetic rows, and confidence 1 − ``beta``.
@@ -94,7 +94,7 @@ def error_bounds(
     for item in counted:
         if item.clique not in best or item.sigma < best[item.clique].sigma:
             best[item.clique] = item
-    each = beta / 2 / max(1, len(best))  # half of β for the counts, half for the synthetic rows
+    each = beta / 2 / max(1, len(best))  # half of β is for the counts, and half for the synthetic rows
     marginals = tuple(marginal_bound(item, rows, each) for item in best.values())
     star = [m.tv for m in marginals if target in m.clique and len(m.clique) == 2]
     tree = tree_bound(len(star), max(star)) if star else None
@@ -103,7 +103,8 @@ def error_bounds(
 
 
 def marginal_bound(item: Counted, rows: float, beta: float) -> MarginalBound:
-    """Proposition A.1: with probability 1 − β, ‖p̃ − p̂‖₁ ≤ |Ω| (σ/n) √(2 ln(2|Ω|/β)), TV half of it.
+    """Return the bound of Proposition A.1: with probability 1 − β, ‖p̃ − p̂‖₁ ≤ |Ω| (σ/n) √(2 ln(2|Ω|/β)), TV half of
+    it.
 
     p̂ are the table's shares, p̃ the noisy ones projected onto the simplex. Proof: all cells' noise stays within t =
     σ√(2 ln(2|Ω|/β)) with probability 1 − β (`bound_in_sigmas`, which also has t for Laplace noise; the paper's union
@@ -130,7 +131,8 @@ def tree_bound(edges: int, alpha: float) -> float:
 
 
 def excess_risk(distance: float, features: int, rows: float, loss: float, norm: float, beta: float) -> float:
-    """Theorem 6.2: R(ĥ) − inf R ≤ 2 Δ_S + 2 ℜ + 2 √(ln(2/β)/(2 n_syn)), times the bound of the loss.
+    """Return the bound of Theorem 6.2: R(ĥ) − inf R ≤ 2 Δ_S + 2 ℜ + 2 √(ln(2/β)/(2 n_syn)), times the bound of the
+    loss.
 
     Δ_S is ``distance``; ℜ ≤ B √|S| / √n_syn is the Rademacher complexity of linear predictors of norm at most B =
     ``norm`` over one-hot features, whose norm is √|S| (Bartlett & Mendelson 2002, Lemma 22).

@@ -1,7 +1,5 @@
-"""The effect of a plan's noise on its purpose, at any ε.
-
-All noise in rows is proportional to one factor. Everything that does not depend on this factor is computed once
-(`Scale`), because a verdict evaluates a plan at hundreds of factors.
+"""Effect of a plan's noise on its purpose, at any ε. All noise in rows is proportional to one factor. Everything that
+does not depend on this factor is computed once (`Scale`), because a verdict evaluates a plan at hundreds of factors.
 """
 
 from __future__ import annotations
@@ -25,9 +23,9 @@ COLUMNS, PAIRS = 0.70, 0.13
 of the mean error of the counts of pairs. Fitted to the first seven tables of ``TUNED`` in benchmarks/verdict.py."""
 
 ALONG, ALONG_ODDS = 1.35, 0.5
-"""`COLUMNS` and `ODDS` if every column is drawn from its causes: errors of causes then reach their effects. The first
-was fitted to decoder releases of all tables of ``TUNED``, for which the weight of pairs is 0.12. The second is the
-smallest value with which the rating "works" for an outcome is right for nine of ten of these plans.
+"""`COLUMNS` and `ODDS` if every column is drawn from its causes, because errors of causes then reach their effects. The
+first was fitted to decoder releases of all tables of ``TUNED``, for which the weight of pairs is 0.12. The second is
+the smallest value with which the rating "works" for an outcome is right for nine of ten of these plans.
 """
 
 ODDS, CROWD = 0.2, 300.0
@@ -50,15 +48,13 @@ are reported showed plans that worked although they were rated "noise".
 """
 
 EPSILONS = tuple(round(10 ** (k / 10), 3) for k in range(-13, 11))
-"""The grid of ε, from 0.05 to 10."""
+"""Grid of ε, from 0.05 to 10."""
 
 
 @dataclass(frozen=True)
 class Assumed:
-    """The assumptions of a verdict; none of them is measured.
-
-    ``rows`` is n, public or declared. ``auc`` is the AUC that the method would reach without noise, and ``rarer`` the
-    share of rows with the target's rarer value.
+    """Assumptions of a verdict, none of which is measured. ``rows`` is n, which is public or declared. ``auc`` is the
+    AUC that the method would reach without noise, and ``rarer`` the share of rows with the target's rarer value.
     """
 
     rows: float
@@ -74,12 +70,10 @@ class Assumed:
 
 @dataclass(frozen=True)
 class Expectation:
-    """The cost of noise at one ε.
-
-    ``loss`` bounds the loss of AUC in most releases; None if nothing is predicted. ``tv`` is the share
-    of rows that noise moves in a typical pair of columns. In a typical pair, noise hides associations below Cramér's V
-    = ``drowned``. ``outcome`` is the rating for predicting the target, "noise" if the assumed AUC falls below
-    `CHANCE` and noise hides even a `PERFECT` association of each column with the target.
+    """Cost of noise at one ε. ``loss`` bounds the loss of AUC in most releases; None if nothing is predicted. ``tv`` is
+    the share of rows that noise moves in a typical pair of columns. In a typical pair, noise hides associations below
+    Cramér's V = ``drowned``. ``outcome`` is the rating for predicting the target, "noise" if the assumed AUC falls
+    below `CHANCE` and noise hides even a `PERFECT` association of each column with the target.
     """
 
     epsilon: float
@@ -90,11 +84,11 @@ class Expectation:
 
     @property
     def pairs(self) -> Rating:
-        """The rating for pairs of columns."""
+        """Rating for pairs of columns."""
         return rating_of(self.tv, GOOD_TV / SAFE, POOR_TV)
 
     def rating(self, purpose: Purpose) -> Rating:
-        """The rating for ``purpose``."""
+        """Return the rating for ``purpose``."""
         return self.outcome or self.pairs if purpose == "outcome" else self.pairs
 
     def to_json(self) -> dict[str, Any]:
@@ -103,7 +97,9 @@ class Expectation:
 
 
 class Scale:
-    """A plan whose whole noise is multiplied by a ``factor``: the cost of its noise, and the smallest ε that works."""
+    """A plan with all its noise multiplied by a ``factor``, from which the cost of noise and the smallest ε that works
+    are computed.
+    """
 
     def __init__(self, noise: Noise, assumed: Assumed) -> None:
         i, j = np.triu_indices(len(noise.names), 1)

@@ -1,4 +1,4 @@
-"""The expected error of a plan's answers to its questions and counts."""
+"""Expected error of a plan's answers to its questions and counts."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ BETA = 0.05
 
 @dataclass(frozen=True)
 class Expected:
-    """The expected error of one question or count, stated before any row is read.
+    """Expected error of one question or count, stated before any row is read.
 
     ``sigma`` is the noise scale of its noisy answer, or of each value of a count. In 95 of 100 releases, every answer
     errs by at most its ``within``. Both are in rows, and None if a private choice decides which questions are answered.
@@ -49,11 +49,11 @@ def expected(fitted: Any) -> tuple[Expected, ...]:
 
 @runtime_checkable
 class HasAnswers(Protocol):
-    """The result of a method that answered questions."""
+    """Result of a method that answered questions."""
 
     @property
     def answers(self) -> Answers:
-        """The questions and their noisy answers."""
+        """Questions and their noisy answers."""
         ...
 
 

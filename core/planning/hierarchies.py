@@ -1,8 +1,8 @@
-"""The codes of a hierarchy that a plan is expected to distinguish, and those that a release distinguished.
+"""Codes of a hierarchy that a plan is expected to distinguish, and codes that a release distinguished.
 
 A synthetic row contains its code if the release distinguished it, and otherwise the name of its group. An invented code
-would look like a finding although no one counted it. Users who need codes can draw from those listed for the group in
-the released schema.
+would look like a finding although it was never counted. Users who need codes can draw from those listed for the group
+in the released schema.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from espalier.core.project.hierarchy import expected
 from espalier.core.project.schema import HierarchyToBuy, Schema
 
 SHOWN = 5
-"""Largest number of groups that a plan names."""
+"""Maximum number of groups that a plan names."""
 
 CARRIED = "A row contains its code if that code is distinguished, otherwise the name of its group. No code is invented."
 
@@ -60,7 +60,7 @@ class Foreseen:
 
 
 def foreseen(schema: Schema, draws: Iterable[Draw], rows: int | None) -> tuple[Foreseen, ...]:
-    """Return what ``draws`` of a schema will distinguish in its hierarchies; reads no data."""
+    """Return the codes that ``draws`` of a schema will distinguish in its hierarchies. This reads no data."""
     scales = {draw.columns: draw.scale for draw in draws}
     return tuple(_foreseen(c, scales[(c.name,)], rows) for c in schema.hierarchies)
 
@@ -85,7 +85,9 @@ def _foreseen(column: HierarchyToBuy, sigma: float, rows: int | None) -> Foresee
 
 @dataclass(frozen=True)
 class ToldApart:
-    """A released column with a hierarchy: of ``codes``, ``alone`` are separate values, the others are in ``groups``."""
+    """A released column with a hierarchy. Of its ``codes``, ``alone`` are separate values, and the others are in
+    ``groups``.
+    """
 
     column: str
     codes: int
@@ -99,7 +101,9 @@ class ToldApart:
 
 
 def told_apart(planned: Schema, released: Schema) -> tuple[ToldApart, ...]:
-    """Return what a release distinguishes in the hierarchies of the plan's schema. Made from paid answers: public."""
+    """Return the codes that a release distinguishes in the hierarchies of the plan's schema. They are public, because
+    they come from answers that were paid for.
+    """
     return tuple(
         ToldApart(
             c.name,

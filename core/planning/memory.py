@@ -1,4 +1,6 @@
-"""Bytes of memory that a release needs: the process, the rows that are read, the model, and the rows that are made."""
+"""Memory that a release needs, in bytes: for the process, the rows that are read, the model, and the rows that are
+made.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,7 @@ from espalier.core.tables.frames import LARGE_CELLS
 from espalier.core.tables.parquet_files import BATCH_CELLS, BATCH_ROWS
 
 PROCESS = 190 << 20
-"""Python with the libraries of a release, before a row is read."""
+"""Memory of Python with the libraries of a release, before a row is read."""
 READ, NUMBER, POINTER, TEXT = 5, 8, 8, 60
 """Bytes of a cell while a file is read, of a number, of a reference to a text, and of a separate text."""
 IN_BATCH = 16
@@ -26,8 +28,8 @@ DRAWN = 12
 
 @dataclass(frozen=True)
 class Memory:
-    """Bytes at the peak of a release. ``rows`` is the number of rows that ``input`` and ``output`` assume. If it is
-    confidential, it is `None` and both are 0.
+    """Bytes of memory at the peak of a release. ``rows`` is the number of rows that ``input`` and ``output`` assume. If
+    it is confidential, it is `None` and both are 0.
 
     The estimates follow from public facts: the schema, the plan and the number of rows. On the tables of
     ``benchmarks/memory.py`` the peak is within a factor of 1.5.
@@ -57,7 +59,7 @@ class Memory:
 
     @property
     def total(self) -> int:
-        """All bytes together."""
+        """Total number of bytes."""
         return self.process + self.input + self.model + self.output
 
     def to_json(self) -> dict[str, Any]:
@@ -65,7 +67,7 @@ class Memory:
         return {**vars(self), "total": self.total}
 
     def check(self) -> None:
-        """Raise :class:`SizeError` if this process can get less; nothing has been drawn yet.
+        """Raise :class:`SizeError` if this process cannot get so much. Nothing has been drawn yet.
 
         The message does not state how much memory it can get, because that would reveal how many rows the server holds.
         """

@@ -1,4 +1,6 @@
-"""The noise of a plan in each column and pair, from its rehearsed draws alone: public before anything is read."""
+"""Noise of a plan in each column and pair, computed from its rehearsed draws alone and therefore public before anything
+is read.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,7 @@ class Noise:
     ``one`` has σ of each column's counts, and ``pair`` that of each pair if it is counted; both are infinite for
     columns and pairs that are not counted. A private choice decides whether the pairs marked in ``chosen`` are counted,
     and ``choice`` is its noise in rows. ``with_target`` is the probability that each column's pair with ``target`` is
-    counted. ``along``: each column is drawn from its causes, along the arrows of the drawing.
+    counted. ``along`` is true if each column is drawn from its causes, along the arrows of the drawing.
     """
 
     names: tuple[str, ...]
@@ -81,7 +83,7 @@ class Noise:
         return np.asarray(np.minimum(1.0, self.unbounded_visible(pairs[0], pairs[1])))
 
     def log_odds(self, rarer: float) -> FloatArray:
-        """Standard deviation of the log odds of the target that noise causes, for one cell of each column.
+        """Return the standard deviation of the log odds of the target that noise causes, for one cell of each column.
 
         A cell of a column with k values holds n·``rarer``/k rows of the target's rarer value.
         """
@@ -101,11 +103,11 @@ def noise_of(
 ) -> Noise | None:
     """Return the noise of the counts among ``draws``; None if there are none.
 
-    Columns of one value are left out. ``features``: the method counts tables because they contain the target, so a
+    Columns of one value are left out. With ``features``, the method counts tables because they contain the target, so a
     privately chosen table contains the target if the rehearsed table does. ``trained`` are the pairs that training
     steps learn, with the weight of a row. The mean of such steps is as noisy as counts of the pair whose σ is that of a
-    step, divided by the weight and by the root of the number of steps. None: the method does not train columns along a
-    drawing.
+    step, divided by the weight and by the root of the number of steps. None means that the method does not train
+    columns along a drawing.
     """
     names = tuple(name for name, size in sizes.items() if size > 1)
     place = {name: i for i, name in enumerate(names)}

@@ -51,10 +51,10 @@ NAMED = 2
 
 
 UNRATED = (
-    "This method measures means and correlations of numbers. How much their noise matters is not known before the "
-    "release. Choose private evaluation to see afterwards how well the table predicts."
+    "This method measures means and correlations of numbers, and the effect of their noise is not known before "
+    "the release. Choose private evaluation to see afterwards how well the table predicts."
 )
-"""Shown instead of a verdict for a method that sums numbers."""
+"""Text shown instead of a verdict for a method that sums numbers."""
 
 
 @dataclass(frozen=True)
@@ -63,9 +63,9 @@ class Preview:
     bounds (None if n is not known).
 
     ``private_evaluation`` lists the draws on the held-out part, which are not in ``lines`` and not in ``spent``;
-    ``expected`` lists the private figures with intervals of the expected width (empty if n is not known).
-    ``asked`` has the expected error of each answer to a question or count. ``families`` states, if the method decides
-    it, how each column is modelled given its causes in the drawing.
+    ``expected`` lists the private figures with intervals of the expected width (empty if n is not known). ``asked`` has
+    the expected error of each answer to a question or count. ``families`` describes, if the method determines it, the
+    model of each column given its causes in the drawing.
     """
 
     project: Project
@@ -84,21 +84,22 @@ class Preview:
     expected: tuple[PrivateFigure, ...] = ()
     asked: tuple[Expected, ...] = ()
     delta: float = 0.0
-    """The δ₀ of all its draws, including those on the held-out part."""
+    """δ₀ of all draws, including those on the held-out part."""
     tests: tuple[Test, ...] = ()
-    """The planned test of the drawing, on made-up counts."""
+    """Planned test of the drawing, on made-up counts."""
     analyses: tuple[Analysed, ...] = ()
-    """The planned analyses, each with its promise."""
+    """Planned analyses, each with its promise."""
     needs: tuple[Need, ...] = ()
-    """The data that the bought regressions need; empty if n is not known."""
+    """Data that the bought regressions need; empty if n is not known."""
     apart: tuple[Foreseen, ...] = ()
-    """The codes that the release will distinguish in columns with a hierarchy."""
+    """Codes that the release will distinguish in columns with a hierarchy."""
     stage: str = ""
     """Cost and detection limit of a second stage for whole rows; empty without a second stage."""
     families: tuple[str, ...] = ()
     verdict: Verdict | None = None
-    """The verdict; None if the number of rows is neither known nor declared, if nothing is counted, or if the method
-    sums numbers: a verdict concerns the noise of counts."""
+    """Verdict on the plan. It concerns the noise of counts, so it is None if nothing is counted or the method sums
+    numbers, and also if the number of rows is neither known nor declared.
+    """
 
     @property
     def pools(self) -> dict[str, float]:
@@ -110,14 +111,14 @@ class Preview:
 
     @property
     def lacks_rows(self) -> bool:
-        """Whether there is no verdict only because the number of rows is neither known nor declared."""
+        """True if there is no verdict only because the number of rows is neither known nor declared."""
         capabilities = method_of(self.project.plan).capabilities
         rated = capabilities.questions != "alone" and not capabilities.numbers
         return rated and self.bounds is None and self.project.plan.rows is None
 
     @property
     def unrated(self) -> str:
-        """The reason why there is no verdict although n may be known; empty for a method whose plans have a verdict."""
+        """Reason why there is no verdict although n may be known; empty for a method that supports verdicts."""
         return UNRATED if method_of(self.project.plan).capabilities.numbers else ""
 
     @property
@@ -127,9 +128,7 @@ class Preview:
 
     @property
     def alone(self) -> dict[str, float]:
-        """The ε of each pool, at the plan's δ, if nothing else were spent. These add up to ε under a pure budget
-        only.
-        """
+        """ε of each pool at the plan's δ, as if nothing else were spent. These add up to ε only under a pure budget."""
         if not self.budget.pure:
             return {pool: epsilon_of(rho, self.budget.delta) for pool, rho in self.pools.items()}
         out: dict[str, float] = {}
@@ -192,7 +191,7 @@ def preview(project: Project, rows: int | None = None, assumed: Mapping[str, flo
     (:class:`~espalier.core.planning.verdict.Assumed`).
 
     Raises :class:`EspalierError` for a conflict, a missing δ, or a plan too large for ``plan.max_cells``. If its
-    questions make it too large, the error names methods with which the plan fits.
+    questions make it too large, the error names methods that can answer them.
 
     >>> import espalier as es, pandas as pd
     >>> frame = pd.DataFrame({"smoker": ["yes", "no"] * 500, "sick": ["yes", "no", "no", "no"] * 250})
@@ -207,7 +206,7 @@ def preview(project: Project, rows: int | None = None, assumed: Mapping[str, flo
         able = ", ".join(itertools.islice(_fitting(project, rows), NAMED)) if "questions" in error.data else ""
         if not able:
             raise
-        raise SizeError(f"{error} Or choose a method with which they fit: {able}.", **error.data) from None
+        raise SizeError(f"{error} Or choose a method that can answer them: {able}.", **error.data) from None
 
 
 def _fitting(project: Project, rows: int | None) -> Iterator[str]:
@@ -224,7 +223,7 @@ def _fitting(project: Project, rows: int | None) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class _NoRows:
-    """The rows of a rehearsal: none are read, ``rows`` is their number if it is known."""
+    """Rows of a rehearsal, none of which is read; ``rows`` is their number if it is known."""
 
     rows: int | None
     schema_spending: Spending
@@ -245,7 +244,7 @@ def _preview(project: Project, rows: int | None, assumed: Mapping[str, float] | 
     project.need_unit()
     plan, method, sizes = project.plan, method_of(project.plan), project.schema.sizes
     if plan.schema_share:
-        refuse_filled(project)  # before a declared total is asked for, which would not help
+        refuse_filled(project)  # check this before asking for a declared total, which would not help
     frame = frame_of(project)
     check_fence(project, frame)
     if plan.neighbors == "replace-one":
@@ -258,8 +257,8 @@ def _preview(project: Project, rows: int | None, assumed: Mapping[str, float] | 
     counted = NoisyCounts.of(fitted)
     if plan.copies and (counted is None or counted.in_part):
         raise ProjectError(
-            "copies are refitted to noisy counts of marginals, which this plan does not measure: set copies to "
-            "0, or change the method or the questions",
+            "copies are fitted to noisy counts of marginals, but this plan measures none: set copies to 0, or "
+            "change the method or the questions",
             key="copies",
         )
     size = fitted.size(plan.max_cells, method.limits.largest(project, frame)).at_least(method.limits.cells(project))
@@ -275,7 +274,7 @@ def _preview(project: Project, rows: int | None, assumed: Mapping[str, float] | 
     lines = tuple(lines_of([*of_schema.draws, *draws], rows, bounds))
     more = _warnings(project, frame, budget, forest, rows, lines)
     wanted = tuple(needs(carried.regressions, project.schema, rows)) if rows else ()
-    more += [f"{one.sentence} Even evenly spread values do not reach this." for one in wanted if not one.met]
+    more += [f"{one.sentence} Even values that are spread evenly do not reach this." for one in wanted if not one.met]
     warnings = (*frame.warnings, *method.guidance.advice(project), *more)
     spent, features = curator.spending.rho, len(fitted.features)
     shown = Preview(
@@ -342,23 +341,30 @@ def _warnings(
     out = []
     if guessed := project.schema.unconfirmed:
         names = ", ".join(guessed[:6]) + (" …" if len(guessed) > 6 else "")
-        out.append(f"Not confirmed yet on the Data page: {names}. A release will be refused until they are.")
+        out.append(f"Not confirmed yet on the Data page: {names}. No release is possible until they are.")
     if doubtful := project.constraints.guessed:
         out.append(
             f"Constraints that were guessed are not confirmed yet on the Data page: {'; '.join(map(str, doubtful[:4]))}"
-            f"{' …' if len(doubtful) > 4 else ''}. A release will be refused until they are."
+            f"{' …' if len(doubtful) > 4 else ''}. No release is possible until they are."
         )
     if plan.schema_share and not project.schema.undeclared:
-        out.append("Every column is declared, so the share for the schema buys nothing and goes to the counts.")
+        out.append(
+            "Every column is declared, so there is nothing to buy with the share for the schema, and it "
+            "goes to the counts."
+        )
     if frame.refused:
-        out.append(f"The fence keeps {', '.join(frame.refused)} away from {plan.target}: left out of the features.")
+        out.append(
+            f"The fence keeps {', '.join(frame.refused)} away from {plan.target}, so they are left out of the features."
+        )
     if forest and method.capabilities.links and not frame.warnings:
         out.append(
-            "Not all columns are linked with one another: the model falls into separate parts (a forest), which the "
-            "table shows as unrelated."
+            "Not all columns are linked with each other. The model falls into separate parts (a forest), which "
+            "the table shows as unrelated."
         )
     if project.question_list and not asks(project):
-        out.append("The project lists questions or counts, but their share of the budget is 0: they are not measured.")
+        out.append(
+            "The project lists questions or counts, but their share of the budget is 0, so they are not measured."
+        )
     if project.analyses and not plan.analysis_share:
         out.append(
             "The project lists analyses, but their share of the budget (analysis_share) is 0, so none is bought."
@@ -378,7 +384,7 @@ def _warnings(
         )
     if asks_causes_only(plan) and not method.causes_only(plan):
         out.append(
-            f"The plan requires a table in which {plan.target} depends on its drawn causes only. The method "
+            f"The plan requires a table in which {plan.target} depends only on its drawn causes. The method "
             f"{method.title} does not guarantee this."
         )
     if others := unused_options(plan):
@@ -390,9 +396,9 @@ def _warnings(
         if option.pool and plan.options.get(key) and not any(line.pool == option.pool for line in lines)
     ]
     if plan.epsilon > 8:
-        out.append(f"ε = {plan.epsilon:g} protects little: an attacker's odds may change by a factor of e^ε.")
+        out.append(f"ε = {plan.epsilon:g} protects little, because an attacker's odds may change by a factor of e^ε.")
     if rows and budget.delta > 1 / rows:
-        out.append("δ is above 1/n: publishing one random row would satisfy it. Choose a smaller δ.")
+        out.append("δ is above 1/n, so publishing one random row would satisfy it. Choose a smaller δ.")
     elif budget.delta > 1e-5:
         out.append(
             f"δ = {budget.delta:.2g} is large: with about this probability, nothing is promised. Choose a smaller δ."
@@ -421,7 +427,7 @@ def _warnings(
         )
     if plan.private_evaluation and rows is None:
         out.append(
-            "The number of held-out rows decides which figures of the private evaluation are possible; all of them "
-            "are listed."
+            "The number of held-out rows determines which figures of the private evaluation are possible; all of "
+            "them are listed."
         )
     return out

@@ -1,6 +1,5 @@
-"""The procedure of a plan: describe the schema, test the drawing, buy regressions, fit the method.
-
-A preview runs it without rows, a release on the private rows. Both run this code, so they agree on every draw.
+"""Procedure of a plan: describe the schema, test the drawing, buy regressions, and fit the method. A preview runs it
+without rows, and a release runs it on the private rows. Both use this code, so they agree on every draw.
 """
 
 from __future__ import annotations
@@ -22,11 +21,11 @@ from espalier.core.project.file import Project
 
 
 class Rows(Protocol):
-    """The rows of a procedure: none for a preview, the private rows for a release."""
+    """Rows of a procedure: none for a preview, the private rows for a release."""
 
     @property
     def schema_spending(self) -> Spending:
-        """The draws that bought the schema."""
+        """Draws that bought the schema."""
         ...
 
     def describe(self, project: Project, parts: Sequence[Part]) -> Project:

@@ -1,6 +1,4 @@
-"""The data that a bought regression needs, computed before anything is spent: rows in a category, spread of a
-number.
-"""
+"""Data that a bought regression needs (rows in a category, spread of a number), computed before anything is spent."""
 
 from __future__ import annotations
 
@@ -25,7 +23,7 @@ from espalier.core.project.schema import Schema
 
 @dataclass(frozen=True)
 class Need:
-    """The minimum data in ``column`` for a bounded interval in a regression.
+    """Minimum data in ``column`` for a bounded interval in a regression.
 
     ``least`` counts rows in each category, or is the standard deviation of a number. ``even`` is the same figure for
     evenly spread values. A rare event needs more.
@@ -39,12 +37,12 @@ class Need:
 
     @property
     def met(self) -> bool:
-        """Whether evenly spread values would suffice."""
+        """True if evenly spread values would suffice."""
         return self.least <= self.even
 
     @property
     def sentence(self) -> str:
-        """The need as one sentence."""
+        """Sentence that states the need."""
         if self.kind == "category":
             return f"{self.regression}: each category of {self.column} needs about {self.least:,.0f} complete rows."
         return f"{self.regression}: {self.column} needs a standard deviation of about {self.least:.3g}."

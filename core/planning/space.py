@@ -1,4 +1,6 @@
-"""Bytes on disk that a release needs: its folder, TMPDIR and the ledger; checked before anything is paid."""
+"""Disk space that a release needs in its folder, TMPDIR and the ledger, in bytes. It is checked before anything is
+paid.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +42,7 @@ class Space:
         return cls(out, codes if rows > IN_MEMORY else 0, answers + min(files, 64 << 20))
 
     def check(self, out: Path | None, ledger: Path | None) -> None:
-        """Raise :class:`SizeError` if one of the disks has too little room; nothing has been drawn yet."""
+        """Raise :class:`SizeError` if one of the disks has too little space. Nothing has been drawn yet."""
         wanted: dict[int, tuple[int, Path]] = {}
         for needed, place in ((self.out, out), (self.temporary, Path(tempfile.gettempdir())), (self.ledger, ledger)):
             if place is None or not needed:
@@ -52,8 +54,8 @@ class Space:
             free = shutil.disk_usage(place).free
             if free < needed:
                 raise SizeError(
-                    f"the disk of {place} has {free / 2**20:,.0f} MiB free, and the release may need "
-                    f"{needed / 2**20:,.0f} MiB there. Nothing was drawn. Make room, or name another folder",
+                    f"the disk of {place} has {free / 2**20:,.0f} MiB free, but the release may need "
+                    f"{needed / 2**20:,.0f} MiB there. Nothing was drawn. Free some space, or name another folder",
                     limit=free,
                     path=str(place),
                     key="rows",

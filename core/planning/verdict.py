@@ -1,10 +1,9 @@
-"""The verdict on a plan before anything is spent: the effect of its noise, from public facts and declared assumptions.
-
-Public facts give the noise, not the signal. So a verdict states "a loss of up to 0.04 AUC" and "associations below V =
-0.1 are hidden". Its ratings have the same names as in the verdict on a release (`espalier.core.evaluation.verdict`).
-The rules were chosen on some tables and are checked on others (``python -m benchmarks.verdict``). One rule was changed
-after the results on the other tables had been seen, so these tables are not a clean test of that rule
-(`espalier.core.planning.expectation.PERFECT`).
+"""Verdict on a plan before anything is spent, about the effect of its noise, from public facts and declared
+assumptions. Public facts determine the noise but not the signal, so a verdict states "a loss of up to 0.04 AUC" and
+"associations below V = 0.1 are hidden". Its ratings have the same names as in the verdict on a release
+(`espalier.core.evaluation.verdict`). The rules were chosen on some tables and are checked on others (``python -m
+benchmarks.verdict``). One rule was changed after the results on the other tables had been seen, so these tables are not
+a clean test of that rule (`espalier.core.planning.expectation.PERFECT`).
 """
 
 from __future__ import annotations
@@ -34,14 +33,15 @@ from espalier.core.planning.noise import Noise
 from espalier.core.privacy.accounting import epsilon_of, rho_of
 
 SHOWN, WORTH = 3, 0.8
-"""Largest number of changes that a verdict suggests, and the share of the present ε that must suffice after such a
+"""Maximum number of changes that a verdict suggests, and the share of the current ε that must suffice after such a
 change.
 """
 
 
 @dataclass(frozen=True)
 class ColumnVerdict:
-    """One column: ``error`` is the share of its rows that noise moves, ``share`` its part of the plan's whole noise.
+    """Verdict on one column. ``error`` is the share of its rows that noise moves, and ``share`` is its part of the
+    plan's total noise.
 
     Noise hides associations with the target below V = ``drowned``; None for a column that is not counted with the
     target.
@@ -56,7 +56,7 @@ class ColumnVerdict:
 
 @dataclass(frozen=True)
 class Step:
-    """A change of one column, and the smallest ε that suffices after the change (None: no ε of the grid suffices).
+    """A change of one column, and the smallest ε that suffices after the change; None if no ε of the grid suffices.
 
     ``values_left`` is the number of values of a coarsened column; None if the column is left out.
     """
@@ -77,7 +77,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Verdict:
-    """The verdict on one plan. ``grid`` holds the verdict at other ε, with everything else unchanged."""
+    """Verdict on one plan. ``grid`` holds the verdict at other ε, with everything else unchanged."""
 
     purpose: Purpose
     target: str | None
@@ -90,7 +90,7 @@ class Verdict:
 
     @property
     def rating(self) -> Rating:
-        """The rating of the plan for its purpose."""
+        """Rating of the plan for its purpose."""
         return self.now.rating(self.purpose)
 
     @cached_property
@@ -115,14 +115,14 @@ class Verdict:
 
     @cached_property
     def pair_counts(self) -> dict[Rating, int]:
-        """Return the number of pairs with each rating."""
+        """Number of pairs with each rating."""
         seen = self.noise.visible[np.triu_indices(len(self.noise.names), 1)]
         works, noise = int((seen <= DROWNED).sum()), int((seen > FAINT).sum())
         return {"works": works, "weak": len(seen) - works - noise, "noise": noise}
 
     @property
     def headline(self) -> str:
-        """The first sentence."""
+        """First sentence of the verdict."""
         if self.purpose == "outcome" and self.now.loss is not None:
             lost = f"up to {self.now.loss:.2f}" if self.now.loss >= 0.005 else "less than 0.01"
             loss = f"Noise costs it {lost} AUC."
@@ -136,7 +136,7 @@ class Verdict:
 
     @property
     def sentences(self) -> tuple[str, ...]:
-        """The other findings, one or two sentences each."""
+        """Other findings, in one or two sentences each."""
         now = self.now
         out = [] if self.purpose == "pairs" or now.loss is None else [self._pairs]
         out.append(f"In a typical pair of columns, noise hides associations below V = {now.drowned:.2g}.")
@@ -156,12 +156,12 @@ class Verdict:
         moved = f"Noise moves about {100 * self.now.tv:.2g} % of rows in a typical pair of columns."
         return {
             "works": f"Works: this table will show the real shares closely. {moved}",
-            "weak": f"Weak: this table will show the real shares roughly. {moved}",
+            "weak": f"Weak: this table will show roughly the real shares. {moved}",
             "noise": f"Noise outweighs the data: this table will not show the real shares. {moved}",
         }[self.now.pairs]
 
     def to_json(self) -> dict[str, Any]:
-        """Return the verdict as plans and releases store it: no value depends on the rows."""
+        """Return the verdict in the form that plans and releases store. No value depends on the rows."""
         return {
             "purpose": self.purpose,
             "rating": self.rating,
@@ -195,14 +195,14 @@ def verdict_of(noise: Noise, purpose: Purpose, epsilon: float, delta: float, ass
 
 
 def _epsilon(rho: float, delta: float) -> float:
-    """Return the ε that a smallest ρ implies; at the start of the grid, exactly the grid's own value."""
+    """Return the ε that a smallest ρ implies, which at the start of the grid is exactly the grid's own value."""
     return EPSILONS[0] if rho == rho_of(EPSILONS[0], delta) else epsilon_of(rho, delta)
 
 
 def _steps(
     noise: Noise, purpose: Purpose, rho: float, delta: float, assumed: Assumed, smallest: float | None
 ) -> tuple[Step, ...]:
-    """Return the changes of one column that lower the smallest ε most."""
+    """Return the changes of single columns that most reduce the smallest ε."""
     if len(noise.names) < 3 or smallest == EPSILONS[0]:
         return ()
     worst = np.argsort(-shares_of(noise, purpose, assumed), kind="stable")[: 2 * SHOWN]

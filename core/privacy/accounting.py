@@ -1,9 +1,9 @@
-"""ρ, the single unit of accounting: zero-concentrated differential privacy (zCDP), with tight conversion to and from
+"""Accounting in a single unit, ρ, of zero-concentrated differential privacy (zCDP), with tight conversion to and from
 (ε, δ).
 
 A mechanism is ρ-zCDP (Bun & Steinke 2016) if its Rényi divergence of every order α > 1 between neighbouring
 tables is at most αρ. The ρ of several releases add up, even if each is chosen after seeing the earlier ones.
-The conversion is the tight one of Canonne, Kamath & Steinke (2020), by OpenDP.
+OpenDP computes the conversion, which is the tight one of Canonne, Kamath & Steinke (2020).
 
 **Rounding.** Spent ρ is rounded up wherever it is summed (`total_up`, `rounded_up`), stored or shown
 (`round_up`). Remaining ρ, and a total set from (ε, δ), are rounded down. A sum is compared with a limit exactly.
@@ -28,10 +28,8 @@ LARGEST_DELTA = 1e-3
 
 @dataclass(frozen=True)
 class Budget:
-    """The whole budget: (ε, δ) as given, and a ρ.
-
-    At most this ρ is spent, and it implies (ε, δ). With δ = 0 the budget is ``pure``: ε then adds up too, and ρ = ε²/2
-    is the largest amount that a pure release of ε costs a ledger.
+    """Whole budget: (ε, δ) as given, and a ρ that implies it. At most this ρ is spent. With δ = 0, the budget is
+    ``pure``; then ε also adds up, and ρ = ε²/2 is the largest amount that a pure release of ε costs a ledger.
     """
 
     epsilon: float
@@ -43,7 +41,7 @@ class Budget:
     def of_pure(cls, epsilon: float) -> Budget:
         """Return the budget of a release with pure ε-differential privacy.
 
-        ε-DP implies ε²/2-zCDP (Bun & Steinke 2016, Proposition 1.4), so such releases and others add up in ρ.
+        ε-DP implies ε²/2-zCDP (Bun & Steinke 2016, Proposition 1.4), so such releases can be added to others in ρ.
         """
         return cls(epsilon, 0.0, math.nextafter(epsilon * epsilon / 2, math.inf), pure=True)
 
@@ -61,7 +59,7 @@ class Budget:
         :func:`espalier.core.privacy.contribution.public_rows`).
 
         Raises :class:`ProjectError` without a δ, and for a δ above 1/n (above `LARGEST_DELTA` if n is private or not
-        given): publishing one random row would satisfy such a δ.
+        given), because publishing one random row would satisfy it.
         """
         if not plan.has_epsilon:
             raise ProjectError("this plan gives no epsilon, so it has no budget and promises nothing", key="epsilon")
@@ -80,8 +78,8 @@ class Budget:
         if delta > (1.0 / known if known else LARGEST_DELTA):
             most = f"1/n = {1.0 / known:.3g}" if known else f"{LARGEST_DELTA:g}"
             raise ProjectError(
-                f"delta ({delta:g}) must not be above {most}: publishing one random row would satisfy such a promise. "
-                "Set delta far below 1/n, such as 1/n² or 1e-9",
+                f"delta ({delta:g}) must not be above {most}, because publishing one random row would satisfy "
+                "such a promise. Set delta far below 1/n, such as 1/n² or 1e-9",
                 key="delta",
             )
         return cls(plan.epsilon, delta, rho_of(plan.epsilon, delta))
@@ -118,7 +116,7 @@ def delta_of(rho: float, epsilon: float) -> float:
 def _profile(rho: float) -> Any:
     converted, unit = _accountant()
     d_in = math.sqrt(rho)
-    while unit.map(d_in) < rho:  # never convert less than was spent
+    while unit.map(d_in) < rho:  # never convert less than the amount spent
         d_in = math.nextafter(d_in, math.inf)
     return converted.map(d_in)
 
@@ -132,7 +130,7 @@ def rho_of(epsilon: float, delta: float) -> float:
     while high - low > 1e-9 * low:
         middle = (low + high) / 2
         low, high = (middle, high) if delta_of(middle, epsilon) <= delta else (low, middle)
-    while low > 0 and epsilon_of(low, delta) > epsilon:  # OpenDP's two maps may differ in the last digit
+    while low > 0 and epsilon_of(low, delta) > epsilon:  # the two maps of OpenDP may differ in the last digit
         low *= 1 - 1e-9
     return low
 
@@ -143,7 +141,9 @@ def rho_asked(plan: Plan, delta: float) -> float:
 
 
 def guess_right(epsilon: float, delta: float) -> float:
-    """Return the largest probability of guessing which of two rows is a person's; pure chance gives one half."""
+    """Return the largest probability of guessing correctly which of two rows is a person's; by chance alone, it is one
+    half.
+    """
     odds = math.exp(-epsilon)
     return min(1.0, (1 + delta * odds) / (1 + odds))
 

@@ -1,6 +1,6 @@
-"""A schema bought from the budget: bin edges, ranges and categories of columns that do not declare them.
+"""Schema bought from the budget: bin edges, ranges and categories of columns that do not declare them.
 
-Everything is bought from the rows of the release, after the split and the row limits and before the method runs. The
+Everything is bought from the rows of the release, after the split and the row limits but before the method runs. The
 purchases, their order and their prices are public (:func:`prices`). The columns are declared, with the largest number
 of their bins or categories and, if it is known, the range of their numbers. Every part is a :class:`Draw`; categories
 cost a δ₀ (:mod:`espalier.core.privacy.partitions`), bins cost none (:mod:`espalier.core.privacy.quantiles`).
@@ -66,24 +66,24 @@ FINER, MOST_CUTS = 4, 64
 """Private quantiles first cut a column into `FINER` times its bins, and into at most `MOST_CUTS` parts."""
 
 CUTS, COUNTS = 0.1, 0.9
-"""The parts of a numeric column's share that pay for these quantiles and for the counts of the cells between them, from
+"""Parts of a numeric column's share that pay for these quantiles and for the counts of the cells between them, from
 which its bins are built. On COMPAS and the bundled samples, other settings, including those of `FINER`, are no better
 (`python -m benchmarks.schema settings`).
 """
 
 RANGE = 0.2
-"""Share taken first for a range, if it is bought too."""
+"""Share taken first for a range, if the range is also bought."""
 
 SLIPS = 0.25
 """Share of δ that the thresholds of all text columns may use together."""
 
 TEXTS = 2.0
-"""Weight in dividing ρ of a column of texts or with a hierarchy, relative to a column of numbers: a category that is
-not found is lost.
+"""Weight of a column of texts or with a hierarchy in the division of ρ, relative to a column of numbers. It is larger
+because a category that is not found is lost.
 """
 
 NONE = "(none)"
-"""The only category of a column for which none was found."""
+"""Category of a column for which no category was found."""
 
 _LESS = 1 - 1e-12
 
@@ -110,13 +110,15 @@ def refuse_filled(project: Project) -> None:
     """Raise :class:`ProjectError` if a schema is to be bought under replace-one with a person column."""
     if project.schema.undeclared and project.plan.person is not None and project.plan.neighbors == "replace-one":
         raise ProjectError(
-            "a schema cannot be bought from a table that is filled to a declared total: choose add-remove",
+            "a schema cannot be bought from a table that is filled to a declared total; choose add-remove",
             key="neighbors",
         )
 
 
 def prices(project: Project, budget: Budget) -> list[Part]:
-    """Return the purchases, in order, with their prices. Reads no data; raises :class:`ProjectError` for a bad plan."""
+    """Return the purchases, in order, with their prices. This reads no data. Raises :class:`ProjectError` for a bad
+    plan.
+    """
     plan, schema = project.plan, project.schema
     open_ = schema.undeclared
     if not open_:
@@ -124,7 +126,7 @@ def prices(project: Project, budget: Budget) -> list[Part]:
     named = ", ".join(c.name for c in open_[:5])
     if not plan.schema_share:
         raise ProjectError(
-            f"no bins or categories are declared for {named} (a hierarchy also needs a budget to be expanded): "
+            f"no bins or categories are declared for {named} (a hierarchy also needs a budget for its expansion): "
             "declare them, or set a schema_share in the plan, such as 0.05, to buy them",
             key="schema_share",
         )
@@ -337,7 +339,7 @@ def _chooser(rho: float) -> Callable[[Sequence[int], int], int]:
 
 
 def left(budget: Budget, spending: Spending) -> Budget:
-    """Return the method's budget: the whole ρ minus the schema's share."""
+    """Return the method's budget, which is the whole ρ minus the schema's share."""
     return replace(budget, rho=_LESS * (budget.rho - spending.rho)) if spending.draws else budget
 
 
@@ -346,8 +348,9 @@ def nothing_found(wanted: Schema, schema: Schema) -> tuple[str, ...]:
     public.
     """
     return tuple(
-        f"No category of {c.name} was found, so all its cells are empty: a category needs more rows than the threshold "
-        "in the plan. Declare its categories, set a larger share, or declare it as a column of numbers or dates."
+        f"No category of {c.name} was found, so all its cells are empty. A category needs more rows than the "
+        "threshold in the plan. Declare its categories, set a larger share, or declare it as a column of numbers "
+        "or dates."
         for c in wanted.undeclared
         if schema[c.name].categories == (NONE,)
     )

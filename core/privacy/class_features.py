@@ -30,7 +30,7 @@ UNIT = 2**15
 """Length of a row's features in units."""
 
 TURN = 2**16
-"""Units of a whole turn. Sums of angles in 16 bits overflow exactly at a whole turn."""
+"""Number of units in a whole turn. Sums of angles in 16 bits overflow exactly at a whole turn."""
 
 BINS = 2
 """Number of coarse bins of a column."""
@@ -114,7 +114,7 @@ def cell_of(codes: Codes, coarse: Mapping[str, NDArray[np.int64]]) -> NDArray[np
 class ClassSums:
     """Σ over the rows of φ(x) ⊗ e_y: for each class of ``target``, the sum of its rows' ``features``.
 
-    ``classes`` is the number of the target's categories. The target is not one of the features' columns.
+    ``classes`` is the number of the target's categories. The features do not use the target column.
     """
 
     features: RowFeatures
@@ -172,9 +172,8 @@ def by_class(phi: NDArray[np.int32], classes: NDArray[Any], number: int) -> NDAr
 
 @dataclass(frozen=True)
 class ColumnSets:
-    """A score for sets of columns: the distance of their coarse joint counts with the target from expected ones.
-
-    ``coarse`` has the coarse bin of each code of each column. ``expected(set)`` are the counts over coarse cells ×
+    """Score for sets of columns: the distance of their coarse joint counts with the target from expected ones.
+    ``coarse`` maps each code of each column to its coarse bin. ``expected(set)`` are the counts over coarse cells ×
     classes that a public model expects, in rows; ``penalties`` are the rows explained by sampling alone. The score is
     computed as in `espalier.core.privacy.scores.EdgeScore`: ‖c − E‖₁ minus the penalty, in units of 1/1024 row.
     """

@@ -1,14 +1,14 @@
-"""The sum of clipped per-row gradients as whole numbers, with its sensitivity: a training step of a decoder.
+"""Sum of clipped per-row gradients as whole numbers, with its sensitivity, for a training step of a decoder.
 
 **No Poisson sampling.** Every step reads every row. The amplification by sampling in DP-SGD is a statement about (ε,
 δ), not about ρ: the Poisson-sampled Gaussian of scale σ is 1/(2σ²)-zCDP like the unsampled one, because at high orders
 its Rényi divergence is that of the event in which the row was drawn. Charging "the ρ whose conversion gives the
-accountant's ε" is not justified by a theorem: such charges do not add up. A full-batch step is exactly zCDP, adds up
-with all other purchases, and was as accurate as sampled steps in the trials behind this design.
+accountant's ε" is not justified by a theorem, because such charges do not add up. A full-batch step is exactly zCDP,
+adds up with all other purchases, and was as accurate as sampled steps in the trials behind this design.
 
 **Ghost clipping.** A head's gradient for one row is the outer product of its input (the constant c, one-hot parents, z)
 and its residual δ_X. Its squared norm is ‖δ_X‖²·(c² + m_X + ‖z‖²), where m_X is the number of parents not at their base
-category in this row. So no per-row gradient is ever built (Goodfellow 2015; Li et al. 2022, §4).
+category in this row. No per-row gradient is therefore ever built (Goodfellow 2015; Li et al. 2022, §4).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ INPUT_UNITS = 2**6
 residuals are whole multiples of 64/2²⁰, so products are whole units."""
 
 LARGEST_LATENT = 8.0
-"""Entries of z are clipped to this."""
+"""Bound to which entries of z are clipped."""
 
 LARGEST_CLIP = 64.0
 """(64 · 2²⁰)² is 2⁵²: squared norms up to the bound stay exact whole numbers in float64."""
@@ -48,16 +48,16 @@ multiples of 1/64 leave six fewer, and multiples up to 8 another three fewer.
 """
 
 LARGEST_WEIGHT = 1e6
-"""Larger parameters are refused: no fit produces them, and exponentials of their sums overflow."""
+"""Larger parameters are refused, because no fit produces them and exponentials of their sums overflow."""
 
 _Float = TypeVar("_Float", np.float32, np.float64)
 
 _EXACT = 2**53
 _CHUNK_ENTRIES = 2**18
-"""One-hot entries held at once (2 MB): a chunk of rows then stays in the processor's cache."""
+"""Number of one-hot entries held at once (2 MB), so that a chunk of rows stays in the processor's cache."""
 
 _CHUNK_ROWS = 1024
-"""Smallest chunk. With fewer rows, overhead would dominate for a wide table."""
+"""Minimum number of rows in a chunk. With fewer, overhead would dominate for a wide table."""
 
 
 def clip_units(clip: float) -> int:
@@ -92,7 +92,7 @@ def clipped_sensitivity(unit: Unit, clip: float) -> int:
 
 @dataclass(frozen=True, eq=False)
 class ClippedGradient:
-    """One training step as a recipe for a curator: the clipped gradient of ``heads`` at public ``parameters``."""
+    """Recipe of one training step for a curator: the clipped gradient of ``heads`` at public ``parameters``."""
 
     heads: Heads
     parameters: FloatArray
@@ -126,7 +126,7 @@ class ClippedGradient:
         return clipped_sensitivity(unit, self.clip)
 
     def sums(self, source: Source) -> NDArray[np.int64]:
-        """The exact sums. For the curator only."""
+        """Return the exact sums. For the curator only."""
         total = np.zeros(self.cells, dtype=np.int64)
         for codes in source.batches():
             total += clipped_sums(codes, self.heads, self.parameters, self.clip, self.step)
@@ -142,8 +142,8 @@ def clipped_sums(
     truncated towards 0, so the norm can only decrease. A float64 product sums the rows of a chunk: 64 times each
     partial sum is a whole number of at most rows · ⌊C⌋ in absolute value. A chunk has at most 2¹⁸ rows and ⌊C⌋ is at
     most 2²⁶, so this is at most 2⁴⁴, and no order of summation can round. Chunks and batches are added as 64-bit whole
-    numbers, which hold the sum of fewer than 2³⁷ rows. So no readable number of rows is refused after budget is spent.
-    ``step`` enters the hash from which a row's z is drawn.
+    numbers, which hold the sum of fewer than 2³⁷ rows. No readable number of rows is therefore refused after budget is
+    spent. ``step`` enters the hash from which a row's z is drawn.
     """
     if parameters.shape != (heads.parameters,) or not np.all(np.abs(parameters) <= LARGEST_WEIGHT):
         raise ValueError(f"the decoder needs {heads.parameters:,} parameters of at most {LARGEST_WEIGHT:g}")
@@ -206,7 +206,7 @@ def _chunk(rows: _Rows, heads: Heads, parameters: FloatArray, bound: int) -> NDA
         lengths = np.square(whole).sum(axis=0)
         np.square(residuals, out=square)
         norms = _squares(rows.reads, square, np.square(inner), lengths, heads, INPUT_UNITS**2)
-        out = ~(norms <= float(bound) ** 2)  # true if one is NaN, too
+        out = ~(norms <= float(bound) ** 2)  # also true if one is NaN
     residuals[:, out], inner[:, out], whole[:, out] = 0.0, 0.0, 0.0
     return _products(rows.hot, residuals, inner, whole, heads)
 

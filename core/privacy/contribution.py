@@ -1,4 +1,4 @@
-"""People and their rows: row limits per person, and hold-outs, both applied before anything is counted.
+"""Row limits per person and hold-outs, both applied before anything is counted.
 
 Each source carries out both steps (`Source.limited`, `to_total` and `split`); the proofs are here.
 
@@ -13,11 +13,11 @@ any mechanism that is ρ-zCDP for its output tables. It is enough to bound, for 
 those tables.
 
 **Secrecy.** The bound holds for every r, so anyone who knew all the lots would still learn no more than ρ allows: they
-need not stay secret. They must be independent. If a seeded stream were assigned by row number, removing one row would
-shift the lots of all later rows, and with a known seed that would be a difference of many rows. So every lot
-is 64 fresh
-bits of the operating system's generator, or of SHAKE-256 with 256 secret bits: HMAC-SHA256 of a nonce, under the key of
-the ledger's fingerprints. Without that key the two are indistinguishable, and the key is never stored with a release.
+need not stay secret. They must, however, be independent. If a seeded stream were assigned by row number, removing one
+row would shift the lots of all later rows, and with a known seed that would be a difference of many rows. So every lot
+is 64 fresh bits of the operating system's generator, or of SHAKE-256 with 256 secret bits: HMAC-SHA256 of a nonce,
+under the key of the ledger's fingerprints. Without that key the two are indistinguishable, and the key is never stored
+with a release.
 
 **A resumed release** reads the rows again. Without a hold-out it draws fresh lots for row limits and totals. They are
 independent of the earlier ones, so answers on T_r(D) and answers on T_s(D) add up to the sum of their ρ. The same lots
@@ -50,11 +50,10 @@ S = TypeVar("S", bound=Source)
 
 
 def public_rows(plan: Plan, rows_in_table: int | None) -> int | None:
-    """Return the number of rows of the private table if it is public under ``plan``, else None.
-
-    n for replace-one without a person column; the declared total for replace-one with a person column (the table
-    is filled or cut to it, see :func:`bounded`); None under add-remove. Only through this function does the number of
-    rows of a private table become part of a plan, a budget, a file or a ledger.
+    """Return the number of rows of the private table if it is public under ``plan``, else None. It is n for replace-one
+    without a person column; the declared total for replace-one with a person column (the table is filled or cut to it,
+    see :func:`bounded`); None under add-remove. Only through this function does the number of rows of a private table
+    become part of a plan, a budget, a file or a ledger.
     """
     if plan.neighbors == "add-remove":
         return None

@@ -59,7 +59,7 @@ TOGETHER = 1 << 22
 
 
 class Curator(ABC):
-    """The requests that a method can make. Each verb checks, debits and only then answers.
+    """Requests that a method can make. Each verb checks, debits and only then answers.
 
     ``whole`` maps the columns, in schema order, to their numbers of categories. ``sizes`` does the same after
     categories were merged into groups. ``scored`` lists the vectors of scores that were answered. ``rows`` is the
@@ -70,7 +70,7 @@ class Curator(ABC):
     """
 
     takes_first = False
-    """Whether every choice takes its first candidate, as in a rehearsal. Two candidates are then enough."""
+    """True if every choice takes its first candidate, as in a rehearsal. Two candidates are then enough."""
 
     def __init__(
         self,
@@ -336,7 +336,7 @@ class Curator(ABC):
 
 
 class PrivateCurator(Curator):
-    """The curator of a private table.
+    """Curator of a private table.
 
     Guarantee: all its answers together are ``spending.rho``-zCDP for its ``unit``, at most ``budget.rho``, hence (ε,
     δ)-DP as planned. Proof: each answer is one call of a discrete Gaussian or exponential

@@ -20,7 +20,7 @@ from espalier.core.tables.source import Source
 
 @dataclass(frozen=True)
 class LogisticGradient:
-    """The gradient of a multinomial logistic fit of ``target`` on ``columns`` at public ``weights``."""
+    """Gradient of a multinomial logistic fit of ``target`` on ``columns`` at public ``weights``."""
 
     target: str
     columns: tuple[str, ...]
@@ -55,7 +55,7 @@ class LogisticGradient:
                 raise ValueError(f"the weights of {name!r} must be numbers of at most {LARGEST_WEIGHT:g}")
 
     def given(self, unit: Unit) -> tuple[tuple[str, float], ...]:  # noqa: ARG002
-        """The number of columns, and of classes."""
+        """Return the number of columns, and of classes."""
         return (("columns", len(self.columns)), ("classes", self.weights[self.target].shape[1] + 1))
 
     def sensitivity(self, unit: Unit) -> int:
@@ -63,7 +63,7 @@ class LogisticGradient:
         return gradient_sensitivity(unit, len(self.columns), self.weights[self.target].shape[1] + 1)
 
     def sums(self, source: Source) -> NDArray[np.int64]:
-        """The exact sums. For the curator only."""
+        """Return the exact sums. For the curator only."""
         return source.residual_sums(self.target, self.columns, self.weights)
 
 

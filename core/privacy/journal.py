@@ -76,7 +76,7 @@ class Record:
 
 
 class Journal:
-    """The answers of one release: those stored before, then those drawn now.
+    """Answers of one release: those stored before, then those drawn now.
 
     Without a ``storage`` nothing is stored.
     """
@@ -97,7 +97,7 @@ class Journal:
 
     @property
     def replays(self) -> bool:
-        """Whether the next answer is a stored one."""
+        """True if the next answer is a stored one."""
         return self.place < len(self._stored)
 
     def answer(self, request: Any, draw: Callable[[], bytes]) -> bytes:

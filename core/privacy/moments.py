@@ -33,7 +33,7 @@ DIAGONAL, BESIDE = 29, 41
 
 @dataclass(frozen=True)
 class Reading:
-    """The rule by which rows become whole numbers from 0: ``axes`` of numeric columns and of those in ``ordered``,
+    """Rule by which rows become whole numbers from 0: ``axes`` of numeric columns and of those in ``ordered``,
     whose numbers are their codes; all others (``sizes``: their categories) keep their codes. Public."""
 
     axes: Mapping[str, Axis]
@@ -73,27 +73,27 @@ class Reading:
 
 @dataclass(frozen=True)
 class Bin:
-    """The bin of one column: of its axis, or its category if it has none."""
+    """Bin of one column: of its axis, or its category if it has none."""
 
     name: str
     axis: Axis | None
 
     def of(self, codes: Codes) -> NDArray[np.int64]:
-        """The number of each row's bin."""
+        """Return the number of each row's bin."""
         held = np.asarray(codes[self.name], dtype=np.int64)
         return held if self.axis is None else self.axis.bin_of(held)
 
 
 @dataclass(frozen=True)
 class Left:
-    """The bin of the target's residual on ``axis`` after a fitted ``surface``; ``edges`` are public."""
+    """Bin of the target's residual on ``axis`` after a fitted ``surface``; ``edges`` are public."""
 
     surface: Surface
     axis: Axis
     edges: tuple[float, ...]
 
     def of(self, codes: Codes) -> NDArray[np.int64]:
-        """The number of each row's bin."""
+        """Return the number of each row's bin."""
         left = self.axis.middles[codes[self.axis.name]] - self.surface.at(codes)
         return np.searchsorted(np.asarray(self.edges[1:-1]), left, side="right").astype(np.int64)
 
@@ -113,7 +113,7 @@ class Scored:
 
     @property
     def square(self) -> int:
-        """The largest squared length."""
+        """Largest squared length."""
         return self.length**2 + longest(list(self.marks.values()))
 
     def of(self, codes: Codes) -> NDArray[np.int64]:
@@ -140,7 +140,7 @@ class WithOutcome:
 
     @property
     def square(self) -> int:
-        """The largest squared length."""
+        """Largest squared length."""
         return self.surface.features.square + math.isqrt(self.surface.features.square) ** 2
 
     def of(self, codes: Codes) -> NDArray[np.int64]:
@@ -175,7 +175,7 @@ class Histogram:
 
     @property
     def cells(self) -> int:
-        """The number of counts."""
+        """Number of counts."""
         return -(-self.bins // self.together)
 
     def check(self, sizes: Mapping[str, int]) -> None:
@@ -196,7 +196,7 @@ class Histogram:
         return unit.count_sensitivity
 
     def sums(self, source: Source) -> NDArray[np.int64]:
-        """The exact counts. For the curator only."""
+        """Return the exact counts. For the curator only."""
         total = np.zeros(self.cells, dtype=np.int64)
         for codes in self.reading.blocks(source):
             bins = np.clip(self.group.of(codes) // self.together, 0, self.cells - 1)
@@ -220,7 +220,7 @@ class Moments:
 
     @property
     def square(self) -> int:
-        """The largest Σ v² that counts."""
+        """Largest Σ v² that counts."""
         return self.vectors.square
 
     @property
@@ -230,7 +230,7 @@ class Moments:
 
     @cached_property
     def cells(self) -> int:
-        """The length of the upper triangle, diagonal included."""
+        """Length of the upper triangle, diagonal included."""
         return self.vectors.size * (self.vectors.size + 1) // 2
 
     def check(self, sizes: Mapping[str, int]) -> None:
@@ -255,7 +255,7 @@ class Moments:
         return float(step if unit.neighbors == "add-remove" else math.isqrt(2 * step * step) + 1)
 
     def sums(self, source: Source) -> NDArray[np.int64]:
-        """The weighted sums, exact within int64 and clipped to it. For the curator only.
+        """Return the weighted sums, exact within int64 and clipped to it. For the curator only.
 
         The number of rows may be private, so no number is refused. Clipping never moves two sums farther apart, so the
         sensitivity is unchanged. Raises :class:`OverflowError` for a ``square``, which is public, that
@@ -276,7 +276,7 @@ class Moments:
         return np.clip(weighted, -LARGEST, LARGEST).astype(np.int64) if large else weighted
 
     def matrix(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """A noisy answer (in rows) as a symmetric matrix: Σ v·vᵀ over the rows, in units of ``square``."""
+        """Return a noisy answer (in rows) as a symmetric matrix: Σ v·vᵀ over the rows, in units of ``square``."""
         p = self.vectors.size
         out = np.zeros((p, p))
         out[np.triu_indices(p)] = values

@@ -79,11 +79,11 @@ class Polynomial:
 
     @property
     def square(self) -> int:
-        """The largest squared length of a row's products."""
+        """Largest squared length of a row's products."""
         return (SQUARE * (self.one**2 + longest(list(self.tables.values())))) ** 2
 
     def of(self, codes: Codes) -> NDArray[np.int64]:
-        """The products that ``pairs`` name."""
+        """Return the products that ``pairs`` name."""
         inside = side_by_side(codes, self.tables)
         b = np.hstack([np.full((len(inside), 1), self.one), inside])
         left, right = np.array(self.pairs).T
@@ -114,7 +114,7 @@ class Fourier:
 
     @property
     def square(self) -> int:
-        """The largest squared length."""
+        """Largest squared length."""
         return UNIT**2
 
     @cached_property
@@ -126,7 +126,7 @@ class Fourier:
         return cos, sin
 
     def of(self, codes: Codes) -> NDArray[np.int64]:
-        """The constant, the cosines, the sines."""
+        """Return the constant, the cosines, the sines."""
         cos, sin = self.circle
         angle = looked_up(codes, self.phases) % TURN
         return np.hstack([np.full((len(angle), 1), math.floor(UNIT * self.share)), cos[angle], sin[angle]])
@@ -148,7 +148,7 @@ class Surface:
     half: float
 
     def at(self, codes: Codes) -> NDArray[np.float64]:
-        """The fitted value of each row."""
+        """Return the fitted value of each row."""
         return self.of(self.features.of(codes))
 
     def of(self, phi: NDArray[np.int64]) -> NDArray[np.float64]:

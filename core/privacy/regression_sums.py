@@ -155,7 +155,7 @@ class RegressionSums:
     design: Design
     part: Part
     counted: bool = False
-    """Whether the number of complete rows is bought as well; not needed if it is public."""
+    """True if the number of complete rows is bought as well; not needed if it is public."""
     fit: Fit | None = None
     kind: Literal["sums"] = field(default="sums", init=False)
     recipe: str = field(default="regression", init=False)
@@ -194,7 +194,7 @@ class RegressionSums:
 
     @property
     def binary(self) -> bool:
-        """Whether the outcome is an event, so that its square is constant."""
+        """True if the outcome is an event, so that its square is constant."""
         return bool(np.all((self.design.outcome == 0) | (self.design.outcome == ONE)))
 
     @property
@@ -321,7 +321,7 @@ class RegressionSums:
 
     @cached_property
     def expansion(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return the linear map from the vector (in rows) to the matrix of all products, and its constant per row.
+        """Linear map from the vector (in rows) to the matrix of all products, and its constant per row.
 
         The matrix is ``map @ vector + rows × constant``, where ``rows`` counts complete rows if they are not bought.
         """
@@ -360,7 +360,7 @@ class RegressionSums:
 
 
 def _least(lows: list[int], heavy: int, light: int) -> int:
-    """Smallest light·Σ_{a<b} d_a d_b + heavy·e·Σ_a d_a over the corners of a box.
+    """Return the smallest light·Σ_{a<b} d_a d_b + heavy·e·Σ_a d_a over the corners of a box.
 
     d of the constant is ``ONE``², each further d between one of ``lows`` and ``ONE``², and e between ±``ONE``².
     """

@@ -25,7 +25,7 @@ rows in total."""
 
 
 class Score(Protocol):
-    """The interface of a score to the curator. ``recipe`` is its name in `espalier.core.privacy.draws.PROOFS`."""
+    """Interface of a score to the curator. ``recipe`` is its name in `espalier.core.privacy.draws.PROOFS`."""
 
     recipe: str
 
@@ -44,11 +44,11 @@ class Score(Protocol):
         ...
 
     def sensitivity(self, unit: Unit, n: int | None) -> int:
-        """Largest change, in units, of the score between neighbouring tables."""
+        """Return the largest change, in units, of the score between neighbouring tables."""
         ...
 
     def value(self, clique: Clique, counts: NDArray[np.int64], n: int | None) -> int:
-        """The score, in units, of the exact ``counts`` of ``clique``. For the curator only."""
+        """Return the score, in units, of the exact ``counts`` of ``clique``. For the curator only."""
         ...
 
 
@@ -147,11 +147,11 @@ class FeatureScore:
         return self._target if isinstance(self._target, str) else self._target.get(clique)
 
     def given(self, n: int | None) -> tuple[tuple[str, float], ...]:
-        """The number of rows, if it is public."""
+        """Return the number of rows, if it is public."""
         return () if n is None else (("rows", n),)
 
     def fits(self, clique: Clique) -> bool:
-        """The target and at least one other column."""
+        """Return whether the clique contains the target and at least one other column."""
         return len(clique) >= 2 and self._of(clique) in clique
 
     def per_row(self, n: int | None) -> int:
@@ -201,7 +201,7 @@ class ConditionalScore:
         return ()
 
     def fits(self, clique: Clique) -> bool:
-        """The target and two other columns."""
+        """Return whether the clique contains the target and two other columns."""
         return len(clique) == 3 and self._target in clique
 
     def per_row(self, n: int | None) -> int:  # noqa: ARG002

@@ -77,7 +77,7 @@ class Heads:
 
     @cached_property
     def order(self) -> tuple[str, ...]:
-        """The columns, causes before effects; raises :class:`GraphError` if the arrows form a cycle."""
+        """Columns, causes before effects; raises :class:`GraphError` if the arrows form a cycle."""
         sorter = graphlib.TopologicalSorter({name: self.parents.get(name, ()) for name in self.sizes})
         try:
             return tuple(sorter.static_order())
@@ -85,7 +85,7 @@ class Heads:
             raise GraphError(f"the arrows form a cycle: {' → '.join(error.args[1])}", cycle=error.args[1]) from None
 
     def inputs(self, name: str) -> tuple[str, ...]:
-        """The informative parents of ``name``: those with two categories or more, in schema order."""
+        """Return the informative parents of ``name``: those with two categories or more, in schema order."""
         return self._inputs[name]
 
     @cached_property
@@ -97,12 +97,12 @@ class Heads:
         }
 
     def weight(self, name: str) -> float:
-        """The importance of ``name``."""
+        """Return the importance of ``name``."""
         return self.importance.get(name, 1.0)
 
     @cached_property
     def spans(self) -> Mapping[str, slice]:
-        """Return the slice of each column's categories in a row's one-hot vector. Entry 0 of the vector is
+        """Slice of each column's categories in a row's one-hot vector. Entry 0 of the vector is
         `CONSTANT`.
         """
         ends = np.cumsum([1, *self.sizes.values()])
@@ -148,7 +148,7 @@ class Heads:
 
     @cached_property
     def parameters(self) -> int:
-        """Return the number of parameters of the network."""
+        """Number of parameters of the network."""
         heads = sum(rows * columns for rows, columns in map(self._shape, self.sizes))
         return heads + self.encoder_shape[0] * self.encoder_shape[1]
 

@@ -17,7 +17,7 @@ from espalier.core.privacy.partitions import epsilon_beside
 
 @dataclass
 class Spending:
-    """The purchases so far, one :class:`Draw` each, in the order of spending. ``limit`` is never exceeded.
+    """Purchases so far, one :class:`Draw` each, in the order of spending. ``limit`` is never exceeded.
 
     ``pure`` is the largest sum of the draws' ε under a pure budget, else None. Proof that the sum holds for adaptive
     choices too: given the earlier answers, each draw's likelihood ratio between neighbouring tables is at most exp(ε
@@ -55,7 +55,7 @@ class Spending:
 
     @property
     def delta(self) -> float:
-        """The sum of the draws' δ₀, rounded up; 0 for nearly all releases."""
+        """Sum of the draws' δ₀, rounded up; 0 for nearly all releases."""
         return total_up(draw.delta for draw in self.draws)
 
     def debit(self, draws: Iterable[Draw]) -> None:

@@ -36,20 +36,20 @@ class StepCounts:
     shape: tuple[int, int]
     units: int
     is_open: bool = False
-    """Whether a plan's choice of the pair is still open; if so, this is the largest candidate."""
+    """True if a plan's choice of the pair is still open; if so, this is the largest candidate."""
     kind: Literal["sums"] = field(default="sums", init=False)
     recipe: str = field(default="step-counts", init=False)
 
     @property
     def what(self) -> str:
-        """The pair that is counted."""
+        """Pair that is counted."""
         if self.is_open:
             return "steps of a pair chosen at release (largest shown)"
         return f"steps of {self.pair[0]} × {self.pair[1]}"
 
     @property
     def cells(self) -> int:
-        """The length of the vector."""
+        """Length of the vector."""
         return self.shape[0] * self.shape[1]
 
     def given(self, unit: Unit) -> tuple[tuple[str, float], ...]:  # noqa: ARG002
@@ -75,7 +75,7 @@ class StepCounts:
         return float(math.isqrt(2 * self.units * self.units) + 1)
 
     def sums(self, source: Source) -> NDArray[np.int64]:
-        """The exact counts, in units. For the curator only."""
+        """Return the exact counts, in units. For the curator only."""
         (counts,) = source.step_counts([self.pair])
         if counts.shape != self.shape:
             raise ValueError(f"the table miscounts {self.what}")
@@ -93,16 +93,16 @@ class Echoes:
 
     @property
     def what(self) -> str:
-        """The numbers that are counted."""
+        """Numbers that are counted."""
         return f"repeats: steps that repeat the visit before the last ({len(self.columns)} columns)"
 
     @property
     def cells(self) -> int:
-        """The length of the vector."""
+        """Length of the vector."""
         return len(self.columns)
 
     def given(self, unit: Unit) -> tuple[tuple[str, float], ...]:  # noqa: ARG002
-        """The number of columns; the vector has one entry for each."""
+        """Return the number of columns; the vector has one entry for each."""
         return (("columns", len(self.columns)),)
 
     def check(self, sizes: Mapping[str, int]) -> None:  # noqa: ARG002
@@ -122,7 +122,7 @@ class Echoes:
         return float(root if root * root == square else root + 1)
 
     def sums(self, source: Source) -> NDArray[np.int64]:
-        """The exact sums, in units. For the curator only."""
+        """Return the exact sums, in units. For the curator only."""
         return source.step_echoes(self.columns)
 
 
@@ -143,16 +143,16 @@ class VisitCounts:
 
     @property
     def what(self) -> str:
-        """The column that is counted."""
+        """Column that is counted."""
         return f"{self.column} at each visit after the first"
 
     @property
     def cells(self) -> int:
-        """The length of the vector."""
+        """Length of the vector."""
         return self.visits * self.size
 
     def given(self, unit: Unit) -> tuple[tuple[str, float], ...]:  # noqa: ARG002
-        """The number of visits that are counted."""
+        """Return the number of visits that are counted."""
         return (("visits", self.visits),)
 
     def check(self, sizes: Mapping[str, int]) -> None:  # noqa: ARG002
@@ -172,7 +172,7 @@ class VisitCounts:
         return math.nextafter(math.sqrt(moved), math.inf)
 
     def sums(self, source: Source) -> NDArray[np.int64]:
-        """The exact counts. For the curator only."""
+        """Return the exact counts. For the curator only."""
         counts = source.visit_counts(self.column)
         if counts.shape != (self.visits, self.size):
             raise ValueError(f"the table miscounts {self.what}")
@@ -212,7 +212,7 @@ class StepScore:
         return self.units * (2 if unit.neighbors == "replace-one" else 1)
 
     def value(self, pair: Pair, counts: NDArray[np.int64]) -> int:
-        """The score, in units, of the exact ``counts`` of ``pair``. For the curator only."""
+        """Return the score, in units, of the exact ``counts`` of ``pair``. For the curator only."""
         table = self._expected(pair)
         if table.shape != counts.shape or not np.isfinite(table).all():
             raise ValueError(f"the expected table of {pair} must hold one number for each of its cells")

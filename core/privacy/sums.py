@@ -24,7 +24,7 @@ from espalier.core.tables.source import Source
 
 
 class SumRecipe(Protocol):
-    """The interface of a vector of sums to the curator. ``kind`` is the kind of its draw, ``what`` its description.
+    """Interface of a vector of sums to the curator. ``kind`` is the kind of its draw, ``what`` its description.
 
     ``cells`` is the length of the vector; its entries are whole numbers of units, ``units`` per row.
     """
@@ -41,7 +41,7 @@ class SumRecipe(Protocol):
 
     @property
     def cells(self) -> int:
-        """The length of the vector."""
+        """Length of the vector."""
         ...
 
     @property
@@ -51,7 +51,7 @@ class SumRecipe(Protocol):
 
     @property
     def recipe(self) -> str:
-        """The recipe's name in `espalier.core.privacy.draws.PROOFS`."""
+        """Recipe's name in `espalier.core.privacy.draws.PROOFS`."""
         ...
 
     def given(self, unit: Unit) -> tuple[tuple[str, float], ...]:
@@ -67,7 +67,7 @@ class SumRecipe(Protocol):
         ...
 
     def sums(self, source: Source) -> NDArray[np.int64]:
-        """The exact sums. For the curator only."""
+        """Return the exact sums. For the curator only."""
         ...
 
 

@@ -10,7 +10,7 @@ from espalier.core.project.plan import Neighbors
 
 @dataclass(frozen=True)
 class Unit:
-    """The unit of privacy: the change that one person can make.
+    """Unit of privacy: the change that one person can make.
 
     ``replace-one``: n is public and up to ``rows_per_person`` rows change in place. ``add-remove``: n is private
     and up to that many rows come or go; the fact that the table has at least one row is treated as public.

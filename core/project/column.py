@@ -58,7 +58,7 @@ _TYPES: dict[str, type[Column]] = {}
 
 @dataclass(frozen=True, init=False, repr=False)
 class Column:
-    """The description of one column. ``Column(name, kind, …)`` makes the type that the kind needs.
+    """Description of one column. ``Column(name, kind, …)`` makes the type that the kind needs.
 
     ``missing`` makes the empty cell a category, always the last code. ``missing_marks`` are texts that count as an
     empty cell, such as ``?`` or ``-9``. ``unknown="missing"`` reads an undeclared text as an empty cell instead of
@@ -181,7 +181,7 @@ class Column:
 
     @property
     def code_book(self) -> str:
-        """The book in `espalier.core.code_books` that contains the codes; empty for none."""
+        """Book in `espalier.core.code_books` that contains the codes; empty for none."""
         return ""
 
     @property
@@ -191,12 +191,12 @@ class Column:
 
     @property
     def integer(self) -> bool:
-        """Whether the numbers are whole."""
+        """True if the numbers are whole."""
         return False
 
     @property
     def decimals(self) -> int | None:
-        """The declared number of decimals; `None` leaves it to the bins."""
+        """Declared number of decimals; `None` leaves it to the bins."""
         return None
 
     @property
@@ -206,17 +206,17 @@ class Column:
 
     @property
     def as_released(self) -> Column:
-        """The description by which released cells are read: their numbers have a decimal point."""
+        """Description by which released cells are read: their numbers have a decimal point."""
         return self
 
     @property
     def date_order(self) -> str:
-        """The order of day, month and year in which the table writes dates; empty for ISO dates."""
+        """Order of day, month and year in which the table writes dates; empty for ISO dates."""
         return ""
 
     @property
     def dates(self) -> DateBins | None:
-        """The calendar bins of a column of dates."""
+        """Calendar bins of a column of dates."""
         return None
 
     # Codes -----------------------------------------------------------------------------------------------------------
@@ -243,17 +243,17 @@ class Column:
 
     @property
     def named(self) -> dict[str, tuple[int, ...]]:
-        """The categories that questions and constraints may name, with the codes of each."""
+        """Categories that questions and constraints may name, with the codes of each."""
         return {text: (i,) for i, text in enumerate(self.categories)}
 
     @property
     def nameable(self) -> tuple[str, ...]:
-        """The values that a question may name; none if nothing is known before the release."""
+        """Values that a question may name; none if nothing is known before the release."""
         return self.labels
 
     @property
     def reads_texts(self) -> bool:
-        """Whether its description is bought from the texts as read."""
+        """True if its description is bought from the texts as read."""
         return False
 
     def label_of(self, text: str) -> str:
@@ -267,18 +267,18 @@ class Column:
 
     @property
     def about(self) -> dict[str, Any]:
-        """The texts that describe the column for people, as fields for another description of the same column."""
+        """Texts that describe the column for people, as fields for another description of the same column."""
         keys = ("label", "unit", "description", "value_labels")
         return {key: getattr(self, key) for key in keys}
 
     @property
     def empty_code(self) -> int:
-        """The answer of :meth:`judge` for an empty cell: the missing code, or ``size + 1`` if it is refused."""
+        """Answer of :meth:`judge` for an empty cell: the missing code, or ``size + 1`` if it is refused."""
         return self.values if self.missing else self.size + 1
 
     @property
     def unknown_code(self) -> int:
-        """The answer of :meth:`judge` for an undeclared value: the missing code, or ``size`` if it is refused."""
+        """Answer of :meth:`judge` for an undeclared value: the missing code, or ``size`` if it is refused."""
         return self.values if self.unknown == "missing" else self.size
 
     def judge(self, texts: Sequence[str]) -> NDArray[np.int64]:
@@ -338,7 +338,7 @@ class Column:
 
     @property
     def middles(self) -> NDArray[np.float64]:
-        """The middle of each bin, NaN for a missing cell."""
+        """Middle of each bin, NaN for a missing cell."""
         edges = np.asarray(self.edges)
         return np.append((edges[:-1] + edges[1:]) / 2, [np.nan] * self.missing)
 

@@ -62,7 +62,7 @@ class Categories(Column, kinds=("categorical", "ordinal")):
 
     @property
     def value_names(self) -> tuple[str, ...]:
-        """The categories."""
+        """Categories."""
         return self.categories
 
     def judge(self, texts: Sequence[str]) -> NDArray[np.int64]:
@@ -127,14 +127,14 @@ class Numbers(Column, kinds=("numeric",)):
 
     @property
     def value_names(self) -> tuple[str, ...]:
-        """The bins, by their ends."""
+        """Bins, by their ends."""
         bins = list(zip(self.edges, self.edges[1:], strict=False))
         shown = [f"{plain_text(a)} – <{plain_text(b)}" for a, b in bins[:-1]]
         return (*shown, *(f"{plain_text(a)} – {plain_text(b)}" for a, b in bins[-1:]))
 
     @property
     def as_released(self) -> Column:
-        """The description by which released cells are read: their numbers have a decimal point."""
+        """Description by which released cells are read: their numbers have a decimal point."""
         return replace(self, number_style="") if self.number_style else self
 
     def coarser(self, values: int) -> Column | None:
@@ -240,7 +240,7 @@ class Dates(Numbers, kinds=("date",)):
 
     @property
     def value_names(self) -> tuple[str, ...]:
-        """The periods."""
+        """Periods."""
         assert self.dates is not None
         return self.dates.labels
 

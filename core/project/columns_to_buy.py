@@ -48,7 +48,7 @@ class ToBuy(Column):
 
     @property
     def nameable(self) -> tuple[str, ...]:
-        """The values known before the release."""
+        """Values known before the release."""
         return tuple(self.named)
 
 
@@ -196,7 +196,7 @@ class HierarchyToBuy(ToBuy):
 
     @cached_property
     def tree(self) -> Hierarchy:
-        """The parsed hierarchy; raises :class:`SchemaError`."""
+        """Parsed hierarchy; raises :class:`SchemaError`."""
         return Hierarchy.of(self.name, dict(self.hierarchy), missing=self.missing)
 
     @property
@@ -211,7 +211,7 @@ class HierarchyToBuy(ToBuy):
 
     @cached_property
     def named(self) -> dict[str, tuple[int, ...]]:
-        """The codes and groups at the top, with their placeholder codes.
+        """Codes and groups at the top, with their placeholder codes.
 
         The entries of the top stay separate under any budget (:func:`espalier.core.project.hierarchy.descend`). Each
         entry has one placeholder, and the last one also gets the remaining ones.
@@ -222,7 +222,7 @@ class HierarchyToBuy(ToBuy):
 
     @property
     def reads_texts(self) -> bool:
-        """The codes are counted from the texts as read."""
+        """Codes are counted from the texts as read."""
         return True
 
     def judge(self, texts: Sequence[str]) -> NDArray[np.int64]:

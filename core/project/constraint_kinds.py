@@ -48,7 +48,7 @@ class Impossible:
 
     @property
     def columns(self) -> Clique:
-        """The columns that the constraint joins."""
+        """Columns that the constraint joins."""
         return tuple(self.values)
 
     def __str__(self) -> str:
@@ -88,7 +88,7 @@ class Monotone:
 
     @property
     def columns(self) -> Clique:
-        """The columns that the constraint joins."""
+        """Columns that the constraint joins."""
         return (self.lower, self.upper)
 
     def __str__(self) -> str:
@@ -136,7 +136,7 @@ class Determines:
 
     @property
     def columns(self) -> Clique:
-        """The columns that the constraint joins."""
+        """Columns that the constraint joins."""
         return (self.cause, self.effect)
 
     def __str__(self) -> str:

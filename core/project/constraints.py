@@ -60,7 +60,7 @@ class Constraints:
 
     @property
     def confirmed(self) -> Constraints:
-        """Return the same constraints, with guessed ones marked as confirmed."""
+        """Same constraints, with guessed ones marked as confirmed."""
         return Constraints(
             tuple(replace(c, mark="confirmed") if c.mark == "guessed" else c for c in self.impossible),
             tuple(replace(c, mark="confirmed") if c.mark == "guessed" else c for c in self.monotone),

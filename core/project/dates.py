@@ -27,7 +27,7 @@ _ISO = re.compile(r"\s*(\d{4}-\d{2}-\d{2})([T ]\d{2}:\d{2}\S*)?\s*", re.ASCII)
 
 @dataclass(frozen=True)
 class DateBins:
-    """The bins of a date column: each calendar ``by`` from ``first`` to ``last``, both of them in the range.
+    """Bins of a date column: each calendar ``by`` from ``first`` to ``last``, both of them in the range.
 
     The outermost bins are cut off at the ends of the range. Weeks begin on Monday. Raises :class:`SchemaError` for an
     impossible range, or one with more than `MOST_PERIODS` bins.
@@ -68,7 +68,7 @@ class DateBins:
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """Return the name of each bin: 2024-W09, 2024-03, 2024-Q1 or 2024."""
+        """Name of each bin: 2024-W09, 2024-03, 2024-Q1 or 2024."""
         return tuple(_label(day, self.by) for day in self._starts())
 
     def to_json(self) -> dict[str, str]:

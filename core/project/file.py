@@ -114,7 +114,7 @@ class Project:
 
     @property
     def unit_open(self) -> bool:
-        """Whether the question about several rows per person is still open."""
+        """True if the question about several rows per person is still open."""
         return is_open(self.one_row_per_person, self.plan)
 
     def need_unit(self) -> None:

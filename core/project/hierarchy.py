@@ -61,7 +61,7 @@ class Cut:
 
 @dataclass(frozen=True)
 class Reached:
-    """The result of an expansion: the last ``cut``, and for each level its ``sigma`` and its number of groups."""
+    """Result of an expansion: the last ``cut``, and for each level its ``sigma`` and its number of groups."""
 
     cut: Cut
     sigmas: tuple[float, ...]
@@ -70,7 +70,7 @@ class Reached:
 
 @dataclass(frozen=True)
 class Hierarchy:
-    """The codes of one column in groups of groups.
+    """Codes of one column in groups of groups.
 
     ``labels`` are the codes in order (with ``missing`` the empty cell is the last one) and after them the groups;
     ``parent`` gives the index of each node's group, −1 at the top. Raises :class:`SchemaError` for an impossible
@@ -108,7 +108,7 @@ class Hierarchy:
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """The codes, without the empty cell."""
+        """Codes, without the empty cell."""
         return self.labels[: self.codes - self.missing]
 
     def _check(self) -> None:
@@ -127,7 +127,7 @@ class Hierarchy:
 
     @cached_property
     def children(self) -> dict[int, tuple[int, ...]]:
-        """The members of each group; −1 stands for the top. Groups without categories are left out."""
+        """Members of each group; −1 stands for the top. Groups without categories are left out."""
         used = set(range(self.codes))
         for code in range(self.codes):
             node = self.parent[code]

@@ -71,7 +71,7 @@ def by_visit(edges: Iterable[Any]) -> tuple[list[Any], list[Pair]]:
 
 @dataclass(frozen=True)
 class Linked:
-    """The link between two tables.
+    """Link between two tables.
 
     ``people`` and ``visits`` are the names of the tables. ``key`` is the person identifier in the first table, ``by``
     the person identifier in the second. ``order`` is the column that orders a person's visits; the first ``keep`` are
@@ -107,22 +107,22 @@ class Linked:
 
     @property
     def number(self) -> str:
-        """The column of a person that holds the number of kept visits."""
+        """Column of a person that holds the number of kept visits."""
         return f"{self.visits} per person"
 
     @property
     def number_column(self) -> Column:
-        """The description of the number of kept visits, which is public: 1 to ``keep``."""
+        """Description of the number of kept visits, which is public: 1 to ``keep``."""
         return Categories(self.number, "ordinal", tuple(map(str, range(1, self.keep + 1))))
 
     @property
     def dated(self) -> str:
-        """The column of dates that the gaps continue; empty without gaps."""
+        """Column of dates that the gaps continue; empty without gaps."""
         return f"{self.visits}.{self.order}" if self.gap else ""
 
     @property
     def gap_name(self) -> str:
-        """The column of a step that holds the days since the previous visit."""
+        """Column of a step that holds the days since the previous visit."""
         return f"{self.visits}.{GAP}"
 
     def gap_column(self, schema: Schema) -> Column:
@@ -338,13 +338,13 @@ class Steps:
 
     @cached_property
     def place(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """The person and the position of each step, in the order of positions; position 1 is the second visit."""
+        """Person and the position of each step, in the order of positions; position 1 is the second visit."""
         whose = [np.flatnonzero(self.numbers > t) for t in range(1, self.linked.keep)]
         return np.concatenate(whose), np.repeat(np.arange(1, self.linked.keep), [len(who) for who in whose])
 
     @cached_property
     def of_person(self) -> NDArray[np.int64]:
-        """The number m of steps of the person to whom each step belongs."""
+        """Number m of steps of the person to whom each step belongs."""
         return self.numbers[self.place[0]] - 1
 
     def cells(self, name: str) -> NDArray[Any]:

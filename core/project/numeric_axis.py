@@ -54,7 +54,7 @@ class Axis:
 
     @property
     def low(self) -> float:
-        """The lower bound."""
+        """Lower bound."""
         return self.edges[0]
 
     @property
@@ -71,7 +71,7 @@ class Axis:
 
     @cached_property
     def middles(self) -> NDArray[np.float64]:
-        """The middle of each tick."""
+        """Middle of each tick."""
         return (self.ticks[1:] + self.ticks[:-1]) / 2
 
     def code(self, values: NDArray[np.float64]) -> NDArray[np.int64]:

@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Option:
-    """The declaration of an option: ``label`` and ``help`` on screen, bounds of a number, ``choices`` with their
+    """Declaration of an option: ``label`` and ``help`` on screen, bounds of a number, ``choices`` with their
     labels.
 
     ``low`` and ``high`` are both allowed. ``whole`` requires a whole number. ``empty`` explains a missing value, if

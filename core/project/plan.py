@@ -191,12 +191,12 @@ class Plan:
 
     @property
     def has_epsilon(self) -> bool:
-        """Whether the plan gives an ε. A plan without one promises nothing."""
+        """True if the plan gives an ε. A plan without one promises nothing."""
         return self.epsilon != math.inf
 
     @property
     def pure(self) -> bool:
-        """Whether the plan promises pure ε-differential privacy, with δ = 0."""
+        """True if the plan promises pure ε-differential privacy, with δ = 0."""
         return self.accounting == "pure"
 
     @property

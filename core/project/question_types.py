@@ -54,7 +54,7 @@ class Question:
 
 @dataclass(frozen=True)
 class Count:
-    """The number of the conditions ``members`` (column → codes) that a row meets: 0 … ``up_to``, where the last value
+    """Number of the conditions ``members`` (column → codes) that a row meets: 0 … ``up_to``, where the last value
     means "or more".
 
     It acts as a column of ``size`` categories: "up_to or more" is the last one, unless there are fewer members.

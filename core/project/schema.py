@@ -135,7 +135,7 @@ class Schema:
 
     @property
     def released(self) -> tuple[str, ...]:
-        """The columns of the released table, in order: these columns and the invented identifiers."""
+        """Columns of the released table, in order: these columns and the invented identifiers."""
         out = list(self.names)
         for c in sorted((c for c in self.identifiers if c.invented), key=lambda c: c.place):
             out.insert(c.place, c.name)

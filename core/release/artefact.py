@@ -335,7 +335,7 @@ class Release:
 
     @cached_property
     def _claims(self) -> dict[str, Any]:
-        """The statement without the digests of the files."""
+        """Statement without the digests of the files."""
         held = () if self.private_evaluation is None else self.private_evaluation.draws
         signer = None if self.signer is None else self.signer.facts
         return statement.claims(self._facts, self.spending.draws, held, self.counted, signer)

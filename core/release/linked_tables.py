@@ -23,7 +23,7 @@ Texts = dict[str, list[str]]
 
 @dataclass(frozen=True)
 class LinkedTables:
-    """The synthetic people and visits as text, with their schemas, by the names of their tables."""
+    """Synthetic people and visits as text, with their schemas, by the names of their tables."""
 
     texts: Mapping[str, Texts]
     schemas: Mapping[str, Schema]

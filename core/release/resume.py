@@ -99,14 +99,14 @@ def _check_entry(begun: Begun, entry: Entry, shown: Preview) -> None:
 
 
 class _Needed:
-    """The rows, which are opened and checked when the first missing answer needs them."""
+    """Rows, which are opened and checked when the first missing answer needs them."""
 
     def __init__(self, begun: Begun, data: Any, secret: bytes | None, files: ExitStack, stored: int) -> None:
         self._begun, self._data, self._secret, self._files, self._stored = begun, data, secret, files, stored
 
     @cached_property
     def parts(self) -> tuple[Source, Source | None]:
-        """The rows of the release and the held-out rows, the same as before."""
+        """Rows of the release and the held-out rows, the same as before."""
         begun, secret, plan = self._begun, self._secret, self._begun.planned.plan
         schema, link, data = begun.planned.schema, begun.planned.linked, self._data
         if data is None:

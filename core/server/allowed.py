@@ -33,7 +33,7 @@ class Allowed:
     wrong: tuple[str, ...] = ()
 
     def __bool__(self) -> bool:
-        """Whether anything may be opened."""
+        """Return whether anything may be opened."""
         return bool(self.folders or self.connections)
 
     def place(self, where: str) -> str:

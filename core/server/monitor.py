@@ -65,7 +65,7 @@ CHECKS: Mapping[str, Check] = {
 
 
 class Monitor:
-    """The responses. ``sessions()`` returns the number of open sessions, if the app has registered a counter."""
+    """Responses. ``sessions()`` returns the number of open sessions, if the app has registered a counter."""
 
     def __init__(self, checks: Mapping[str, Check] = CHECKS) -> None:
         self._checks, self._began = checks, time.time()

@@ -47,7 +47,7 @@ class Queue:
 
     @property
     def draining(self) -> bool:
-        """Whether the server is stopping and accepts no job."""
+        """True if the server is stopping and accepts no job."""
         return self._draining
 
     def drain(self, seconds: float) -> bool:
@@ -139,7 +139,7 @@ class Job:
 
     @property
     def finished(self) -> bool:
-        """Whether the job has ended, with or without a result."""
+        """True if the job has ended, with or without a result."""
         return not self._thread.is_alive()
 
     def cancel(self) -> None:
@@ -149,7 +149,7 @@ class Job:
 
     @property
     def too_late(self) -> bool:
-        """Whether the stop was requested too late."""
+        """True if the stop was requested too late."""
         return self.state == "done" and self._stop.is_set()
 
     def seconds_left(self, now: float | None = None) -> float | None:

@@ -30,7 +30,7 @@ class Paid(NamedTuple):
 
 @dataclass(frozen=True, repr=False)
 class Order:
-    """The table to release: in memory, or ``far``, a place and a name that the server's operator allows.
+    """Table to release: in memory, or ``far``, a place and a name that the server's operator allows.
 
     ``rows`` is the number of rows on the Plan page, if it is public. If ``paid`` is `None`, the release is not recorded
     in a ledger.
@@ -79,7 +79,7 @@ class Unended:
 
 
 class Ended(NamedTuple):
-    """The ρ of a finished release that the ledger keeps, and what the ledger could not record."""
+    """ρ of a finished release that the ledger keeps, and what the ledger could not record."""
 
     rho: float
     trouble: str

@@ -36,7 +36,7 @@ class Signer:
 
     @property
     def facts(self) -> dict[str, str]:
-        """Return the statement's entry about its signer."""
+        """Statement's entry about its signer."""
         return {"algorithm": "Ed25519", "fingerprint": fingerprint(self.public)}
 
     def sign(self, statement: Mapping[str, Any]) -> bytes:

@@ -95,7 +95,7 @@ def _close(file: IO[bytes]) -> None:
 
 
 class _Packing:
-    """The storage of codes 0 … size − 1: 1, 2 or 4 bits each, or whole bytes."""
+    """Storage of codes 0 … size − 1: 1, 2 or 4 bits each, or whole bytes."""
 
     def __init__(self, size: int) -> None:
         self.size, self._kind = size, smallest_unsigned(size)
@@ -104,7 +104,7 @@ class _Packing:
         """Runs of a column that share bytes: the first run has the lowest bits, the second the next, …"""
 
     def bytes(self, rows: int) -> int:
-        """Bytes for ``rows`` codes."""
+        """Return the bytes for ``rows`` codes."""
         return math.ceil(rows / self._together) * self._kind.itemsize
 
     def packed(self, codes: NDArray[Any]) -> NDArray[Any]:

@@ -44,7 +44,7 @@ class Deferred:
         return self._rows.rows if self._facts.rows is None else self._facts.rows
 
     def encodes(self, schema: Schema) -> bool:
-        """Whether the rows are encoded for ``schema``."""
+        """Return whether the rows are encoded for ``schema``."""
         return self.schema == schema or as_read(self.schema) == as_read(schema)
 
     def recoded(self, schema: Schema) -> Deferred:

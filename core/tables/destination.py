@@ -22,7 +22,7 @@ LONGEST_NAME = 63
 
 @dataclass(frozen=True)
 class Destination:
-    """The table ``name`` to be created at ``url``; ``schema.name`` outside the default schema."""
+    """Table ``name`` to be created at ``url``; ``schema.name`` outside the default schema."""
 
     name: str
     url: str = field(repr=False)

@@ -44,7 +44,7 @@ _PROGRAM = "from espalier.core.tables.duckdb_apart import serve; serve()"
 
 
 class _Server:
-    """The program that forks, started by the first question of this process."""
+    """Program that forks, started by the first question of this process."""
 
     def __init__(self) -> None:
         self._lock, self._owner = threading.Lock(), 0

@@ -134,7 +134,7 @@ def _check_categories(categories: Any, name: str, shown: str) -> None:
 
 
 def _of_objects(cells: Sequence[Any], name: str, shown: str) -> TextColumn:
-    """The texts of Python objects, each by its own type.
+    """Return the texts of Python objects, each by its own type.
 
     A derived type, such as an Enum, may represent an equal value by another text. So may NumPy's timestamps, whose
     texts depend on their unit.

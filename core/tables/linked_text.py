@@ -57,13 +57,13 @@ class LinkedText(TextTable):
 
     @property
     def tables(self) -> tuple[TextTable, ...]:
-        """The tables as they were read, people first; one table if both are one file."""
+        """Tables as they were read, people first; one table if both are one file."""
         assert self.people_read is not None
         return (self.people_read,) if self.visits_read is None else (self.people_read, self.visits_read)
 
     @cached_property
     def digest(self) -> bytes:
-        """The digests of the tables, one after the other. PRIVATE, see `TextTable.digest`."""
+        """Digests of the tables, one after the other. PRIVATE, see `TextTable.digest`."""
         return digest_of_both(self.tables)
 
     def kept(self, keep: int) -> float:

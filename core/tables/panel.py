@@ -80,7 +80,7 @@ class Panel(Table):
 
     @cached_property
     def _by_number(self) -> NDArray[np.int64]:
-        """Return the steps, sorted by the number of steps of their person."""
+        """Steps, sorted by the number of steps of their person."""
         return np.argsort(self.steps.of_person, kind="stable")
 
     @cached_property

@@ -49,7 +49,7 @@ class _File:
 
 
 class ParquetFiles:
-    """The rows of a Parquet file, or of a folder's Parquet files, as a feed (`espalier.core.tables.relation.Feed`)."""
+    """Rows of a Parquet file, or of a folder's Parquet files, as a feed (`espalier.core.tables.relation.Feed`)."""
 
     def __init__(self, path: Path) -> None:
         """List the files and read their footers. Raise :class:`TableError` if they are not a table."""

@@ -79,7 +79,7 @@ class PostgresSnapshot(CodesOnly):
         if person is not None and most is None:
             raise TableError("a person column in a database needs a row limit per person")
         self.names_people = person is not None
-        """Whether each row still has its person identifier, so that the number of rows is private."""
+        """True if each row still has its person identifier, so that the number of rows is private."""
         self._table, self._numbers = CODES, itertools.count(1)
         try:
             self._run("BEGIN ISOLATION LEVEL REPEATABLE READ READ WRITE")
@@ -157,7 +157,7 @@ class PostgresSnapshot(CodesOnly):
 
     @property
     def counts_only(self) -> bool:
-        """Whether only counts are available: true."""
+        """True, because only counts are available."""
         return True
 
     def encodes(self, schema: Schema) -> bool:

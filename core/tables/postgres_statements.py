@@ -82,7 +82,7 @@ def drawn(schema: Schema, table: str, lots: str, *, people: bool) -> str:
 
 
 class HeldOut(NamedTuple):
-    """The rows that are held out: those whose lot is in the first ``share`` of the range of lots, or those with the
+    """Rows that are held out: those whose lot is in the first ``share`` of the range of lots, or those with the
     ``size`` smallest lots.
     """
 

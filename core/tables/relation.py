@@ -57,16 +57,16 @@ class Feed(Protocol):
 
     @property
     def rows(self) -> int | None:
-        """The number of rows if it is known without a scan; for progress only."""
+        """Number of rows if it is known without a scan; for progress only."""
         ...
 
     @property
     def files(self) -> tuple[Path, ...]:
-        """The files that are read; none for an engine."""
+        """Files that are read; none for an engine."""
         ...
 
     def schema(self, names: Sequence[str]) -> Any:
-        """The Arrow schema of these columns; raises :class:`TableError` if files disagree."""
+        """Return the Arrow schema of these columns; raises :class:`TableError` if files disagree."""
         ...
 
     def batches(self, names: Sequence[str], most: int | None = None) -> Generator[Any]:
@@ -118,7 +118,7 @@ class Relation:
 
     @property
     def remote(self) -> bool:
-        """Whether the rows stay in a server that answers only counts and sums."""
+        """True if the rows stay in a server that answers only counts and sums."""
         return self.feed is None and bool(self.backend.name == "postgres") and self.keeps
 
     @property

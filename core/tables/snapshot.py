@@ -65,12 +65,12 @@ class Snapshot(CodesOnly):
 
     @property
     def names_people(self) -> bool:
-        """Whether each row still has its person identifier."""
+        """True if each row still has its person identifier."""
         return PERSON in self.file.sizes
 
     @property
     def digest(self) -> bytes:
-        """The digest of the rows, independent of their order. PRIVATE."""
+        """Digest of the rows, independent of their order. PRIVATE."""
         if not self._digest:
             adding = Digest(self.schema)
             for batch in self.batches(self.schema.names):
@@ -91,11 +91,11 @@ class Snapshot(CodesOnly):
 
     @property
     def counts_only(self) -> bool:
-        """Whether only counts are available: false, because the codes are on this machine."""
+        """False, because the codes are on this machine."""
         return False
 
     def encodes(self, schema: Schema) -> bool:
-        """Whether the rows were encoded for ``schema``; columns to be bought at their finest public codes."""
+        """Return whether the rows were encoded for ``schema``; columns to be bought at their finest public codes."""
         return self.schema == as_read(schema)
 
     def count(self, clique: Clique) -> NDArray[np.int64]:

@@ -36,7 +36,7 @@ class Source(Protocol):
 
     @property
     def schema(self) -> Schema:
-        """The public description of the table's columns."""
+        """Public description of the table's columns."""
         ...
 
     @property
@@ -46,17 +46,17 @@ class Source(Protocol):
 
     @property
     def person_column(self) -> str | None:
-        """The column of the table as read that identifies a row's person; `None` if none was named."""
+        """Column of the table as read that identifies a row's person; `None` if none was named."""
         ...
 
     @property
     def names_people(self) -> bool:
-        """Whether each row still has its person identifier."""
+        """True if each row still has its person identifier."""
         ...
 
     @property
     def origin(self) -> str | None:
-        """The kind of relation that was read (`espalier.core.tables.catalogue`); `None` for a file or
+        """Kind of relation that was read (`espalier.core.tables.catalogue`); `None` for a file or
         frame."""
         ...
 
@@ -67,7 +67,7 @@ class Source(Protocol):
 
     @property
     def digest(self) -> bytes:
-        """The digest that identifies the table. PRIVATE: it leaves only through a keyed fingerprint."""
+        """Digest that identifies the table. PRIVATE: it leaves only through a keyed fingerprint."""
         ...
 
     @property
@@ -83,16 +83,16 @@ class Source(Protocol):
 
     @property
     def in_memory(self) -> Table | None:
-        """The rows as a table in memory; `None` if they are stored elsewhere."""
+        """Rows as a table in memory; `None` if they are stored elsewhere."""
         ...
 
     @property
     def counts_only(self) -> bool:
-        """Whether the rows stay in a server that answers counts and sums only."""
+        """True if the rows stay in a server that answers counts and sums only."""
         ...
 
     def encodes(self, schema: Schema) -> bool:
-        """Whether the rows were encoded for ``schema``."""
+        """Return whether the rows were encoded for ``schema``."""
         ...
 
     # Requests of the curator ------------------------------------------------------------------------------------------

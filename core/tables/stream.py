@@ -31,7 +31,7 @@ BATCH_ROWS, BATCH_CELLS = 1 << 16, 1 << 21
 
 @dataclass(frozen=True, repr=False)
 class Stream:
-    """The table ``table`` of the engine ``backend``, called ``shown`` in messages.
+    """Table ``table`` of the engine ``backend``, called ``shown`` in messages.
 
     ``kinds`` contains the type in which each column's cells arrive. If it differs from the catalogue's, a cell becomes
     text. ``file`` is the file of a DuckDB database, and ``seen`` its state when its catalogue was read. ``most``
@@ -61,7 +61,7 @@ class Stream:
         return [str(self.backend.compile(self.table.select(*names)))]
 
     def schema(self, names: Sequence[str]) -> Any:
-        """The Arrow schema of :meth:`batches`."""
+        """Return the Arrow schema of :meth:`batches`."""
         import pyarrow as pa
 
         return pa.schema([(name, self.kinds[name].to_pyarrow()) for name in names])

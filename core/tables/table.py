@@ -104,12 +104,12 @@ class Table:
 
     @property
     def names_people(self) -> bool:
-        """Whether each row still has its person identifier."""
+        """True if each row still has its person identifier."""
         return self.person is not None
 
     @property
     def digest(self) -> bytes:
-        """The digest of the table as read, or otherwise of its codes. PRIVATE, see `TextTable`."""
+        """Digest of the table as read, or otherwise of its codes. PRIVATE, see `TextTable`."""
         if self.source:
             return self.source
         parts = (name.encode() + b":" + codes.tobytes() for name, codes in self.codes.items())
@@ -117,7 +117,7 @@ class Table:
 
     @property
     def lot_key(self) -> str:
-        """The key of the row limits: empty, because :attr:`deal` chooses the rows."""
+        """Key of the row limits: empty, because :attr:`deal` chooses the rows."""
         return ""
 
     def dealt_by(self, deal: random_rows.Deal) -> Self:
@@ -126,16 +126,16 @@ class Table:
 
     @property
     def in_memory(self) -> Table:
-        """The table itself."""
+        """Table itself."""
         return self
 
     @property
     def counts_only(self) -> bool:
-        """Whether only counts are available: false."""
+        """False, because the rows are in memory."""
         return False
 
     def encodes(self, schema: Schema) -> bool:
-        """Whether the rows were encoded for ``schema``."""
+        """Return whether the rows were encoded for ``schema``."""
         return self.schema == schema
 
     def count(self, clique: Clique) -> NDArray[np.int64]:

@@ -41,7 +41,7 @@ class TextColumn:
     values: tuple[str, ...]
     codes: NDArray[Any]
     ambiguous: bool = False
-    """Whether cells of several types share the column. One text may then be two people (the number 7 and the text 7),
+    """True if cells of several types share the column. One text may then be two people (the number 7 and the text 7),
     or one person may have two texts (the numbers 1E+17 and 100000000000000000). Text with one other type is unambiguous
     if no text spells a value of another type.
 
@@ -132,7 +132,7 @@ class TextTable:
 
     @cached_property
     def digest(self) -> bytes:
-        """The digest of the rows, 32 bytes, independent of the order of rows and columns. PRIVATE: rows could be
+        """Digest of the rows, 32 bytes, independent of the order of rows and columns. PRIVATE: rows could be
         guessed from it; it leaves only through a keyed fingerprint.
 
         Each row is the sum of one 64-bit hash per column name and text; the sorted sums are hashed.

@@ -1,4 +1,4 @@
-"""Answers to questions about one release, computed at once if that is fast, else in a job; and the kept questions."""
+"""Answers to questions about one release, and the kept questions. Slow answers are computed in a background job."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Answered:
 
 
 def answered(state: Session, which: str, study: Study, asked: AskedQuestion) -> Answered | None:
-    """Return the answer; None while a longer computation waits for a click or a job. Raises EspalierError."""
+    """Return the answer, or None while a long computation waits for a click or for its job. Raises EspalierError."""
     known: Answered | None = state.answered.get((which, asked))
     if known is not None:
         return known
@@ -50,7 +50,7 @@ def answered(state: Session, which: str, study: Study, asked: AskedQuestion) -> 
 
 
 def offer(state: Session, which: str, study: Study, asked: AskedQuestion) -> None:
-    """Show the button that computes a longer answer, with an estimate of the time; or its progress."""
+    """Show the button that starts a long computation, with an estimate of its time, or show its progress."""
     if state.job is not None:
         shell.progress()
         return
@@ -69,8 +69,9 @@ def offer(state: Session, which: str, study: Study, asked: AskedQuestion) -> Non
         state.start("analyse-answer", work, done)
 
     st.info(
-        "This question joins many columns, so its interval needs copies of a larger part of the model: about "
-        f"{max(seconds.of(part), 1):.0f} seconds. It can be cancelled, and other questions keep their answers."
+        "This question joins many columns, so its interval needs copies of a large part of the model, which "
+        f"takes about {max(seconds.of(part), 1):.0f} seconds. It can be cancelled, and other questions keep their "
+        "answers."
     )
     st.button("Work it out", type="primary", on_click=start, key=f"analyse-work-{which}")
 
@@ -88,7 +89,7 @@ def _keep(state: Session, which: str, asked: AskedQuestion, found: Answered) -> 
 
 
 def keep_button(state: Session, asked: AskedQuestion, found: Answered) -> None:
-    """Keep the question with the project, and offer its script with the files that it reads."""
+    """Let the user keep the question with the project, or download a script that answers it, with its data."""
     with st.container(horizontal=True):
         if asked in state.asked:
             st.button("Kept below", disabled=True, key="analyse-kept", icon=":material/check:")
@@ -113,7 +114,7 @@ def keep_button(state: Session, asked: AskedQuestion, found: Answered) -> None:
 
 
 def so_far(state: Session, which: str, study: Study) -> None:
-    """Show the kept questions: a forest plot, the numbers as CSV, and a way to remove each question."""
+    """Show the kept questions: a forest plot, a CSV file of the numbers, and a button that removes each question."""
     if not state.asked:
         return
     st.subheader("Answers so far", anchor=False)
@@ -139,7 +140,7 @@ def so_far(state: Session, which: str, study: Study) -> None:
         levels = " or ".join(dict.fromkeys(f"{100 * line.answer.level:g} %" for line in lines))
         family = 1 if together is None else lines[0].answer.family
         hold = f" All {family} intervals hold simultaneously." if family > 1 else ""
-        st.caption(f"{SAFE} Lines are {levels} intervals; a hollow point has none.{hold}")
+        st.caption(f"{SAFE} Lines are {levels} intervals; a hollow point has no interval.{hold}")
         st.download_button(
             "Save as CSV",
             forest.to_csv(lines),

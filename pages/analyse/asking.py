@@ -1,4 +1,4 @@
-"""Questions to a release, built from columns and values, and their answers."""
+"""Fields that build a question about a release from columns and values, and the answers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from espalier.core.project.file import Project
 from espalier.pages.common.text import called, name, names, plain
 
 FEW = 8
-"""Largest number of figures whose sentences are unfolded."""
+"""Maximum number of figures whose sentences are shown without a click."""
 KINDS = (
     "Association, adjusted",
     "Effect, by the drawing",
@@ -32,20 +32,20 @@ KINDS = (
     "Quantile",
 )
 MEANING = {
-    "counted": "these columns were counted together, so the interval's coverage is promised",
-    "outcome pairs counted": "each column was counted with the outcome, and their joint pattern is modelled. The "
-    "interval holds if the model does; its coverage is not promised",
-    "thin": "there are too few rows for this much noise, so the number has no interval",
+    "counted": "these columns were counted together, so the interval has its stated coverage",
+    "outcome pairs counted": "each column was counted with the outcome, and their joint pattern comes from the model. "
+    "The interval is valid only if the model is; its coverage is not guaranteed",
+    "thin": "the noise is too large for so few rows, so the number has no interval",
     "assumed": "these columns were not counted together. The table's value rests on an assumption, so it has no "
     "interval",
-    "no overlap": "in some strata one of the compared groups has no rows, so the outcome there is unknown, and no "
+    "no overlap": "in some strata one of the compared groups has no rows, so its outcome there is unknown, and no "
     "number can be given",
 }
 
 
 def ask(study: Study, key: str) -> AskedQuestion | None:
-    """Show the fields of a question, which survive a change of page; return the question, or None until the choice is
-    complete.
+    """Show the fields of a question, which keep their values when the page changes. Return the question, or None until
+    it is complete.
     """
     kind = st.segmented_control(
         "What to ask", KINDS, default=KINDS[0], required=True, key=f"{key}-kind", persist_state="session"
@@ -93,7 +93,7 @@ def _asked(study: Study, kind: str, key: str) -> AskedQuestion | None:
     left, right = st.columns(2)
     with left:
         event = _column("Column", columns, f"{key}-event", project, start=project.plan.target)
-        happens = None if event is None else _value(project, event, "How often is it", f"{key}-event")
+        happens = None if event is None else _value(project, event, "How often does it take", f"{key}-event")
     with right:
         share = kind == "Proportion"
         among = _column(
@@ -287,13 +287,13 @@ def _value(project: Project, column: str, label: str, key: str, start: int | Non
         persist_state="session",
     )
     if described.kind == "numeric":
-        chosen = "missing cells only" if code > figure_from_text.last(described) else "this one bin only"
+        chosen = "missing cells only" if code > figure_from_text.last(described) else "only this bin"
         st.caption(f"{name(column)} is counted in bins: the question is about {chosen}.")
     return Level(column, code)
 
 
 def show(study: Study, figure: Figure, answers: Sequence[Answer]) -> None:
-    """Show the numbers with their intervals and badges, in a table, in sentences, and as text to copy."""
+    """Show the numbers, intervals and badges in a table, in sentences, and as text to copy."""
     if isinstance(figure, Regression):
         how = "Odds ratios by logistic regression" if figure.event is not None else "Linear regression"
         st.markdown(f"**{how}** of {name(figure.outcome)} on {names(figure.predictors, 40)}.")

@@ -1,4 +1,4 @@
-"""Simultaneous intervals of all kept questions: the choice of rule and level, and the job that computes them."""
+"""Simultaneous intervals of all kept questions: the fields for rule and level, and the job that computes them."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Family:
 def answers(
     state: Session, study: Study, which: str, listed: Sequence[tuple[AskedQuestion, Figure]]
 ) -> list[tuple[Answer, ...]] | None:
-    """Show the choice of rule; return the joint answers, or None for separate intervals."""
+    """Let the user choose the rule. Return the joint answers, or None for separate intervals."""
     left, right = st.columns([3, 1], vertical_alignment="bottom")
     with left:
         chosen = st.segmented_control(
@@ -59,7 +59,7 @@ def answers(
 
 
 def _offer(state: Session, study: Study, family: Family, figures: list[Figure]) -> None:
-    """Show the button that computes a family, with an estimate of the time; or its progress."""
+    """Show the button that computes a family, with an estimate of its time, or show its progress."""
     if state.job is not None:
         shell.progress()
         return

@@ -21,18 +21,18 @@ from espalier.pages.session.session import Session
 
 
 def show(state: Session, *, open_: bool) -> None:
-    """Show the sources of a release. A folder is offered only if no one else uses this server, because its path is on
-    the server.
+    """Show the places from which a release can be opened. A folder can be chosen only if no one else uses this server,
+    because the path refers to the server's own disk.
     """
     if reason := state.trouble.pop("analyse", None):
         st.error(f"This release was not opened: {plain(reason)}")
     with st.expander("Open another release", expanded=open_):
-        st.markdown("A release from another session. Only its own files are read, and it costs nothing.")
+        st.markdown("Open a release from another session. This reads only the release's own files and costs nothing.")
         file = st.file_uploader(
             "Its files (zip)",
             type=["zip"],
             key=f"analyse-zip-{len(state.taken)}",
-            help="As downloaded from the Release or Ledger page.",
+            help="The zip file downloaded from the Release or Ledger page.",
         )
         if file is not None:
             data = file.getvalue()
@@ -63,7 +63,8 @@ def take(state: Session, files: Callable[[], Mapping[str, bytes]], folder: str =
 
 
 def opened(files: Mapping[str, bytes]) -> Study | Files:
-    """Return the study of a release's files; their contents if they are of linked tables. Raises `ProjectError`."""
+    """Return the study of a release's files, or their contents if the release has linked tables. Raises
+    `ProjectError`."""
     project = read_json(files["release.json"], "release.json").get("project")
     if isinstance(project, Mapping) and project.get("format") == FORMAT:
         return read_files(files)

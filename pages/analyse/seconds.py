@@ -1,4 +1,4 @@
-"""An estimate of how long the copies of a question take."""
+"""Estimate of the time that the copies for a question take."""
 
 from __future__ import annotations
 

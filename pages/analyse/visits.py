@@ -44,7 +44,7 @@ def _transitions(project: Project, facts: Mapping[str, Any], key: str) -> None:
     title = f"Shares of {column} at the next visit after {before}"
     _drawn(found, [t.after for t in found], "share at the next visit", f"{key}-bars", title)
     st.caption(
-        f"Each person with several kept visits has weight 1. The {LEVEL:.0%} intervals cover the noise and the "
+        f"Each person with more than one kept visit counts once. The {LEVEL:.0%} intervals cover the noise and the "
         "sampling of people; they tend to be slightly too wide. The last kept visit is censored."
     )
 
@@ -78,7 +78,7 @@ def _shares(project: Project, facts: Mapping[str, Any], key: str) -> None:
 
 
 def _drawn(found: Sequence[IntervalShare], marks: Sequence[str], axis: str, key: str, title: str) -> None:
-    """Draw the shares that are shown as bars with their intervals, if there are several, and list all of them."""
+    """Draw the shown shares as bars with intervals if there are several, and list all of them."""
     shown = [(mark, one) for mark, one in zip(marks, found, strict=True) if one.share is not None]
     if len(shown) > 1:
         figure = charts.bars(

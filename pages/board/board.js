@@ -27,7 +27,7 @@ function make(parent) {
     api.setStateValue("acts", { board: self, list: waiting });
   }
 
-  // On a narrow screen, boxes are arranged in more and shorter rows.
+  // On a narrow screen, boxes are arranged in shorter rows.
   function measure() {
     const wide = host.clientWidth < 700 ? Math.max(Math.round(host.clientWidth / 100) * 140, 420) : 1000;
     if (host.clientWidth && wide !== data.wide && !waiting.length) act({ do: "width", wide });
@@ -186,7 +186,7 @@ function make(parent) {
     e.stopPropagation();
     e.preventDefault();
     host.focus({ preventScroll: true });
-    try { host.setPointerCapture(e.pointerId); } catch { /* a pointer that is gone already */ }
+    try { host.setPointerCapture(e.pointerId); } catch { /* a pointer that has already gone */ }
     const place = net.getPosition(column), canvas = net.DOMtoCanvas(at);
     press.off = { x: place.x - canvas.x, y: place.y - canvas.y };
   }
@@ -232,7 +232,7 @@ function make(parent) {
     else {
       const target = net.getNodeAt(at);
       if (target !== undefined && target !== p.column) draw(p.column, target);
-      else tell("No arrow was drawn: let go on the box of the effect.");
+      else tell("No arrow was drawn. Let go over the box of the effect.");
     }
     net.redraw();
   }
@@ -291,7 +291,7 @@ function make(parent) {
     say.classList.remove("bad");
   }
 
-  // The path that the arrow would close to a cycle, as Python will find it too.
+  // The path that the arrow would close into a cycle, as Python would find it.
   function refusal(...ends) {
     const past = outOfTime(data, ends), [cause, effect] = meant(data, ends);
     if (past) return past;
@@ -352,13 +352,13 @@ function make(parent) {
       if (next !== null && next !== undefined) {
         select({ columns: e.shiftKey ? added(columns, next) : [next], arrow: null });
         sight();
-        if (from) tell("From " + from + " to " + next + ": Enter draws the arrow, Escape stops.");
-      } else tell("There is no box further that way.");
+        if (from) tell("From " + from + " to " + next + ": press Enter to draw the arrow or Escape to stop.");
+      } else tell("There is no further box in that direction.");
     } else if (last in data.groups) regroup();
-    else if (last === undefined) tell("Go to a box with the arrow keys first.");
+    else if (last === undefined) tell("Use the arrow keys to go to a box first.");
     else if (!from || from === last) {
       from = last;
-      tell("From " + last + " to …: go to the effect with the arrow keys, then press Enter.");
+      tell("From " + last + " to …: use the arrow keys to go to the effect, then press Enter.");
     } else {
       const cause = from;
       from = null;

@@ -21,7 +21,7 @@ from espalier.pages.structure import effects, implications
 
 FOLDER = Path(__file__).resolve().parent
 SCRIPTS = ("geometry.js", "looks.js", "lines.js", "sides.js", "overview.js", "panel.js", "board.js")
-"""Concatenated, because a component is one script."""
+"""The files are concatenated because a component is a single script."""
 
 
 def _html() -> str:

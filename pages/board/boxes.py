@@ -1,7 +1,6 @@
-"""Appearance of a graph: columns as boxes, roles by colour and as text; and the loader of vis-network.
-
-vis-network's script is the one that the pyvis package ships. It is sent to the browser once, as a separate component
-that draws nothing; other components wait for it.
+"""Appearance of a graph (columns as boxes, roles as colour and text), and the loader of vis-network. The vis-network
+script comes from the pyvis package. It is sent to the browser once, as a separate component that draws nothing; other
+components wait for it.
 """
 
 from __future__ import annotations
@@ -46,7 +45,7 @@ LEAST = 12.0
 WIDEST = 1300.0
 """Width in pixels above which layers move closer together: a drawing of this width is readable at first glance."""
 SLICED = 1040.0
-"""The same for linked tables, whose three slices then fit a screen of 800 pixels."""
+"""The same for linked tables, so that their three slices fit a screen of 800 pixels."""
 LONGEST_LABEL = 28
 """Number of characters of a column's description that its box shows."""
 MOST_WIDE = 190.0
@@ -95,7 +94,7 @@ def load_vis() -> bool:
 
 
 def label(column: str, roles: Roles, target: str | None, tags: Iterable[str] = (), shown: str = "") -> str:
-    """A column's name, or the name ``shown``, with its role below."""
+    """Return a column's name, or the name ``shown``, with its role below."""
     parts = [w for w in (roles.of(column), "target" if column == target else None) if w]
     name = shown or column
     name = name if len(name) <= 40 else name[:39] + "…"

@@ -22,8 +22,8 @@ from espalier.pages.session.session import Session
 
 MOST_BOXES, FEW_COLUMNS, FEW_NEAR = 60, 24, 16
 """Above `MOST_BOXES` columns with arrows, the board shows the neighbourhood of the selected column. The neighbourhood
-extends up to three arrows from this column, as long as it has at most `FEW_NEAR` columns. Up to `FEW_COLUMNS` columns
-in total are all shown; if there are more, the columns without arrows are in the tray."""
+extends up to three arrows from this column, as long as it has at most `FEW_NEAR` columns. With at most `FEW_COLUMNS`
+columns in total, all are shown; with more, the columns without arrows are in the tray."""
 WIDE = 1000
 """Largest width of a line of boxes, in the drawing's pixels; less on a narrow screen."""
 HINT = (
@@ -65,7 +65,7 @@ def take(state: Session, sent: Any) -> None:
 
 
 def say(state: Session, text: str, bad: bool = False) -> None:
-    """Show a sentence under the drawing."""
+    """Show a message below the drawing."""
     board = state.drafts.board
     board.message = {"n": 1 + (board.message["n"] if board.message else 0), "text": text, "bad": bad}
 
@@ -128,7 +128,7 @@ def _role(state: Session, action: Mapping[str, Any]) -> str:
     sentence = f"{column} is {role} now." if role else f"{column} has no role now."
     if role == "outcome":
         lost = [c for c in before.roles.outcome if c != column]
-        sentence += f" There is only one outcome: {', '.join(lost)} no longer is." if lost else ""
+        sentence += f" Only one column can be the outcome, so {', '.join(lost)} no longer is." if lost else ""
         if state.project.plan.target != before.plan.target:
             sentence += " It is also the target."
     return sentence
@@ -173,7 +173,7 @@ def _arrange(state: Session, _: Mapping[str, Any]) -> str:
 
 
 def _width(state: Session, action: Mapping[str, Any]) -> None:
-    """Lay out again the boxes without a chosen position, because the width of the screen changed."""
+    """After the width of the screen changed, lay out again all boxes that the user has not placed."""
     wide = action.get("wide")
     if not isinstance(wide, int) or not 300 <= wide <= WIDE:
         raise GraphError("the drawing sent no width")
@@ -285,7 +285,7 @@ VIEWS = {"all": "All columns", "linked": "Columns with an arrow or a role", "aro
 
 
 def view(state: Session) -> str:
-    """Return the choice of the columns shown: one of :data:`VIEWS`."""
+    """Return which columns the drawing shows: one of :data:`VIEWS`."""
     if chosen := state.drafts.board.view:
         return chosen
     if len(state.project.schema.columns) <= FEW_COLUMNS:

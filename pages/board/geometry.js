@@ -1,5 +1,5 @@
-// Points, boxes and paths of the drawing: nothing here touches the page.
-const READABLE = 0.65;   // smallest scale: below it names cannot be read, so only a part of the drawing is shown
+// Geometry of the drawing: points, boxes and paths. Nothing here touches the page.
+const READABLE = 0.65;   // smallest scale; below it, names are illegible, so only part of the drawing is shown
 // The rectangle around all rectangles; null if there are none.
 function extent(all) {
   if (!all.length) return null;
@@ -31,7 +31,7 @@ function freePoint(from, to, boxes) {
   return points.filter(free).sort((p, q) => far(p) - far(q))[0] || [x, Math.max(...boxes.map((b) => b.bottom)) + 60];
 }
 
-// The path from `effect` to `cause` along `arrows`, which an arrow from cause to effect would close to a cycle; or null.
+// The path from `effect` to `cause` along `arrows`, which an arrow from cause to effect would close into a cycle; null if there is none.
 function closed(arrows, cause, effect) {
   const came = new Map([[effect, null]]), queue = [effect];
   for (const n of queue) {
@@ -45,7 +45,7 @@ function closed(arrows, cause, effect) {
   return null;
 }
 
-// The box next to `column` in a direction, near and not far to the side; null if there is none. `all` has points by name.
+// The nearest box to `column` in a direction, not far to the side; null if there is none. `all` has points by name.
 function nextBox(all, column, dx, dy) {
   const here = all[column];
   let best = null, least = Infinity;

@@ -41,7 +41,7 @@ def near(state: Session, box: str, known: Places) -> tuple[float, float] | None:
 
 
 def make(state: Session, action: Mapping[str, Any]) -> str:
-    """Put columns into a group, shown as one closed box. The columns leave any other group."""
+    """Put columns into a group, shown as one closed box. They leave their earlier groups."""
     name, columns = text_of(action, "name").strip(), action.get("columns")
     if not isinstance(columns, list) or len(columns) < 2:
         raise GraphError("select two or more columns to group")
@@ -56,7 +56,7 @@ def make(state: Session, action: Mapping[str, Any]) -> str:
 
 
 def toggle(state: Session, action: Mapping[str, Any]) -> str:
-    """Open or close a group. If no box was placed by hand, all boxes are laid out again."""
+    """Open or close a group. Lay out all boxes again if none was placed by hand."""
     board, group = state.drafts.board, _group(state, action)
     if not state.project.dag.positions:
         board.places.pop("all", None)
@@ -73,7 +73,7 @@ def toggle(state: Session, action: Mapping[str, Any]) -> str:
 
 
 def dissolve(state: Session, action: Mapping[str, Any]) -> str:
-    """Dissolve a group; its columns stay."""
+    """Dissolve a group and keep its columns."""
     group = _group(state, action)
     state.editor.redraw(state.project.dag.grouped(group, ()))
     return f"{group} is no longer a group. Undo restores it."

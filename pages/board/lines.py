@@ -14,7 +14,7 @@ from espalier.pages.session.session import Session
 from espalier.pages.structure import implications
 
 MOST_WHAT_IF = 400
-"""Largest number of arrows for which the board states what erasing each of them would change."""
+"""Maximum number of arrows for which the board describes the effect of erasing each one."""
 
 Paths = Mapping[Line, tuple[Point, ...]]
 

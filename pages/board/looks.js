@@ -20,7 +20,7 @@ function inks(host) {
 
 function stroke(ctx, a, b) { ctx.beginPath(); ctx.moveTo(a.x, a.y); ctx.lineTo(b.x, b.y); ctx.stroke(); }
 
-// The arrows of a cycle that would close, in the colour of a refusal.
+// The arrows of the cycle that a new arrow would close, in the colour of a refusal.
 function flashes(ctx, ends, ink) {
   ctx.strokeStyle = ink.bad;
   ctx.lineWidth = 7;

@@ -94,7 +94,7 @@ function showTray(tray, names, labels) {
   tray.querySelector(".more").textContent = !found.length && names.length ? "No such column." : more > 0 ? more + " more" : "";
 }
 
-// The command of a key: erase, undo or redo; null for any other key.
+// The command bound to a key: erase, undo or redo; null for any other key.
 function command(e) {
   const ctrl = e.ctrlKey || e.metaKey, k = e.key.toLowerCase();
   if (k === "delete" || k === "backspace") return "erase";
@@ -102,7 +102,7 @@ function command(e) {
   return ctrl && k === "y" ? "redo" : null;
 }
 
-// The description of a line; that of an arrow also states what erasing it would change.
+// The description of a line; for an arrow, it also states the effect of erasing it.
 function lineText(l) {
   return l.kind === "arrow" ? name(l.ends) + ". " + (l.without || "") : l.text;
 }

@@ -1,4 +1,4 @@
-"""Checks of what the drawing board sends. Nothing in it is trusted."""
+"""Validation of the drawing board's messages, none of which is trusted."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def arrow_of(state: Session, arrow: Any) -> tuple[str, str]:
 
 
 def text_of(action: Mapping[str, Any], key: str) -> str:
-    """Return a text of an action."""
+    """Return a text field of an action."""
     value = action.get(key)
     if not isinstance(value, str):
         raise GraphError(f"the drawing sent no {key}")

@@ -1,21 +1,21 @@
 // Linked tables: the person, this visit and the next visit side by side. `data.slices` is empty for a single table.
 const EDGE = 18, HEADING = 44;   // space around the boxes of a slice and above them, in pixels
 
-// The arrow as it is drawn: one that holds at every visit is drawn at this visit.
+// The boxes between which an arrow is drawn: an arrow that holds at every visit is drawn at this visit.
 function meant(data, [cause, effect]) {
   const { ahead, steps } = data;
   if (!(effect in ahead) || (!(cause in ahead) && steps.includes(cause))) return [cause, effect];
   return [ahead[cause] || cause, ahead[effect]];
 }
 
-// Why an arrow cannot be drawn between boxes of different visits; null if it can.
+// The reason why an arrow cannot be drawn between boxes of different visits; null if it can.
 function outOfTime(data, [cause, effect]) {
   if (cause in data.ahead && !(effect in data.ahead)) {
     return "Refused: an arrow cannot lead from the next visit back to this visit or to the person.";
   }
   const [a, b] = meant(data, [cause, effect]), never = [a, b].find((n) => data.never.includes(n));
   if (b in data.ahead || never === undefined) return a === b ? "A column cannot be its own cause." : null;
-  return "Refused: arrows of " + never + " lead from one visit to the next only.";
+  return "Refused: arrows of " + never + " can only lead from one visit to the next.";
 }
 
 // The rectangle and the title of each slice. `boxes` are rectangles by name.

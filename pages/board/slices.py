@@ -71,7 +71,7 @@ def parts(project: Project, names: Iterable[str]) -> list[list[str]]:
 
 
 def meant(project: Project, arrow: Pair) -> tuple[Pair, Pair | None]:
-    """Return an arrow by its boxes as it is drawn, and the columns if it leads from one visit to the next.
+    """Return the boxes between which an arrow is drawn, and its columns if it leads from one visit to the next.
 
     An arrow to the next visit from the person, or from another box of the next visit, holds at every visit: it is drawn
     at this visit. Raises :class:`GraphError` for an arrow back in time.
@@ -86,7 +86,7 @@ def meant(project: Project, arrow: Pair) -> tuple[Pair, Pair | None]:
         return arrow, (cause, ahead[effect])
     cause, effect = ahead.get(cause, cause), ahead.get(effect, effect)
     if link.gap_name in (cause, effect):
-        raise GraphError(f"arrows of {link.gap_name!r} lead from one visit to the next only")
+        raise GraphError(f"arrows of {link.gap_name!r} can only lead from one visit to the next")
     return (cause, effect), None
 
 
@@ -113,7 +113,7 @@ def inside(project: Project, box: str, at: tuple[float, float], known: Places) -
 
 
 def data(state: Session, names: Sequence[str]) -> dict[str, Any]:
-    """Return what the browser needs to know about the slices, as plain values."""
+    """Return the slices as plain values for the browser."""
     project = state.project
     link = project.linked
     if link is None:

@@ -1,4 +1,4 @@
-"""Plotly figures: transparent, in Streamlit's theme, legible in light and dark, with a unit on every axis."""
+"""Plotly figures: transparent, in Streamlit's theme, legible in light and dark mode, with a unit on every axis."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 REAL, SYNTHETIC, MODEL = "#8796a5", "#3f9a6b", "#c58a2b"
 MARK = "#d1495b"
 MOST_LEVEL = 8
-"""Above this number of bars, their figures are vertical, so they do not overlap."""
+"""Above this number of bars, the figures on them are vertical so that they do not overlap."""
 MOST_DOWN, MOST_ACROSS = 60, 20
-"""Number of labels that fit at the left of a map, and below it."""
+"""Number of labels that fit to the left of a map and below it."""
 POOLS = ("#3f9a6b", "#c58a2b", "#5b8fc7", "#b0699c", "#8796a5")
 
 
@@ -290,7 +290,8 @@ def wrapped(figure: go.Figure, names: Sequence[str]) -> go.Figure:
 
 
 def front(points: Sequence[tuple[str, float | None, float | None, bool]], x: str, y: str) -> go.Figure:
-    """Draw plans as numbered points: undominated plans are filled, the others are hollow. Left and up is better."""
+    """Draw plans as numbered points: undominated plans are filled, the others are hollow. Better plans are towards the
+    upper left."""
     import plotly.graph_objects as go
 
     figure = blank(320, showlegend=False)

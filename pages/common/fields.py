@@ -1,8 +1,9 @@
 """Fields whose value can also change elsewhere: on the drawing, by undo, or in another field.
 
 Setting a widget's state from Python races with the browser: a rerun that started before the browser received the new
-value returns the old one, and Streamlit treats it as the user's choice. So a field changed elsewhere becomes a new
-widget, with the new value as its default. A field changed directly stays the same widget and keeps the focus.
+value returns the old one, and Streamlit treats it as the user's choice. A field that changed elsewhere therefore
+becomes a new widget with the new value as its default. A field that the user changed stays the same widget and keeps
+the focus.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ def taken(state: Session, name: str) -> Any:
 def number(text: str, what: str) -> float:
     """Parse a typed number, with a point or a decimal comma; raises :class:`EspalierError` if it is ambiguous.
 
-    Browsers drop characters that their number fields do not know: 1,5 becomes 15. So budgets are typed as text.
+    Budgets are typed as text because browsers drop characters that their number fields do not know: 1,5 becomes 15.
     """
     typed = text.strip()
     if re.fullmatch(r"[+-]?[1-9]\d{0,2}([.,]\d{3})+([.,]\d+)?", typed) and not re.fullmatch(r"[+-]?\d+\.\d+", typed):

@@ -1,4 +1,4 @@
-"""Ends the sessions of closed tabs and frees their memory, even on an idle server.
+"""End the sessions of closed tabs and free their memory, even on an idle server.
 
 Streamlit keeps a session for two minutes after its tab is closed, so that a broken connection can be resumed. It drops
 old sessions only when another one is saved, so on an idle server the tables of closed tabs would stay in memory. Memory
@@ -32,7 +32,7 @@ _started = threading.Lock()
 
 
 class Rounds:
-    """The sessions without a tab, and the time at which each tab was closed. ``close`` ends one, ``stored`` lists
+    """Sessions without a tab, and the time at which each tab was closed. ``close`` ends one, ``stored`` lists
     them."""
 
     def __init__(
@@ -55,12 +55,12 @@ class Rounds:
 
 
 def served() -> bool:
-    """Whether a server is running; tests run pages without one."""
+    """Return whether a server is running; tests run pages without one."""
     return runtime.exists() and not config.get_option("global.appTest")
 
 
 def end(server: Any, name: str) -> None:
-    """End the session of a closed tab on ``server``, Streamlit's runtime, and drop all that it keeps.
+    """End the session of a closed tab on ``server``, Streamlit's runtime, and drop everything the session holds.
 
     Streamlit's loop refers to the last session that it served, with its tables, until it serves another one. When a
     session ends, Streamlit only marks its downloads; the next call deletes them.

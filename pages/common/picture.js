@@ -1,4 +1,4 @@
-// One picture as SVG, wide or narrow like its frame, with buttons that save it as SVG and as PNG.
+// An SVG picture in a wide or a narrow form, whichever fits its frame, with buttons that save it as SVG and as PNG.
 const shown = new WeakMap();
 
 const dark = (host) => {

@@ -88,7 +88,7 @@ def look() -> None:
 
 
 def fold() -> None:
-    """Fold the sidebar in a narrow window. Called last, because the component takes a line of the page."""
+    """Fold the sidebar in a narrow window. Call this last, because the component occupies a line of the page."""
     _folding()(key="espalier-fold", height=1)
 
 
@@ -132,13 +132,13 @@ def _tour_bar(state: session.Session, page: str) -> None:
 
 
 def sidebar(state: session.Session) -> None:
-    """Show the open project, with its file to download. Called last, after the page's changes."""
+    """Show the open project, with its file to download. Call this last, after the page's changes."""
     restore.keep(state)
     fold()
     with st.sidebar:
         if state.job is not None:
             where = {"release": "Release", "compare": "Compare", "analyse-answer": "Analyse", "resume": "Ledger"}
-            st.caption(f"Work is under way: see the {where.get(state.job.kind, 'Diagnostics')} page.")
+            st.caption(f"A job is running: see the {where.get(state.job.kind, 'Diagnostics')} page.")
         if not state.has_project:
             return
         project = state.project
@@ -205,8 +205,8 @@ def need_unit(state: session.Session) -> None:
     """Stop with the empty state until the question about several rows per person is answered."""
     if state.project.unit_open:
         st.info(
-            "One question comes first: **can one person have several rows?** The answer decides who is protected, so "
-            "nothing can be planned or released before it."
+            "One question comes first: **can one person have several rows?** The answer determines who is "
+            "protected, so you cannot plan or release anything until you have answered it."
         )
         link_to("Data", "Answer it on the Data page")
         sidebar(state)
@@ -224,8 +224,8 @@ def link_to(page: str, label: str, primary: bool = True) -> None:
 def no_release(what: str) -> None:
     """Show the next step on a page that needs a release, if this session has made none."""
     st.info(
-        f"There is nothing to {what} yet. Release a synthetic table first. Releases of earlier sessions are not listed "
-        "here: those paid from a budget can be downloaded on the Ledger page at no further cost."
+        f"There is nothing to {what} yet. Release a synthetic table first. Releases from earlier sessions are not "
+        "listed here. If a budget paid for them, you can download them on the Ledger page at no further cost."
     )
     with st.container(horizontal=True):
         link_to("Release", "Go to Release")

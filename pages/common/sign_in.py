@@ -4,9 +4,9 @@ Every page calls :func:`enter` first. Until a session has reached ``st.navigatio
 script directly inside ``pages/`` by itself. Therefore only the pages are scripts there, and everything else is in
 folders.
 
-Without ``[auth]`` in ``.streamlit/secrets.toml`` no one signs in: anyone who reaches the server is the steward. Such a
-server must listen on this machine only. With ``[auth]`` (OpenID Connect, ``st.login``), ``[roles]`` lists who may
-enter::
+Without ``[auth]`` in ``.streamlit/secrets.toml`` there is no sign-in: anyone who reaches the server is the steward.
+Such a server must listen on this machine only. With ``[auth]`` (OpenID Connect, ``st.login``), ``[roles]`` lists who
+may enter::
 
     [roles]
     steward = ["anna@hospital.example"]                     # may open tables and spend
@@ -124,8 +124,8 @@ def role() -> Role | None:
 
 
 def enter(needed: Role) -> None:
-    """Stop unless this person has the role; the first call of every page. A steward may do everything that a viewer
-    may.
+    """Stop unless this person has the role. Every page calls this first. A steward may do everything a viewer may
+    do.
     """
     _keep_sizes()
     if not guarded():
@@ -186,14 +186,13 @@ def who() -> str:
 
 
 def identity() -> tuple[Any, ...]:
-    """Return what identifies the account, even after another sign-in; empty if sign-in is off."""
+    """Return an identifier of the account that is the same after another sign-in; empty if sign-in is off."""
     return tuple(st.user.get(key) for key in ("iss", "sub", "email")) if guarded() else ()
 
 
 def role_of(user: Mapping[str, Any], roles: Mapping[str, Any]) -> Role | None:
-    """Return the role of an account in the lists; None unless its provider states that the address is verified.
-
-    Only the letters A to Z ignore case. Python would turn the Kelvin sign into a k.
+    """Return the role of an account in the lists; None unless its provider states that the address is verified. Case is
+    ignored for the letters A to Z only, because Python would turn the Kelvin sign into a k.
     """
     address, verified = str(user.get("email") or "").translate(_LOWER), user.get("email_verified")
     if verified not in (True, "true") and not (verified is None and roles.get("vouched") is True):

@@ -1,7 +1,7 @@
 """Sentences for the user, safe for Streamlit's markdown.
 
-Names of columns come from uploaded files: they are shown as code, and whole messages are escaped, so no name can become
-a link, a heading or a formula.
+Names of columns come from uploaded files: they are shown as code, and whole messages are escaped, so a name cannot
+become a link, a heading or a formula.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ SAFE = ":green-badge[:material/share: Safe to share]"
 CONFIDENTIAL = ":red-badge[:material/lock: Confidential: do not share]"
 """The two classes of what the app exports or shows: safe to share, and confidential."""
 ROLES = {
-    "outcome": "what is decided or predicted",
-    "protected": "who must not be treated differently: sex, origin, …",
-    "admissible": "what may legitimately explain the outcome, even if it differs between groups",
-    "inadmissible": "possible substitutes for a protected column: a postcode, a club, …",
+    "outcome": "the decision or the predicted value",
+    "protected": "groups that must be treated alike: sex, origin, …",
+    "admissible": "legitimate reasons for the outcome, even if they differ between groups",
+    "inadmissible": "columns that may stand in for a protected one: a postcode, a club, …",
 }
 
 
@@ -64,7 +64,7 @@ def called(schema: Schema, *columns: str) -> str:
 
 
 def name(column: str, schema: Schema | None = None) -> str:
-    """Return a column's name as inline code; with ``schema``, it is followed by its label in brackets."""
+    """Return a column's name as inline code; with ``schema``, its label follows in brackets."""
     label = label_of(schema, column) if schema is not None else ""
     if label:
         return f"{name(column)} ({plain(label)})"
@@ -96,7 +96,7 @@ def separation(s: Separation, schema: Schema | None = None) -> str:
     """Describe the effect of a separation."""
     left, far, gate = (names(side, schema=schema) for side in (s.left, s.right, s.given))
     if not s.given:
-        return f"{left} will show **no association at all** with {far}."
+        return f"{left} and {far} will show **no association at all**."
     return f"{left} and {far} will be **independent given** {gate}: any other link in the real table will not appear."
 
 
@@ -131,7 +131,7 @@ def unit_of(project: Project) -> str:
 
 
 def people(project: Project) -> str:
-    """Return a sentence that states whether the number of rows per person is enforced or promised."""
+    """Return sentences that state whether the row limit per person is enforced or promised."""
     if project.linked is not None:
         return f"{LINKED_UNIT} The first {project.linked.keep} visits of each person are kept."
     plan, answer = project.plan, project.one_row_per_person
@@ -143,20 +143,20 @@ def people(project: Project) -> str:
     if answer is False:
         return f"No person has more than {k} rows. You promise this; nothing checks it."
     return (
-        "This project file does not state whether one person can have several rows. Its limit of "
-        f"{k} row{'s' * (k > 1)} per person counts as a promise, and the report states this."
+        f"This project file does not state whether one person can have several rows. Its limit of {k} "
+        f"row{'s' * (k > 1)} per person is treated as a promise, and the report says so."
     )
 
 
 def guess(share: float) -> str:
     """Explain ε for a person in the table."""
     return (
-        "Someone guessing between two versions of a person's record is right half the time. With this table, they "
-        f"are right at most **{round_up(100 * share, 3)} %** of the time."
+        "Someone who must guess which of two versions of a person's record is real is right half the time. With "
+        f"this table, they are right at most **{round_up(100 * share, 3)} %** of the time."
     )
 
 
 def method(name_: str) -> str:
-    """Return the title of a method by its name in files; the name itself if the method is unknown."""
+    """Return the title of the method with this name in files, or the name itself if the method is unknown."""
     known = METHODS.get(name_) or BLURRINGS.get(name_)
     return plain(name_) if known is None else known.title

@@ -10,7 +10,7 @@ STOPS = (
     (
         "Diagnostics",
         "Press “Compare with the real rows”. The first sentence compares two models, one trained on this "
-        "table and one on real rows: which predicts better here, and which in another hospital.",
+        "table and one on real rows: which of them predicts better here, and which does in another hospital.",
     ),
 )
 

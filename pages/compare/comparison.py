@@ -25,7 +25,7 @@ MOST = 8
 NO_FENCE = ", no fence"
 AWAY = "the other hospital"
 BESIDE = 5
-"""Up to this number of plans, two small multiples are side by side."""
+"""With at most this number of plans, small multiples are shown two to a row."""
 EPSILONS = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
 HEADS = {
     "auc": "AUC",
@@ -36,16 +36,16 @@ HEADS = {
     "one_way_tv": "error, columns",
     "two_way_tv": "error, pairs",
 }
-"""Short column heads of the table, which avoid sideways scrolling; each has an explanation as a tooltip."""
+"""Short column headings, so that the table need not scroll sideways; each has a tooltip."""
 SAID = {"auc": "AUC", "gap": "gap", "two_way_tv": "error of pairs"}
 PARETO = {"gap": "AUC against the gap between groups", "two_way_tv": "AUC against the error of pairs"}
 
 
 def rehearsal() -> None:
-    """State the cost of this page, and where it may be used."""
+    """Warn that this page spends no budget and is only for public tables."""
     st.warning(
-        "**Confidential, and not a release.** Each plan is carried out and judged on the rows of the open table. Use "
-        "an example or a public table: nothing is recorded in a ledger or kept to share.",
+        "**Confidential, and not a release.** Each plan runs and is judged on the rows of the open table. Use an "
+        "example or a public table: nothing is recorded in a ledger or kept for sharing.",
         icon=":material/science:",
     )
 
@@ -54,8 +54,8 @@ def allowed(state: Session) -> bool:
     """Return whether a usable table is open. If not, show the next step."""
     if state.relation is not None:
         st.info(
-            "Comparing plans requires many releases of one table, with its rows in memory, but this table is read in "
-            "place. Open a file with fewer rows on the Data page."
+            "Comparing plans makes many releases from a table in memory, but this table is read in place. Open a "
+            "file with fewer rows on the Data page."
         )
         shell.link_to("Data", "Go to Data")
         return False
@@ -194,12 +194,14 @@ def results(state: Session, plans_by_name: Mapping[str, Project]) -> None:
             called = f"plan {listed}" if len(front) == 1 else f"any of plans {listed}"
             points = [(o.name, x, y, o.name in front) for o in found for x, y in [(o.figures[key], o.figures["auc"])]]
             with next(places):
-                st.markdown(f"**{what[:1].upper()}{what[1:]}:** no plan here beats {called} on both figures.")
+                st.markdown(
+                    f"**{what[:1].upper()}{what[1:]}:** no other plan here is better than {called} on both figures."
+                )
                 charts.show(charts.front(points, FIGURES[key], FIGURES["auc"]), f"compare-front-{key}", what)
     st.markdown(
-        f"Models are judged by {term('TSTR')}. An {term('AUC')} of 0.5 is a coin toss, and 1 is perfect. The lines "
-        "on the bars are 95 % intervals for the choice of tested rows; another draw of the noise would also change the "
-        "figures."
+        f"Models are judged by {term('TSTR')}. An {term('AUC')} of 0.5 is a coin toss, and 1 is perfect. The "
+        "lines on the bars are 95 % intervals that cover the choice of test rows only; another draw of the noise "
+        "would also change the figures."
     )
     if "cmi" in known:
         st.markdown(
@@ -208,13 +210,13 @@ def results(state: Session, plans_by_name: Mapping[str, Project]) -> None:
         )
     if any(keeps_causes_only(p.plan) for p in plans_by_name.values()):
         st.info(
-            "Unless another table is chosen under *Tested on*, these figures refer to the open one. A plan with the "
-            "causal regime keeps direct causes only: it may predict worse here and better in another place. "
-            "Diagnostics can test a release on a table from there."
+            "Unless another table is chosen under *Tested on*, these figures refer to the open one. A plan with "
+            "the causal regime keeps direct causes only: it may predict worse here and better in another place. "
+            "On the Diagnostics page you can test a release on a table from that place."
         )
     names_of = [o.name for o in found if o.name in plans_by_name]
     chosen = st.selectbox("Use this plan", names_of, index=None, key="compare-take", placeholder="Choose one")
-    why = st.text_input("Why this one? (shown in the report)", key="compare-why", max_chars=400)
+    why = st.text_input("Reason for this choice (shown in the report)", key="compare-why", max_chars=400)
     st.button(
         "Use it",
         key="compare-use",
@@ -225,7 +227,7 @@ def results(state: Session, plans_by_name: Mapping[str, Project]) -> None:
 
 
 def _prices(found: list[Outcome]) -> list[str]:
-    """Return the cost of the fence for each plan that was also tried without it."""
+    """Return the cost of the fence for each plan that was also tried without a fence."""
     by_name = {o.name: o for o in found}
     out = []
     for name, fenced in by_name.items():
@@ -251,9 +253,8 @@ def _over_epsilon(found: list[Outcome], known: list[str]) -> None:
 
 
 def _take(state: Session, found: list[Outcome], chosen: str, plans_by_name: Mapping[str, Project], why: str) -> None:
-    """Continue with the chosen plan. The report states the reason and lists the compared plans.
-
-    Their figures may be in the report, because this page compares only on samples and on public tables.
+    """Continue with the chosen plan. The report states the reason and lists the compared plans. It may contain their
+    figures, because this page only uses samples and public tables.
     """
 
     def told(o: Outcome) -> str:

@@ -14,14 +14,14 @@ from espalier.pages.session.session import Session
 
 
 def show(state: Session) -> None:
-    """Coarsen one column. This uses the schema and the user's choices, never the rows."""
+    """Coarsen one column, using the schema and the user's choices but never the rows."""
     schema = state.project.schema
     if not (by_size := sorted((c for c in schema.columns if c not in schema.undeclared), key=lambda c: -c.size)):
         st.info("No declared column can be made coarser yet.")
         return
     st.markdown(
-        "Every counted cell gets noise, so a few large categories are more accurate than many rare ones. "
-        "These tools read the declared schema only, never the rows."
+        "Every counted cell gets noise, so a few large categories are more accurate than many rare ones. These "
+        "tools read only the declared schema, never the rows."
     )
     chosen = st.selectbox(
         "Column to coarsen",
@@ -36,7 +36,7 @@ def show(state: Session) -> None:
         )
         with st.container(horizontal=True):
             _act(state, "Bins of equal width", lambda: even_bins(column, bins), "even")
-            _act(state, "Bins of growing width (for skewed amounts)", lambda: growing_bins(column, bins), "growing")
+            _act(state, "Bins of increasing width (for skewed amounts)", lambda: growing_bins(column, bins), "growing")
     else:
         members = st.multiselect(
             "Categories to count as one", column.categories, key=f"members-{state.opened}-{chosen}"

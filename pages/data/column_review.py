@@ -1,6 +1,6 @@
 """The columns of the Data page in groups: guesses, declarations, and the user's decision about each.
 
-All values of a guessed column are text on the page, and the button that confirms a group comes after the last value.
+The page shows all values of a guessed column as text. The button that confirms a group comes after the last value.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ TITLES = {
     "obviously public": ("Obviously public", "Yes and no, small whole numbers, short lists without rare values."),
     "look closely": ("Look closely", "Rare values, free codes, dates, bounds of numbers, long lists."),
     "identifies someone": ("Identifies someone", "Columns that identify people or cases."),
-    DECLARED: ("Declared", "None of these was guessed from the rows."),
+    DECLARED: ("Declared", "None of these columns was guessed from the rows."),
 }
-KINDS = {"categorical": "names", "ordinal": "names in an order", "numeric": "numbers in bins"}
+KINDS = {"categorical": "names", "ordinal": "ordered names", "numeric": "numbers in bins"}
 ORDER_CHOICES = {"dmy": "Day first, as in 31/12/2020", "mdy": "Month first, as in 12/31/2020"}
 STAGES = {
     "open": "guessed",
@@ -54,12 +54,11 @@ def _component() -> Any:
 
 
 def show(state: Session) -> bool:
-    """Show all columns in their groups, each with its button, and the next step once no group is open.
-
-    Return whether there was anything to review.
+    """Show all columns in their groups, with a button for each group, and the next step once no group is open. Return
+    whether there was anything to review.
     """
     rows = state.drafts.review.rows(state.project, state.columns, state.text)
-    if (link := state.project.linked) is not None:  # stated above, and no one can change them here
+    if (link := state.project.linked) is not None:  # shown above; they cannot be changed here
         rows = [row for row in rows if row.name not in (link.key, link.number)]
     guessed = [row for row in rows if row.stage in ("open", "confirmed")]
     open_ = [row for row in guessed if row.stage == "open"]
@@ -68,7 +67,7 @@ def show(state: Session) -> bool:
         st.markdown(
             f"{CONFIDENTIAL} A guess shows which values occur. **A group counts as public once you confirm it.** "
             "A rare category or the highest age can reveal a person: confirm only what you would have written without "
-            "the rows, for example from a code book or a form. Change or leave out the rest."
+            "the rows, for example from a code book or a form. Change the others, or leave them out."
         )
     if "review" in state.trouble:
         st.error(plain(state.trouble.pop("review")))
@@ -152,7 +151,7 @@ def _proposals(state: Session, section: str, rows: Sequence[Row]) -> None:
             )
     for mark, columns in marks.items():
         with st.container(horizontal=True, vertical_alignment="center"):
-            st.markdown(f"Does {name(mark)} mean that the value is missing in {names(columns)}?", width="stretch")
+            st.markdown(f"Does {name(mark)} stand for a missing value in {names(columns)}?", width="stretch")
             st.button(
                 "Yes, missing",
                 key=f"review-mark-{section}-{mark}-{state.opened}",
@@ -199,7 +198,7 @@ def _sent(state: Session, row: Row) -> dict[str, Any]:
 
 
 def _described(column: Column, waits: bool, row: Row) -> dict[str, Any]:
-    """Kind, values and texts of a column; all values until its guess is confirmed."""
+    """Return the kind, values and texts of a column. All values are included until its guess is confirmed."""
     order = f" {ORDERED[column.date_order]}" if column.date_order else ""
     kind = f"dates{order}" if column.dates else KINDS[column.kind]
     if isinstance(column, ToBuy):
@@ -237,7 +236,9 @@ def _described(column: Column, waits: bool, row: Row) -> dict[str, Any]:
 
 
 def _values(column: Column) -> list[dict[str, str]]:
-    """Each value with its label. A group lists its texts, so its name hides no value of the table."""
+    """Return each value with its label. A group lists its texts, so that its name does not hide any value of the
+    table.
+    """
     inside = dict(column.groups)
     labels = dict(column.value_labels)
     out = []
@@ -268,7 +269,7 @@ def _bought(state: Session) -> None:
 
 
 def _add(state: Session) -> None:
-    """Show a field for a further column of a project without a table."""
+    """Show a field that adds a column to a project without a table."""
     key = f"add-column-{state.opened}"
 
     def add() -> None:
@@ -279,7 +280,7 @@ def _add(state: Session) -> None:
             state.editor.change_schema(type(schema)(columns, schema.left_out, schema.identifiers))
             st.session_state[key] = ""
 
-    st.text_input("Add a column", key=key, on_change=add, placeholder="name as in the table's header")
+    st.text_input("Add a column", key=key, on_change=add, placeholder="column name as in the table's header")
 
 
 def lead_on(state: Session) -> None:

@@ -25,7 +25,7 @@ from espalier.pages.session.session import Session
 
 KINDS = {
     "impossible": "Impossible combination",
-    "monotone": "One column is never above another",
+    "monotone": "One column never exceeds another",
     "determines": "One column determines another",
 }
 
@@ -58,8 +58,8 @@ def _listed(state: Session) -> None:
         )
     if given.guessed:
         st.warning(
-            "Guessed constraints come from the real rows. **Confirm them only if you would have written the same "
-            "without looking**; remove the others. A release is refused while any guess is open."
+            "Guessed constraints come from the real rows. **Confirm one only if you would have written the same "
+            "without seeing the rows**; remove the others. No release is possible while a guess is open."
         )
         st.button(
             f"Confirm the {len(given.guessed)} guessed",
@@ -81,9 +81,9 @@ def _form(state: Session) -> None:
         list(KINDS),
         format_func=KINDS.__getitem__,
         key=f"{key}-kind",
-        help=f"These methods cannot keep constraints, and their plans are refused: {unable}. Columns whose bins or "
-        "categories are bought cannot be used here, because their values are not known yet. For a column with a "
-        "hierarchy, an impossible combination can use only its top groups.",
+        help=f"These methods cannot keep constraints, and their plans are refused: {unable}. Columns whose bins "
+        "or categories are bought cannot be used here, because their values are not known yet. If a column "
+        "has a hierarchy, an impossible combination can use only its top groups.",
     )
     columns = [c.name for c in schema.columns if c not in schema.undeclared or (kind == "impossible" and c.named)]
     if kind == "impossible":
@@ -111,7 +111,7 @@ def _form(state: Session) -> None:
 
 
 def _values(column: Column, key: str) -> Values | None:
-    """The values of one column in an impossible combination; None until values are chosen."""
+    """Return the values of one column in an impossible combination, or None until values are chosen."""
     if column.kind != "numeric":
         chosen = st.multiselect(f"Values of {column.name}", list(column.named), key=f"{key}-of-{column.name}")
         return tuple(chosen) or None
@@ -124,9 +124,9 @@ def _values(column: Column, key: str) -> Values | None:
 
 
 def _table(cause: Column, effect: Column, key: str) -> dict[str, str]:
-    """The value table of a dependency, filled in by hand."""
+    """Show the value table of a dependency, which the user fills in."""
     if cause.kind == "numeric":
-        st.info("A bin does not determine a value: the first column must have categories.")
+        st.info("The first column must have categories, because a bin of numbers does not determine a value.")
         return {}
     shown = st.data_editor(
         {cause.name: list(cause.categories), effect.name: [""] * len(cause.categories)},
@@ -173,7 +173,7 @@ def _put(state: Session, constraints: Constraints) -> None:
 
 
 def _look(state: Session) -> None:
-    """Show candidates from the rows, on demand."""
+    """On request, show constraints found in the rows."""
     if state.text is None:
         return
     st.button(
@@ -182,7 +182,7 @@ def _look(state: Session) -> None:
         args=(state,),
         key=f"constraint-look-{state.opened}",
         icon=":material/visibility:",
-        help="Reads real rows. The findings are marked as guessed, and block a release until they are confirmed.",
+        help="This reads real rows. Its findings are marked as guessed and block a release until you confirm them.",
     )
 
 

@@ -1,4 +1,4 @@
-"""A data dictionary on the Data page: uploaded, declared public, and used for its columns."""
+"""Upload of a data dictionary on the Data page, which the user declares public before its columns are used."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SHOWN = 30
 
 
 def show(state: Session) -> None:
-    """Show the upload, its columns, the statement, and the button."""
+    """Show the upload field, the columns of the dictionary, the statement that it is public, and the button."""
     for used in state.project.dictionaries:
         st.caption(f"{name(used.name)} ({plain(used.format)}) declares {names(used.columns, 8)}.")
     if state.text is None:
@@ -54,7 +54,7 @@ def show(state: Session) -> None:
 
 
 def _read(file: Any, columns: list[str], key: str) -> Dictionary | None:
-    """The uploaded dictionary; `None` while the column of a code list is not chosen."""
+    """Return the uploaded dictionary, or `None` until the column of a code list is chosen."""
     try:
         return read_dictionary(file.getvalue(), file.name)
     except SchemaError as error:
@@ -69,7 +69,9 @@ def _read(file: Any, columns: list[str], key: str) -> Dictionary | None:
 def _offer(state: Session, text: TextTable, dictionary: Dictionary, key: str) -> None:
     declared = [n for n in merged([dictionary]) if n in text.columns]
     if not declared:
-        raise SchemaError(f"{dictionary.source} declares no column of this table; compare the names in both headers")
+        raise SchemaError(
+            f"{dictionary.source} declares no column of this table; compare its column names with the table's header"
+        )
     st.markdown(f"It declares {len(declared)} column{'s' * (len(declared) > 1)} of this table: {names(declared)}.")
     for note in dictionary.notes[:SHOWN]:
         st.caption(plain(note))

@@ -1,4 +1,4 @@
-"""The hierarchy of a column with many codes, on the Data page: pasted or uploaded, checked, and used."""
+"""Form for the hierarchy of a column with many codes, on the Data page."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ def show(state: Session) -> None:
     schema, key = state.project.schema, f"hierarchy-{state.opened}"
     st.markdown("#### A hierarchy for a column with many codes")
     st.markdown(
-        "For example, diagnoses in blocks and chapters, or postcodes in regions. The groups are public. The codes are "
-        "counted from the top down, and distinguished **only where the budget suffices**. The share for the schema on "
-        "the Plan page pays for this; the page shows the expected codes."
+        "For example, group diagnoses into blocks and chapters, or postcodes into regions. The groups are public. "
+        "The codes are counted from the top down and kept separate **only where the budget suffices**. The share "
+        "for the schema on the Plan page pays for this; that page shows which codes to expect."
     )
     for column in schema.columns:
         if isinstance(column, HierarchyToBuy):
@@ -62,8 +62,8 @@ def show(state: Session) -> None:
         st.error(plain(error))
     if made is not None and given is not None and (alone := _orphans(column, given)):
         st.warning(
-            f"{len(alone):,} declared categories are not in the hierarchy: {names(alone, 8)}. Each is at the top "
-            "by itself."
+            f"{len(alone):,} declared categories are not in the hierarchy: {names(alone, 8)}. Each is a group of "
+            "its own at the top."
         )
     if made is not None:
         st.caption(f"{_shape(made)}.")
@@ -104,7 +104,7 @@ def _declared(column: Column) -> tuple[str, ...]:
 
 
 def _orphans(column: Column, given: Mapping[str, str]) -> list[str]:
-    """Return the declared categories that are missing from the hierarchy."""
+    """Return the declared categories that the hierarchy lacks."""
     return [] if isinstance(column, ToBuy) else [text for text in _declared(column) if text not in given]
 
 

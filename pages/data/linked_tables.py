@@ -1,4 +1,4 @@
-"""Linked tables on the Data page: open people with their visits, and show how the two tables are linked."""
+"""Linked tables on the Data page: fields that open people with their visits and describe the link."""
 
 from __future__ import annotations
 
@@ -24,7 +24,9 @@ NONE = "none"
 
 
 def upload(state: Session, project: Project | None = None) -> None:
-    """Show fields for the tables: those of a ``project`` that links them, or those from which a project is drafted."""
+    """Show upload fields for both tables. They belong to ``project`` if it links two tables; otherwise a project is
+    drafted from them.
+    """
     left, right = st.columns(2)
     together = project is not None and project.linked is not None and project.linked.together
     people = left.file_uploader(
@@ -57,7 +59,7 @@ def upload(state: Session, project: Project | None = None) -> None:
 
 
 def read_from_database(state: Session, read: Sequence[TextTable]) -> None:
-    """Show fields for tables that were read from a database: open them in the open project, or draft one from them."""
+    """Let the user open tables that were read from a database in the open project, or draft a project from them."""
     st.markdown(" and ".join(f"{name(table.source)}: {len(table.columns)} columns" for table in read) + ".")
     link = state.project.linked if state.has_project else None
     if link is not None and len(read) == (1 if link.together else 2):
@@ -82,7 +84,7 @@ def _read(state: Session, file: Any) -> TextTable:
 
 
 def _with_project(state: Session, project: Project, read: Sequence[TextTable]) -> None:
-    """Show the button that opens a project of linked tables, with its tables once they are chosen."""
+    """Show the button that opens a project of linked tables, together with its tables once both are chosen."""
     assert project.linked is not None
     if read and len(read) < (1 if project.linked.together else 2):
         st.info("Also choose the other table, or open the project without a table.")
@@ -106,12 +108,13 @@ def _questions(state: Session, read: Sequence[TextTable], source: TableSource = 
     key = f"{state.opened}-{len(read)}"  # new fields once the second table is there
     one, two = st.columns(2)
     by = one.selectbox(
-        "Who are the people? The column that identifies them",
+        "Who are the people? Choose the column that identifies them",
         shared,
         index=None if len(read) == 1 else 0,
         key=f"linked-by-{key}",
         placeholder="Choose a column",
-        help="It links the tables, and both have it. It is read to find each person's visits, and is never released.",
+        help="Both tables have this column, and it links them. It is read to find each person's visits and is "
+        "never released.",
     )
     rest = [n for n in visits.columns if n and n != by]
     order = two.selectbox(
@@ -120,13 +123,13 @@ def _questions(state: Session, read: Sequence[TextTable], source: TableSource = 
         index=None,
         key=f"linked-order-{key}",
         placeholder="Choose a column",
-        help="Such as a date of admission, written as 2024-05-31, or a running number.",
+        help="For example, a date of admission, written as 2024-05-31, or a sequence number.",
     )
     visit_key = one.selectbox(
         "What identifies a visit?",
         [NONE, *(n for n in rest if n != order)],
         key=f"linked-key-{key}",
-        help="Optional. It breaks ties in the order, and is released only with invented values.",
+        help="Optional. It breaks ties in the order. Its released values are invented.",
     )
     keep = two.number_input(
         "How many visits of each person are kept?",
@@ -142,7 +145,7 @@ def _questions(state: Session, read: Sequence[TextTable], source: TableSource = 
             "Which columns describe the person?",
             [n for n in rest if n not in (order, visit_key)],
             key=f"linked-person-{key}",
-            help="Such as sex. The first kept visit sets their values. All other columns describe a visit.",
+            help="For example, sex. Their values come from the first kept visit. All other columns describe a visit.",
         )
     if by is None or order is None or (len(read) == 1 and not person_columns):
         return
@@ -183,7 +186,7 @@ def _guess(
 
 
 def _share(text: LinkedText, keep: int) -> None:
-    """Show the share of visits that are kept, to the steward only."""
+    """Show the steward, and no one else, the share of visits that are kept."""
     st.caption(
         f"{CONFIDENTIAL} Keeping {keep} retains **{text.kept(keep):.1%}** of the visits; one more would retain "
         f"{text.kept(keep + 1):.1%}. Choose a number that you would also have chosen without looking."
@@ -199,10 +202,9 @@ def show(state: Session) -> None:
         where = "one table" if link.together else f"{name(link.people)} and {name(link.visits)}"
         more = f" {name(link.visit_key)} breaks ties." if link.visit_key else ""
         st.markdown(
-            f"- **Who are the people?** Each value of {name(link.key)} in {name(link.people)}. Each person is "
-            "protected with all their rows in both tables.\n"
-            f"- **What links the tables?** {name(link.by)}, in {where}.\n"
-            f"- **What orders the visits?** {name(link.order)}.{more}"
+            f"- **Who are the people?** Each value of {name(link.key)} in {name(link.people)} is one person, "
+            f"protected with all their rows in both tables.\n- **What links the tables?** {name(link.by)}, in "
+            f"{where}.\n- **What orders the visits?** {name(link.order)}.{more}"
             + (" Released dates are computed from the days since the previous visit." if link.gap else "")
         )
         key = f"linked-kept-{state.opened}"

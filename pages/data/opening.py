@@ -22,7 +22,7 @@ from espalier.pages.session.session import Session, blank
 
 
 def samples(state: Session) -> None:
-    """Show the samples as cards, two by two; one click opens a sample with its project."""
+    """Show the samples as cards in two columns; one click opens a sample with its project."""
     places = [place for _ in range(0, len(SAMPLES), 2) for place in st.columns(2)]
     for place, (key, (title, icon, rows, text)) in zip(places, SAMPLES.items(), strict=False):
         with place.container(border=True, height="stretch"):
@@ -101,9 +101,9 @@ def warn_if_misread(text: TextTable) -> None:
     """Show a warning if a table of one column appears to have several."""
     if misread(text):
         st.warning(
-            f"{name(text.source)} was read as **one column**, and most of its cells hold a comma, a semicolon, a tab "
-            "or a bar. Probably its header line does not name every column, or the file contains a stray quotation "
-            "mark. Correct the first lines of the file and open it again."
+            f"{name(text.source)} was read as **one column**, and most of its cells contain a comma, a semicolon, "
+            "a tab or a bar. The header line probably does not name every column, or the file contains a stray "
+            "quotation mark. Correct the first lines of the file and open it again."
         )
 
 
@@ -131,14 +131,14 @@ def _table_alone(state: Session, text: TextTable) -> None:
         on_click=_buy,
         args=(state, text),
         icon=":material/shopping_cart:",
-        help="Opens the table by its column names only. Mark numeric columns on the next page; bins "
-        "and categories are then bought from the budget at release.",
+        help="This reads only the column names. Mark the numeric columns on the next page. The release then "
+        "spends part of the budget on choosing bins and categories.",
     )
     st.button("Guess the columns from the table", on_click=_guess, args=(state, text), icon=":material/visibility:")
 
 
 def _buy(state: Session, text: TextTable) -> None:
-    """Open the table by its header alone; every column will be bought."""
+    """Open the table by its header alone; the release will buy the bins or categories of every column."""
     try:
         schema = Schema.to_buy(n for n in text.columns if n)
         project = blank(filename(text.source.split(".")[0]), schema).with_plan(schema_share=SCHEMA_SHARE)

@@ -1,4 +1,4 @@
-"""Open a file or a database on the server, if its operator listed it. Its rows are read in place."""
+"""Open a file or database that the server's operator has listed. Its rows are read in place."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from espalier.pages.session.session import Session, blank
 
 
 def show(state: Session) -> None:
-    """Show two fields and their buttons, for stewards of a server with an allow-list."""
+    """Show two fields and their buttons to stewards of a server with an allow-list."""
     if not (listed := allowed()) or sign_in.role() != "steward":
         return
     with st.container(border=True):
@@ -48,7 +48,7 @@ def show(state: Session) -> None:
 
 
 def show_linked(state: Session) -> None:
-    """Show fields for two linked tables of one database, and then those that open or draft their project."""
+    """Show fields for two linked tables of one database, then the fields that open or draft their project."""
     if not (listed := allowed()).connections or sign_in.role() != "steward":
         return
     with st.expander("People with several visits: two tables of a database", expanded=bool(state.drafts.linked_far)):

@@ -20,7 +20,9 @@ ANSWERS = {
 
 
 def show(state: Session) -> None:
-    """Show the question while it is open or being changed, else the answer with a button to change it."""
+    """Show the question until it is answered and while the answer is being changed; otherwise show the answer and a
+    button to change it.
+    """
     if state.project.unit_open or state.drafts.answering:
         _ask(state)
         return
@@ -46,7 +48,7 @@ def _ask(state: Session) -> None:
         st.subheader("First: can one person have several rows?", anchor=False)
         st.markdown(
             "For example, a patient can have several visits, or a customer several orders. Differential privacy "
-            "protects **all** rows of a person together, so Espalier must know how many rows one person can have. "
+            "protects **all** rows of a person together, so Espalier needs to know how many rows one person can have. "
             + ("You can plan and release once you have answered this question." if still_open else "")
         )
         current = _current(state)
@@ -83,7 +85,7 @@ def _ask(state: Session) -> None:
 
 
 def _current(state: Session) -> str | None:
-    """The answer in the project; ``None`` if there is none."""
+    """Return the answer in the project, or ``None`` if it has none."""
     if state.project.plan.person is not None:
         return COLUMN
     answer = state.project.one_row_per_person
@@ -97,8 +99,8 @@ def _one_row(state: Session) -> None:
         return
     if found := repeating(state.text, [c for c in _set_aside(state) if c in state.text.columns]):
         st.warning(
-            f"{CONFIDENTIAL} {names(found)} looks like an identifier, and some of its values are in several rows. If "
-            "this column identifies people, choose the answer Yes."
+            f"{CONFIDENTIAL} {names(found)} looks like an identifier, and some of its values occur in several "
+            "rows. If it identifies people, change your answer to Yes."
         )
 
 
@@ -148,8 +150,8 @@ def _promise(state: Session) -> int:
         plan.rows_per_person if plan.person is None and plan.rows_per_person > 1 else None,
         placeholder="type a number",
         key=f"person-promised-{state.opened}",
-        help="Derive this number from how the table was made, such as one row a year for five years. A higher number "
-        "needs more noise.",
+        help="Derive this number from how the table was made; for example, one row a year for five years makes 5. "
+        "A higher number needs more noise.",
     )
     st.caption("You promise this; nothing checks it. Anyone with more rows is protected less than the report states.")
     return int(k or 1)

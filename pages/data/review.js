@@ -1,7 +1,7 @@
 const lists = new WeakMap();
 let opened = null;
 
-const KINDS = [["categorical", "Names"], ["ordinal", "Names in an order"], ["numeric", "Numbers in bins"],
+const KINDS = [["categorical", "Names"], ["ordinal", "Ordered names"], ["numeric", "Numbers in bins"],
   ["date", "Dates"], ["identifier", "Identifier: never read"]];
 const ORDERS = [["", "2024-01-31"], ["dmy", "31.1.2024 or 31 Jan 2024"], ["mdy", "1/31/2024 or Jan 31, 2024"],
   ["ymd", "2024/1/31 or 20240131"]];
@@ -73,11 +73,11 @@ function form(row, own) {
   const f = row.form, made = make("form", { "aria-label": `Describe ${row.name}` });
   made.append(
     field("kind", "Kind", choice(KINDS, f.kind)),
-    field("book", "Code book", choice([["", "None"], ...f.books], f.book), "Declares all of its codes."),
+    field("book", "Code book", choice([["", "None"], ...f.books], f.book), "This declares all of its codes."),
     field("categories", "Values, separated by ;", text(f.categories, true),
-      "Quote a value that holds a semicolon. “at most 50”: bought from the budget.", true),
+      "Quote a value that contains a semicolon. “at most 50” means that the categories are bought from the budget.", true),
     field("edges", "Bins", text(f.edges), ""),
-    field("date_order", "Written in the table as", choice(ORDERS, f.date_order), "ISO dates are always read too."),
+    field("date_order", "Written in the table as", choice(ORDERS, f.date_order), "Dates in ISO format are also read."),
     field("decimals", "Decimals", text(f.decimals)),
     field("marks", "Also count as empty, separated by ;", text(f.marks)),
     field("label", "Label", text(f.label)), field("unit", "Unit", text(f.unit)),

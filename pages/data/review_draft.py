@@ -1,4 +1,4 @@
-"""The review of a project's columns: their sections, the facts shown, and the user's decisions."""
+"""Review of a project's columns: their sections, the facts shown to the user, and the user's decisions."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from espalier.core.tables.text_table import TextColumn, TextTable
 from espalier.pages.data.typed_columns import column_of
 
 DECLARED = "declared"
-"""The group of columns that no guess described."""
+"""The group of columns that were not guessed."""
 SECTIONS = (*GROUPS, DECLARED)
 Stage = Literal["open", "confirmed", "declared", "left out", "person", "identifier"]
 NOT_OPEN = "This was guessed from a table that is no longer open."
@@ -46,8 +46,9 @@ NOT_OPEN = "This was guessed from a table that is no longer open."
 class Row:
     """A column in the review: its section, its stage, and the reason.
 
-    ``digest`` identifies what must be shown before a guess can be confirmed. ``books`` are code books that contain all
-    of its values, ``marks`` are values that may mean an empty cell, and ``orders`` are orders of day and month.
+    ``digest`` identifies what must be shown before a guess can be confirmed. ``books`` are the code books that contain
+    all of its values, ``marks`` are values that may stand for an empty cell, and ``orders`` are the possible orders of
+    day and month.
     """
 
     name: str
@@ -77,11 +78,11 @@ class Settled:
 
 @dataclass
 class ReviewDraft:
-    """The unfinished review of one open project.
+    """Unfinished review of one open project.
 
-    ``sections`` is the section of each column, which stays once it is set. ``aside`` holds the descriptions of columns
-    that are left out. ``errors`` gives the reason why a typed description cannot be used. ``seen`` holds the digest of
-    the facts last shown for each open column: only those can be confirmed.
+    ``sections`` is the section of each column, which does not change once it is set. ``aside`` holds the descriptions
+    of columns that are left out. ``errors`` holds the reasons why typed descriptions cannot be used. ``seen`` holds the
+    digest of the facts last shown for each open column: only those can be confirmed.
     """
 
     sections: dict[str, str] = field(default_factory=dict)
@@ -142,7 +143,7 @@ class ReviewDraft:
         return Row(column.name, section, stage, placed.reason, column, placed.digest, placed.books, marks, orders)
 
     def _place(self, column: Column, read: TextColumn) -> tuple[Reviewed, tuple[str, ...]]:
-        """The place of a column, and the values of an open guess that may mean an empty cell."""
+        """Return the row of a column, and the values of an open guess that may stand for an empty cell."""
         known = self._placed.get(column.name)
         if known is None or known[0] != column or known[1] is not read:
             marks = [m for m in possible_marks(read) if m not in column.missing_marks] if column.guessed else []
@@ -151,7 +152,7 @@ class ReviewDraft:
         return known[2]
 
     def unfit(self, columns: Iterable[Column], text: TextTable) -> list[str]:
-        """Names of the columns with a value that their description does not allow. Private."""
+        """Return the names of columns that hold a value their description does not allow. Private."""
         found = []
         for column in columns:
             read = text.columns[column.name]
@@ -163,7 +164,7 @@ class ReviewDraft:
         return found
 
     def show(self, rows: Iterable[Row]) -> None:
-        """Record everything that the page shows for these rows."""
+        """Record the facts that the page shows for these rows."""
         self.seen = {row.name: row.digest for row in rows if row.stage == "open"}
 
     def confirm(self, editor: ProjectEditor, names: Iterable[str]) -> None:
@@ -210,7 +211,7 @@ class ReviewDraft:
         self._put(editor, column or to_buy(name, "categorical", MOST_FOUND))
 
     def _put(self, editor: ProjectEditor, *columns: Column) -> None:
-        """Describe these columns, in the order of the table; they are then neither identifiers nor left out."""
+        """Add these columns in the order of the table. They are then neither identifiers nor left out."""
         schema, new = editor.project.schema, {c.name: c for c in columns}
         kept = [c for c in schema.columns if c.name not in new]
         inside = sorted([*kept, *columns], key=lambda c: self.order.get(c.name, len(self.order)))
@@ -249,7 +250,7 @@ class ReviewDraft:
         self.answer(editor, False, name, plan.rows_per_person if plan.person else ROWS_KEPT)
 
     def answer(self, editor: ProjectEditor, one_row: bool, person: str | None, rows_per_person: int) -> None:
-        """Answer whether each person has one row. The person column leaves the schema."""
+        """Store the answer to whether each person has one row. Remove the person column from the schema."""
         before = editor.project.schema
         editor.answer(one_row, person, rows_per_person)
         if person is not None and person in before:
@@ -283,8 +284,7 @@ class ReviewDraft:
 
     def use_book(self, editor: ProjectEditor, text: TextTable | None, book: str, names: Iterable[str]) -> None:
         """Declare the whole code book for these columns; raise :class:`SchemaError` if it lacks one of their values.
-
-        Empty cells are always allowed, so nothing about the rows is revealed. The budget decides which codes stay
+        Empty cells are always allowed, so this reveals nothing about the rows. The budget determines which codes stay
         separate.
         """
         for name in names:
@@ -316,7 +316,7 @@ class ReviewDraft:
             editor.change_column(replace(made, missing=made.missing or now.missing, unknown=now.unknown, **now.about))
 
     def mean_missing(self, editor: ProjectEditor, text: TextTable, mark: str, names: Iterable[str]) -> None:
-        """Treat ``mark`` as an empty cell in these columns. Guesses that no one changed are made again."""
+        """Treat ``mark`` as an empty cell in these columns. Repeat the guesses that the user has not changed."""
         for name in names:
             read, now = text.columns[name], editor.project.schema[name]
             marks = (*now.missing_marks, mark)
@@ -350,7 +350,7 @@ class ReviewDraft:
         editor.declare(Schema(tuple(inside), out, told), dictionaries)
 
     def declare(self, editor: ProjectEditor, declared: Schema, free_text: Iterable[str]) -> Schema:
-        """Return the schema with these columns and identifiers of a dictionary, and without its free text."""
+        """Return the schema with the columns and identifiers of a dictionary, but without its free-text columns."""
         schema = editor.project.schema
         new = {c.name: c for c in declared.columns}
         gone = {*(c.name for c in declared.identifiers), *free_text}

@@ -1,4 +1,4 @@
-"""The bundled samples: their folder and the text of their cards."""
+"""Bundled samples: their folder and the text of their cards."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ SAMPLES = {
         "Hiring",
         "work",
         6000,
-        "6,000 applicants, 10 columns. Gender influences the decision through qualification, and also through "
+        "6,000 applicants, 10 columns. Gender influences the decision through qualification, but also through "
         "postcode and club. *Shows what the fence does.*",
     ),
     "visits": (
         "Visits",
         "event_repeat",
         8722,
-        "8,722 appointments of 3,000 patients, 8 columns. Some patients came once, some forty times. *Shows how a "
-        "person with all their rows is protected, and which figures may be shared.*",
+        "8,722 appointments of 3,000 patients, 8 columns. Some patients came once, others forty times. *Shows how "
+        "all rows of a person are protected together, and which figures may be shared.*",
     ),
     "services": (
         "Social services",
         "diversity_3",
         6000,
         "6,000 people, 40 columns: rare categories, empty cells, skewed amounts. "
-        "*Shows what makes a table difficult, and how coarsening helps.*",
+        "*Shows what makes a table difficult and how coarsening helps.*",
     ),
     "stays": (
         "Stays",
@@ -50,8 +50,8 @@ SAMPLES = {
         "Clinic",
         "groups",
         4000,
-        "4,000 patients and their visits, in two linked tables. A change of insulin brings patients back sooner. "
-        "*Shows how linked visits are released, and how visits follow each other.*",
+        "4,000 patients and their visits, in two linked tables. Patients whose insulin was changed come back "
+        "sooner. *Shows how linked visits are released and how one visit leads to the next.*",
     ),
 }
 OTHER = "readmission_other_hospital.csv"

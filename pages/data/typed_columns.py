@@ -135,10 +135,9 @@ def _edges(column: Column) -> str:
 
 
 def _to_buy(row: Mapping[str, Any], numeric: bool) -> Column | None:
-    """Return the column if its bins or categories are to be bought; None if the row declares them.
-
-    If the kind was changed while the other kind's cell still says “to be bought” and its own cell is empty, the column
-    is still to be bought.
+    """Return the column if its bins or categories are to be bought; None if the row declares them. The column is still
+    to be bought if the user changed its kind, left the new kind's cell empty, and did not clear “to be bought” from the
+    old kind's cell.
     """
     texts = re.fullmatch(r"\s*at most (\d{1,6})\s*", row["categories"])
     found = re.fullmatch(r"\s*(\d{1,3}) bins(?: from (\S+) to (\S+))?\s*", row["edges"])

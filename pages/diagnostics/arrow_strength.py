@@ -1,4 +1,4 @@
-"""Strength of each arrow in the released model, and in real rows compared with synthetic ones."""
+"""Strength of each arrow in the released model, and the same link in real and synthetic rows."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ MOST = 20
 Arrow = tuple[str, str]
 
 INTRODUCTION = (
-    "How much of each arrow survived? The link between its two columns is measured in the real rows and in the "
-    "synthetic ones."
+    "How much of each arrow survived? This measures the link between its two columns in the real and in the "
+    "synthetic rows."
 )
 
 
 @dataclass(frozen=True)
 class ArrowLinks:
-    """The distance of an arrow's two columns from independence, in the real and in the synthetic rows (see `link`)."""
+    """Distance of an arrow's two columns from independence, in the real and in the synthetic rows (see `link`)."""
 
     arrow: Arrow
     real: float
@@ -54,14 +54,14 @@ def show(strength: Mapping[Arrow, float], drawn: bool) -> None:
         )
     shown = f" The {MOST} strongest of {len(ranked)} arrows are shown." if len(ranked) > MOST else ""
     st.markdown(
-        "**How to read it.** For each arrow: how much the effect's distribution changes, in total variation, from one "
-        "category of the cause to another, with other causes held fixed. At 0 the arrow has no effect in the synthetic "
-        f"table, because it has none in the real table or because noise hides it.{shown}"
+        "**How to read it.** A bar shows how much the effect's distribution changes, in total variation, from "
+        "one category of the cause to another, with other causes held fixed. At 0 the arrow has no effect in the "
+        f"synthetic table, either because it has none in the real table or because noise hides it.{shown}"
     )
 
 
 def work(released: ReleaseBundle, real: Table, arrows: Iterable[Arrow], report: Any) -> list[ArrowLinks]:
-    """Compute both links of every arrow in a job, the strongest real link first."""
+    """As a background job, compute both links of every arrow, sorted by the real link."""
     every, tables = list(arrows), (real, released.release.synthetic)
     out = []
     for i, arrow in enumerate(every):
@@ -86,7 +86,8 @@ def survived(found: list[ArrowLinks]) -> None:
     kept, real = sum(one.synthetic for one in found), sum(one.real for one in found)
     share = f"Overall, synthetic links are **{100 * kept / real:.0f} %** of the real ones. " if real else ""
     st.markdown(
-        f"{share}If a bar is much shorter than the real one, noise hides the arrow; a longer one may be only "
+        f"{share}If the synthetic bar is much shorter than the real one, noise hides the arrow; if it is longer, "
+        "the excess may be only "
         f"noise.{f' The {MOST} strongest of {len(found)} are shown.' if len(found) > MOST else ''}"
     )
 

@@ -1,4 +1,4 @@
-"""Compare rows that are not private with the real rows, number by number."""
+"""Comparison of rows that are not private with the real rows, number by number."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ def show(state: Session, blurred: BlurredBundle) -> None:
     """Describe the rows and show the comparison on request."""
     made = blurred.made
     st.error(
-        f"**{NOT_PRIVATE}.** Such rows are close to the real ones, but closeness alone does not make a good release."
+        f"**{NOT_PRIVATE}.** These rows are close to the real ones, but closeness alone does not make a good release."
     )
-    st.markdown(f"This compares the {made.rows:,} rows of {name(made.project.name)} that this method made last.")
+    st.markdown(f"This compares the last {made.rows:,} rows of {name(made.project.name)} that this method made.")
     if state.job is not None:
         shell.progress()
     elif blurred.figures is None:
@@ -46,7 +46,7 @@ def _start(state: Session, blurred: BlurredBundle) -> None:
     record = payment.diagnosed(state, None)
 
     def work(report: Any) -> dict[str, Any]:
-        record([real])  # before anything is computed: an evaluation cannot be undone
+        record([real])  # recorded before anything is computed, because an evaluation cannot be undone
         report(0.1, "Comparing numbers")
         return numbers_of(made.project, real, made.synthetic, None) or {}
 

@@ -34,7 +34,7 @@ def columns(facts: Facts, released: ReleaseBundle) -> None:
     st.subheader(
         f"Columns differ by {100 * facts['one_way_tv']:.1f} % on average",
         anchor=False,
-        help="Total variation: the share of rows that would have to change to make both columns equal.",
+        help="Total variation: the share of rows that would have to change to make the two columns equal.",
     )
     figure = charts.lying(
         names, {"": [c["tv"] for c in worst]}, "share of rows in the wrong place", (charts.SYNTHETIC,)
@@ -105,9 +105,9 @@ def pairs(facts: Facts, released: ReleaseBundle) -> None:
         "Total variation of pairs of columns, the worst first",
     )
     st.caption(
-        f"{_of(worst, facts['pairs'], 'pairs')} A green bar as long as the grey one means that the link was lost. "
+        f"{_of(worst, facts['pairs'], 'pairs')} If the green bar is as long as the grey one, the link was lost. "
         "Links that the frame forbids are lost by design."
-        + " No pair is clearly worse than two independent columns would be."
+        + " Every pair is at least about as close to the real rows as two independent columns would be."
         * (not facts["worse_than_independence"])
     )
     every = [tuple(p["columns"]) for p in sorted(facts["pairs"], key=lambda p: -p["tv"])]
@@ -146,12 +146,12 @@ def _two(released: ReleaseBundle, pair: tuple[str, str]) -> None:
 
 
 def _lost(worse: Sequence[Facts]) -> None:
-    """Warn about pairs with a larger error than if their columns were independent."""
+    """Warn about pairs whose error is larger than if their columns were independent."""
     if not worse:
         return
     st.markdown(
         f"**Do not study {'these pairs' if len(worse) > 1 else 'this pair'} in the synthetic table.** "
-        "Independent columns would be closer to the real rows."
+        "Two independent columns would be closer to the real rows."
     )
     st.dataframe(
         [

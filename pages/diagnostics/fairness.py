@@ -17,7 +17,7 @@ from espalier.pages.diagnostics.judgement import Facts, reasons
 MOST_GROUPS = 12
 MOST_LINES = 6
 FEW = 20
-"""Smallest number of rows in a mark of the calibration chart."""
+"""Minimum number of rows behind a mark of the calibration chart."""
 
 
 def show(facts: Facts | None, reason: str, tested: str, schema: Schema) -> None:
@@ -26,7 +26,7 @@ def show(facts: Facts | None, reason: str, tested: str, schema: Schema) -> None:
         st.info(f"There are no fairness figures: {plain(reason)}. Set the roles on the Structure page.")
         return
     _dependence(facts)
-    st.subheader(f"Does a model treat the groups alike? Tested on {plain(tested.lower())}", anchor=False)
+    st.subheader(f"Does a model treat the groups alike? Test on {plain(tested.lower())}", anchor=False)
     _gaps(facts)
     _groups(facts, schema)
     _no_promise(facts)
@@ -53,9 +53,9 @@ def _dependence(facts: Facts) -> None:
     given = ", ".join(name(c) for c in facts["admissible"]) or "nothing"
     st.markdown(
         f"**How to read it.** The bars show how much {', '.join(map(name, facts['outcome']))} reveals about "
-        f"{', '.join(map(name, facts['protected']))} once {given} is known. 0 means nothing. Chance alone raises a "
-        "table's bar slightly: without any link it stays below the red line in 95 of 100 tables. *Model* is the model "
-        "that drew the synthetic rows; its figure is exact."
+        f"{', '.join(map(name, facts['protected']))} once {given} is known. 0 means nothing. Chance alone raises "
+        "a table's bar slightly; without any link, the bar stays below the red line in 95 of 100 tables. *Model* "
+        "is the model that drew the synthetic rows; its figure is exact."
     )
     st.dataframe(
         [
@@ -104,9 +104,9 @@ def _gaps(facts: Facts) -> None:
         else ""
     )
     st.markdown(
-        "**How to read it.** Each bar is the gap between the group that fares best and the group that fares worst. "
-        "*Equalized odds* compares true and false alarms, *selection rate* how often the model says yes. Whiskers "
-        "are 95 % intervals. Small groups make the largest gap look larger." + beside
+        "**How to read it.** Each bar is the gap between the group that fares best and the group that fares "
+        "worst. *Equalized odds* compares true and false positive rates; *selection rate* compares how often the "
+        "model says yes. Whiskers are 95 % intervals. Small groups exaggerate the largest gap." + beside
     )
     reasons(facts, "equalized_odds_difference")
 
@@ -127,7 +127,7 @@ def _groups(facts: Facts, schema: Schema) -> None:
             {
                 "model trained on synthetic": [g["selection_rate_synthetic"] for g in shown],
                 "model trained on real": [g["selection_rate_real"] for g in shown],
-                "true among tested rows": [g["outcome_rate_real"] for g in shown],
+                "true share among tested rows": [g["outcome_rate_real"] for g in shown],
             },
             "share of the group's rows",
             (charts.SYNTHETIC, charts.REAL, charts.MODEL),
@@ -158,9 +158,9 @@ def _groups(facts: Facts, schema: Schema) -> None:
     lines, left_out = _calibration(labels, shown)
     if lines or left_out:
         st.markdown(
-            "**Are its probabilities right in each group?** (the model trained on synthetic rows) On the dotted line "
-            "the probabilities are right. Above the line, the model underestimates a group; below it, the model "
-            f"overestimates a group. {left_out}"
+            "**Are its probabilities right in each group?** (the model trained on synthetic rows) On the dotted "
+            "line, the probabilities are right. Above the line, the model underestimates a group; below it, it "
+            f"overestimates the group. {left_out}"
         )
     if lines:
         charts.show(
@@ -189,8 +189,8 @@ def _groups(facts: Facts, schema: Schema) -> None:
 
 
 def _calibration(labels: list[str], groups: list[Any]) -> tuple[dict[str, list[Any]], str]:
-    """Return a line for each of the largest groups, with the marks that have enough rows, and a sentence about
-    omissions.
+    """Return a line for each of the largest groups, made of the marks that have enough rows, and a sentence about what
+    is left out.
     """
     drawn = list(zip(labels, groups, strict=True))[:MOST_LINES]
     lines = {label: [b for b in g["calibration_synthetic"] if b["rows"] >= FEW] for label, g in drawn}
@@ -199,7 +199,7 @@ def _calibration(labels: list[str], groups: list[Any]) -> tuple[dict[str, list[A
         return {label: bins for label, bins in lines.items() if bins}, ""
     without = [label for label, bins in lines.items() if not bins]
     text = f"Left out: {gone} mark{'s' * (gone > 1)} of fewer than {FEW} rows each"
-    text += f"; so there is no line for {', '.join(map(plain, without))}." if without else "."
+    text += f"; this leaves no line for {', '.join(map(plain, without))}." if without else "."
     return {label: bins for label, bins in lines.items() if bins}, text
 
 
@@ -211,7 +211,7 @@ def _no_promise(facts: Facts) -> None:
         + (f"- A model trained on this table may still treat groups differently **through {gate}**.\n" if gate else "")
         + "- Equalized odds and the selection rate **may not improve**, and may get worse: they judge a model on real "
         f"rows, in which {outcome} may still depend on {protected}.\n"
-        "- A model that also gets **other columns or other tables** can circumvent it.\n"
+        "- A model that also uses **other columns or other tables** can circumvent it.\n"
         "- It says nothing about whether the admissible columns **deserve** to be admissible, or were measured fairly."
     )
 
@@ -264,8 +264,8 @@ def cost(found: dict[str, Any]) -> None:
     st.markdown(
         f"**How to read it.** The same plan without its fence ({method(facts['method_without'])}"
         + (f", width {facts['width']}" if facts["width"] > 1 else "")
-        + f") was released {facts['repeats']} times at the same ε, and discarded. *Association kept* counts the rows "
-        f"by which the measured pairs differ from unlinked ones; no tree of pairs could keep more than "
-        f"{facts['q_best']:,.0f}. The last line is the purpose of a fence: 0 means that all dependence runs through "
-        "the admissible columns."
+        + f") was released {facts['repeats']} times at the same ε, and discarded. *Association kept* is the number "
+        "of rows by which the measured pairs differ from independent columns; no tree of pairs could keep more "
+        f"than {facts['q_best']:,.0f}. The last line shows what a fence is for: 0 means that all dependence runs "
+        "through the admissible columns."
     )

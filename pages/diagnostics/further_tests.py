@@ -1,5 +1,6 @@
-"""Further tests of a release. Each is a job with progress and cancellation. Their results are confidential and never in
-a report."""
+"""Further tests of a release. Each is a job with progress and cancellation. Their results are confidential and never
+appear in a report.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +31,10 @@ def show(state: Session, released: ReleaseBundle) -> None:
     st.subheader("More tests", anchor=False)
     strength = getattr(released.release.model, "strength", None)
     if released.relation is not None and released.relation.remote:
-        st.info("These tests need the rows themselves, but database rows stay in the database. Test on a file instead.")
+        st.info(
+            "These tests need the rows themselves, but rows of a database stay there. Run these tests on a "
+            "file instead."
+        )
         return
     names = ["Many targets", "Membership attack", *["Public table"] * numeric, *["Arrows"] * bool(strength)]
     tabs = st.tabs(names, key=f"further-{released.number}", on_change="rerun")  # the tab stays open when a job ends
@@ -98,9 +102,8 @@ def _result(
     *,
     ready: bool = True,
 ) -> Any:
-    """Return the result of this job for this release. Before it exists, show its introduction and its button.
-
-    ``work`` receives real rows in memory. The button is disabled until its input is ``ready``.
+    """Return the result of this job for this release. Until there is one, show the introduction and the button, which
+    is disabled until its input is ``ready``. ``work`` receives real rows in memory.
     """
     key = (released.number, kind)
     if key not in state.further:
@@ -130,7 +133,7 @@ def _start(state: Session, released: ReleaseBundle, kind: str, work: Callable[[T
     def recorded(report: Report) -> Any:
         """Record the evaluation in the ledger, then run the test on all real rows or on a random sample of them."""
         with judgement.read_again(released, part(report, 0.0, 0.3)) as real:
-            # before anything is computed: an evaluation cannot be undone
+            # recorded before anything is computed, because an evaluation cannot be undone
             record([t for t in (real, released.holdout) if t is not None])
             rows = some_rows(real)
         return work(rows, report if released.real is not None else part(report, 0.3, 1.0))

@@ -1,4 +1,4 @@
-"""The comparison with real rows, which runs once in a job, and TSTR."""
+"""Comparison with real rows, which runs once as a background job, and TSTR."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Facts = Mapping[str, Any]
 def start(state: Session, released: ReleaseBundle, other: tuple[str, Table] | None = None) -> None:
     """Judge ``released`` on the original table (or the holdout), or on another real table.
 
-    The two-hospital example is judged on both hospitals at once, because its point is the comparison.
+    The two-hospital example is judged on both hospitals at once, because comparing them is its purpose.
     """
     release, project = released.release, released.release.project
     tests: list[tuple[str, Table | None]] = [other or home(released)]
@@ -87,12 +87,14 @@ def read_again(released: ReleaseBundle, report: Any) -> Iterator[Source]:
 
 
 def _told(report: Any, start: float, part: float, fraction: float, message: str) -> None:
-    """Report progress: a ``fraction`` of the ``part`` of the work that begins at ``start``."""
+    """Report progress within a ``part`` of the work that begins at ``start``: ``fraction`` of it is done."""
     report(start + part * fraction, message)
 
 
 def home(released: ReleaseBundle) -> tuple[str, Table | None]:
-    """The first table on which a release is judged: the holdout, or (None) the table from which it was made."""
+    """Return the first table on which a release is judged: the holdout, or None for the table from which it was
+    made.
+    """
     return ("The held-out rows", released.holdout) if released.holdout else ("The original table", None)
 
 
@@ -104,7 +106,8 @@ def another_table(state: Session, released: ReleaseBundle) -> None:
     """Test on a second real table, such as data from another hospital or another year."""
     with st.expander("Test on another real table (another place, another year)"):
         st.markdown(
-            "A model that learned coincidences fails where they do not hold. Test both models on rows from elsewhere."
+            "A model that learned coincidences fails where they do not hold. This tests both models on rows from "
+            "elsewhere."
         )
         file = st.file_uploader(
             "Another table with the same columns", type=["csv", "gz", "parquet", "xlsx"], key=f"other-{released.number}"

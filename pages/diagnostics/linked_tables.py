@@ -1,4 +1,4 @@
-"""Diagnostics of linked tables: figures with verdicts, and pictures of how visits follow each other. Confidential."""
+"""Diagnostics of linked tables: figures with verdicts, and pictures of the steps between visits. Confidential."""
 
 from __future__ import annotations
 
@@ -78,7 +78,9 @@ def _figures(found: LinkedVerdict) -> None:
         ],
         hide_index=True,
         column_config={
-            "distance": st.column_config.NumberColumn(format="%.3f", help="Total variation, 0 to 1; less is better."),
+            "distance": st.column_config.NumberColumn(
+                format="%.3f", help="Total variation from 0 to 1; lower is better."
+            ),
             "floor": st.column_config.NumberColumn(
                 format="%.3f",
                 help="Total variation of a resample of the real people; no release is expected to be closer.",
@@ -172,7 +174,7 @@ def sankey(panel: Panel, column: str, labels: list[str]) -> go.Figure:
 
 
 def _faint(color: str) -> str:
-    """Return a colour ``#rrggbb`` through which the page is seen."""
+    """Return the colour ``#rrggbb`` in a translucent form."""
     return f"rgba({','.join(str(int(color[i : i + 2], 16)) for i in (1, 3, 5))},0.35)"
 
 

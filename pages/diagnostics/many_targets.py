@@ -56,7 +56,7 @@ def show(found: Downstream, number: int) -> None:
     _table([{"classifier": name, **of} for name, of in rows.items()])
     with st.expander("Every target"):
         _table([{"target": name, **found.macro(target=name)} for name in targets])
-    said = plain("An AUC of 0.5 is a coin toss, and 1 is perfect. F1 counts the rarer side as positive.")
+    said = plain("An AUC of 0.5 is a coin toss, and 1 is perfect. F1 treats the rarer side as positive.")
     if found.left_out:
         said += f" Left out because one side has fewer than 20 rows: {names(found.left_out)}."
     st.caption(said)

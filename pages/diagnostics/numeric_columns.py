@@ -31,8 +31,8 @@ def _regression(facts: Facts) -> None:
         f"Predicting the number {plain(facts['target'])}",
         anchor=False,
         help="Two random forests of the same kind, one trained on synthetic and one on real rows, both tested on real "
-        "rows. R² 1 is perfect, 0 is no better than always predicting the mean. Without a holdout, each tree of the "
-        "real forest is tested on rows that it did not see.",
+        "rows. An R² of 1 is perfect; 0 is no better than always predicting the mean. Without a holdout, each "
+        "tree of the real forest is tested on rows that it did not see.",
     )
     if "r2_synthetic" not in facts:
         st.info(f"There is no regression: {plain(facts['r2_reason'])}.")
@@ -53,9 +53,9 @@ def _distances(facts: Facts, schema: Schema) -> None:
     st.subheader(
         "How far apart are the values?",
         anchor=False,
-        help="How far values must be moved, on average, to turn the synthetic column into the real one (Wasserstein "
-        "distance), in the column's own unit; 0 means equal. Spread is the synthetic standard deviation divided by "
-        "the real one; 1 means equal.",
+        help="The distance is how far values must move, on average, to turn the synthetic column into the real "
+        "one (Wasserstein distance, in the column's own unit); 0 means equal. Spread is the synthetic "
+        "standard deviation divided by the real one; 1 means equal.",
     )
     st.dataframe(
         [
@@ -81,7 +81,7 @@ def _distances(facts: Facts, schema: Schema) -> None:
         st.markdown(
             f"**Rank correlation** differs by at most {largest:.3f}"
             + (f", between {name(one)} and {name(other)}." if largest > 0 else ".")
-            + " It ranges from −1 to 1; 0 means no link in either direction."
+            + " It ranges from −1 to 1; 0 means no monotone link."
         )
 
 
@@ -104,5 +104,5 @@ def _quantiles(facts: Facts) -> None:
 
 
 def _written(value: float | str) -> str:
-    """Format a number; a date is already text."""
+    """Format a number. Dates are already text and stay unchanged."""
     return value if isinstance(value, str) else f"{value:,.5g}"

@@ -1,4 +1,4 @@
-"""Price elasticities of the synthetic and the real rows, for chosen columns."""
+"""Price elasticities of the synthetic and the real rows for the chosen columns."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from espalier.pages.common.text import name, names
 
 
 def show(project: Project, tables: tuple[Table, Table], which: object) -> None:
-    """Show fields for the columns, and figures once a price is chosen; ``tables`` are the real and the synthetic table.
+    """Show fields for the columns, then the figures once a price is chosen; ``tables`` are the real and the synthetic
+    table.
 
     ``which`` distinguishes the fields of different releases.
     """
@@ -31,7 +32,9 @@ def show(project: Project, tables: tuple[Table, Table], which: object) -> None:
     first = left.index(target) if target in left else 0
     sales = other.selectbox("Sales", left, index=first, key=f"{key}-sales")
     brands = [c.name for c in schema.columns if c.kind != "numeric"]
-    per = third.selectbox("One elasticity for each", brands, index=None, placeholder="All rows", key=f"{key}-per")
+    per = third.selectbox(
+        "One elasticity for each value of", brands, index=None, placeholder="All rows", key=f"{key}-per"
+    )
     if price is None or sales is None or price == sales:
         return
     found = prices_of(*tables, price, sales, per)
@@ -59,4 +62,4 @@ def show(project: Project, tables: tuple[Table, Table], which: object) -> None:
         "instead. Rows with a price or sales of 0 are left out."
     )
     if found["left_out"]:
-        st.caption(f"Left out because of too few such rows or a single price: {names(found['left_out'])}.")
+        st.caption(f"Left out, because they have too few such rows or only one price: {names(found['left_out'])}.")

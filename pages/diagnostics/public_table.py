@@ -13,8 +13,8 @@ from espalier.pages.common.text import name
 from espalier.pages.session.session import ReleaseBundle
 
 INTRODUCTION = (
-    "Someone with a public table of the same columns adds the synthetic rows to it. How much better can they predict "
-    "the number? Five-fold cross-validation on the public rows answers this."
+    "Someone with a public table of the same columns adds the synthetic rows to it. How much better can they then "
+    "predict the target? Five-fold cross-validation on the public rows answers this."
 )
 
 

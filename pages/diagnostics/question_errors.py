@@ -1,4 +1,4 @@
-"""Errors of the synthetic rows on the project's questions, compared with the real rows. They are confidential."""
+"""Errors of the synthetic rows on the project's questions, compared with the real rows. Confidential."""
 
 from __future__ import annotations
 

@@ -17,9 +17,9 @@ def show(found: Sequence[Mapping[str, Any]]) -> None:
         return
     st.subheader("Every separation of the plan", anchor=False)
     st.markdown(
-        f"{term('CMI')} in nats: how much the first columns reveal about the second once the third are known. 0 means "
-        "nothing. "
-        "Without any link, a table stays below its chance figure in 95 of 100 cases. The model's figure is exact."
+        f"{term('CMI')} in nats: how much the first columns reveal about the second ones once the third ones are "
+        "known. 0 means nothing. Without any link, a table's figure stays below the one for chance in 95 of 100 "
+        "cases. The model's figure is exact."
     )
     st.dataframe(
         [

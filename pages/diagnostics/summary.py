@@ -1,6 +1,5 @@
-"""The verdict at the top of the Diagnostics page: suitable and unsuitable uses of the table, with the evidence.
-
-The verdict is confidential.
+"""Verdict at the top of the Diagnostics page: suitable and unsuitable uses of the table, with the evidence.
+Confidential.
 """
 
 from __future__ import annotations
@@ -29,9 +28,8 @@ def show_grade(grade: Grade, headline: str) -> None:
 
 
 def show(project: Project, findings: Mapping[str, Mapping[str, Any]]) -> None:
-    """Show the first sentence in a box, the other sentences below, and the places side by side.
-
-    The first finding is about the place where the real rows were collected.
+    """Show the first sentence in a box, the other sentences below it, and the places side by side. The first finding is
+    about the place where the real rows were collected.
     """
     (_, facts), *rest = findings.items()
     found = verdict(project, facts, dict(rest))

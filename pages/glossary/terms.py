@@ -6,20 +6,20 @@ TERMS = {
     "Synthetic table": "A table of invented rows that reflects noisy measurements of the real ones and contains no "
     "real person.",
     "Differential privacy": "A proof that the result would look almost the same if one person's data were different.",
-    "ε (epsilon)": "The limit on how much one person's data may change the result. A smaller ε protects more but blurs "
-    "more; values near 1 are common.",
+    "ε (epsilon)": "The limit on how much one person's data may change the result. A smaller ε protects more but "
+    "adds more noise; values near 1 are common.",
     "δ (delta)": "The small probability that the promise of ε fails; it must be far below 1 divided by the number of "
     "rows.",
     "ρ (rho)": "The unit in which the costs of releases are added up; it is converted to ε and δ.",
-    "Budget": "The total amount that may be revealed about the same people, counted in ρ. It is not money.",
+    "Budget": "The limit on everything that releases may reveal about the same people, counted in ρ. It is not money.",
     "Unit of privacy": "What is protected: one row, or one person with all their rows.",
     "Bin": "A range of numbers that is counted as one value, such as ages 30 to 39.",
     "Marginal": "A table of joint counts of some columns, such as age by outcome.",
     "Noise": "Random numbers added to each count to hide the presence of any one person.",
-    "Frame": "All direct links that the drawing and the roles forbid in the table.",
+    "Frame": "The set of direct links that the drawing and the roles forbid in the table.",
     "Fence": "The rule that outcome and protected columns may be linked only through admissible ones.",
     "Admissible column": "A column that may legitimately explain the outcome, even if it differs between groups.",
-    "Gate": "The only columns through which two groups may be linked; for a fence, the admissible columns.",
+    "Gate": "The columns through which alone two groups may be linked; for a fence, the admissible columns.",
     "Unmeasured cause": "A common cause of two columns that is not in the table, drawn as ↔ between them.",
     "Markov blanket": "A column's causes, its effects, and the other causes of those effects: its neighbourhood.",
     "CMI": "Conditional mutual information: how much some columns reveal about others once a third group is known, in "

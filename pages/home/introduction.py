@@ -27,30 +27,38 @@ MARK = (
 """The product's logo: an espalier."""
 
 QUESTIONS = {
-    "readmission": "Which patients come back within 30 days, and does what we learn hold in another hospital?",
+    "readmission": "Which patients come back within 30 days, and do the findings hold in another hospital?",
     "hiring": "Can we share who was hired without teaching machines to prefer men?",
     "services": "Who is granted a benefit, in a wide table with rare values and empty cells?",
     "visits": "Which visits are missed, when each person has several?",
     "stays": "How do age and severity shape the length of a stay?",
     "clinic": "Do patients come back sooner after insulin was changed, across visits in two linked tables?",
 }
-"""The question behind each bundled example. An example that is not listed is shown by its name."""
+"""Question behind each bundled example. An example without a question is shown under its name."""
 
 PICTURES = (
     "The pictures show figures from a typical release of each sample. The samples come with Espalier and contain "
-    "invented rows, so the figures may be shown."
+    "only invented rows, so these figures may be published."
 )
 """A note below the examples."""
 
 STEPS = (
-    (":material/account_tree:", "Say what you know", "Draw what causes what. Mark who is protected. Describe columns."),
+    (
+        ":material/account_tree:",
+        "Say what you know",
+        "Draw what causes what, mark who is protected, and describe the columns.",
+    ),
     (":material/savings:", "See what it costs", "A plan shows every count and its price, before any row is read."),
-    (":material/verified:", "Release and judge", "One deliberate click. Then see what the table is good for."),
+    (
+        ":material/verified:",
+        "Release and judge",
+        "Release with one deliberate click. Then see what the table is good for.",
+    ),
 )
 
 
 def steps() -> None:
-    """Show the three steps side by side."""
+    """Show the three steps next to each other."""
     for place, (icon, title, text) in zip(st.columns(3), STEPS, strict=True):
         with place, st.container(border=True, height="stretch"):
             st.markdown(f"**{icon} {title}**")
@@ -64,7 +72,7 @@ def samples(state: Session) -> None:
         with st.container(horizontal=True):
             shell.link_to("Plan", "Next: the plan")
             shell.link_to("Structure", "See what was drawn", primary=False)
-            shell.link_to("Release", "Straight to the release", primary=False)
+            shell.link_to("Release", "Go straight to the release", primary=False)
     places = [place for _ in range(0, len(SAMPLES), 2) for place in st.columns(2)]
     for place, (key, (title, icon, rows, _)) in zip(places, SAMPLES.items(), strict=False):
         with place.container(border=True, height="stretch"):

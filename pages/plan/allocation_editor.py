@@ -12,12 +12,11 @@ from espalier.pages.common.text import plain
 from espalier.pages.session.session import Session
 
 _WHY = {
-    "zcdp": "By default every marginal of a pool gets the same share. Giving more to larger or more important tables "
-    "reduces a bound on the error, but in our benchmarks it left too little for many weak columns, and predictions "
-    "were no better. You "
-    "can change the even split below.",
+    "zcdp": "By default every marginal of a pool gets the same share. Giving more to larger or more important "
+    "tables reduces a bound on the error. In our benchmarks, however, it left too little for many weak "
+    "columns, and predictions were no better. You can change the even split below.",
     "basic": "By default a marginal gets a share of ε that grows with the square root of its cell count (PRISM, "
-    "Theorem 6.3). Under basic accounting the noise is so large that this is better in our benchmarks. You can "
+    "Theorem 6.3). Under basic accounting the noise is so large that this split did better in our benchmarks. You can "
     "change it below.",
     "pure": "By default a marginal gets a share of ε that grows with the square root of its cell count. You can change "
     "it below.",
@@ -25,14 +24,17 @@ _WHY = {
 
 
 def show(state: Session, seen: Preview) -> None:
-    """Choose a marginal, set its share, and see the effect on all errors in its pool."""
+    """Let the user choose a marginal and set its share, and show the effect on all errors in its pool."""
     plan = state.project.plan
     hand = {} if isinstance(plan.allocation, str) else dict(plan.allocation)
     lines = [line for line in seen.lines if line.columns and len(_pool(seen, line.pool)) > 1]
     with st.expander("Shares by hand", expanded=bool(hand)):
         st.markdown(_WHY[plan.accounting])
         if not lines:
-            st.info("Nothing to divide: no pool of this plan counts two marginals that are known before the release.")
+            st.info(
+                "There is nothing to divide, because no pool of this plan counts two marginals that are known "
+                "before the release."
+            )
             return
         lines.sort(key=lambda line: (not line.pool.startswith("task"), line.pool == "one-way"))
         names = list(dict.fromkeys(label(line.columns or ()) for line in lines))
@@ -70,7 +72,9 @@ def show(state: Session, seen: Preview) -> None:
 
 
 def _effect(state: Session, seen: Preview, pool: str, hand: dict[str, float]) -> None:
-    """Show the pool's marginals: share and expected error now, and the error without shares set by hand."""
+    """Show each marginal of the pool with its share, its expected error, and the error it would have without shares set
+    by hand.
+    """
     before: dict[str, float | None] = {}
     if hand:
         alone = preview(state.project.with_plan(allocation="auto", delta=seen.budget.delta), state.public_rows)

@@ -24,10 +24,9 @@ from espalier.pages.plan.regression_editor import FAMILIES, outcomes
 from espalier.pages.session.session import Session
 
 _ABOUT = (
-    "List what the study will estimate, and how wide each 95 % interval may be. The plan then promises half-widths "
-    "from your assumptions alone, and states the ε that reaches all desired half-widths. The release buys exactly the "
-    "counts "
-    "that the figures need, or the sums of the regression."
+    "List the figures that the study will estimate, and how wide each 95 % interval may be. The plan then "
+    "promises half-widths from your assumptions alone, and states the ε that reaches all desired half-widths. The "
+    "release buys exactly the counts that the figures need, or the sums of the regression."
 )
 _KINDS = {
     "proportion": "proportion",
@@ -134,7 +133,7 @@ def _regression(state: Session, columns: list[Column], at: str) -> dict[str, Any
 
 
 def _adjustment(state: Session, treatment: str, outcome: str, at: str) -> list[str]:
-    """Show the columns for which an effect is adjusted: at first those of the drawing's cheapest valid set."""
+    """Show the columns for which an effect is adjusted, by default the drawing's cheapest valid set."""
     project = state.project
     drawn = {name for edge in project.dag.edges for name in edge}
     valid = (
@@ -146,7 +145,7 @@ def _adjustment(state: Session, treatment: str, outcome: str, at: str) -> list[s
         others,
         list(valid[0].columns) if valid else [],
         key=f"analysis-adjust-{treatment}-{outcome}-{at}",
-        help="The drawing must make the set valid. The strata are counted together.",
+        help="The set must be valid according to the drawing. Its strata are counted together.",
     )
 
 
@@ -204,7 +203,7 @@ def _assumed(i: int, shares: int, at: str) -> float:
 
 
 def _counts(state: Session, kind: str, columns: list[Column], at: str) -> dict[str, Any] | None:
-    """Show the fields of a question to counts; return None while something is still to be chosen."""
+    """Show the fields of a question about counts; return None while something is still to be chosen."""
     schema = state.project.schema
     events = [f"{c.name}={value}" for c in columns for value in c.value_names]
     event = st.selectbox(

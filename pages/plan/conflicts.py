@@ -13,13 +13,13 @@ from espalier.pages.common.text import plain
 Spots = dict[str, Any]
 """The place under each field of the plan, by the key of its errors."""
 _ON_SCREEN = {"delta": "Enter δ here: a number above 0 and far below 1/n, such as 1e-9."}
-"""Messages about δ, which the project file calls delta."""
+"""Marks of messages about δ, which the project file calls delta."""
 _NEXT = {
     "rows": "δ is 1/n², so the plan needs the number of rows n: enter it here, or set δ.",
     "person": "Next: type the **Declared total of rows** below. The number of rows after the limit per person is "
     "confidential, so the table is filled or cut to a number that you declare. Or choose add-remove under "
     "**Neighbouring tables**, which needs no such number.",
-    "questions": "Next: add questions or counts below. This method answers nothing else.",
+    "questions": "Next: add questions or counts below. This method answers only these.",
     "target": "Next: choose the **Target** above, the column to predict.",
 }
 """Next step for an empty field, by the field that shows it."""
@@ -29,7 +29,7 @@ _EMPTY = {
     "questions": "a question or a count",
     "target": "the target",
 }
-"""Name of an empty field, as shown on other pages."""
+"""Name of an empty field, as other pages show it."""
 
 
 def to_fill_in(error: EspalierError) -> str:

@@ -1,4 +1,4 @@
-"""The private test of the drawing: its fields and its power on Plan, its result on Structure."""
+"""Private test of the drawing: its fields and power on the Plan page, its result on the Structure page."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ def fields(state: Session, bound: Bound) -> None:
         0,
         50,
         round(100 * plan.test_drawing),
-        help="Tests some independences implied by the drawing on separate noisy counts. The results may be shared; "
-        "they show where an arrow may be missing.",
+        help="This tests some independences implied by the drawing on separate noisy counts. The results may be "
+        "shared and show where an arrow may be missing.",
         **bound(state, "test_drawing", take),
     )
     if not plan.test_drawing:
@@ -40,8 +40,8 @@ def fields(state: Session, bound: Bound) -> None:
             1,
             MOST_STATEMENTS,
             plan.statements,
-            help="The statements chosen are those that the largest number of missing arrows would violate; pairs "
-            "marked contested come first.",
+            help="The chosen statements are those that most missing arrows would violate; pairs marked as "
+            "contested come first.",
             **bound(state, "statements"),
         )
     else:
@@ -82,7 +82,7 @@ def found(state: Session) -> None:
         if missing:
             st.markdown(
                 f"An arrow may be missing between {'; '.join(missing)}. You decide whether it exists and which way it "
-                "points: nothing here draws it."
+                "points: Espalier never draws it for you."
             )
         st.caption(
             "Read the strength first: with many rows, even a weak association contradicts a drawing. A drawing that "

@@ -30,7 +30,7 @@ def show(tree: float, features: int, inputs: Mapping[str, float], plan: Plan) ->
             1000.0,
             float(inputs["norm"]),
             key="promise-norm",
-            help="The bound is for a linear model on one-hot columns. Regularisation keeps this norm small.",
+            help="The bound applies to a linear model on one-hot columns. Regularisation keeps this norm small.",
         )
         risk = excess_risk(tree, features, inputs["rows"], loss, norm, inputs["beta"] / 2)
         in_tree = (

@@ -16,9 +16,8 @@ HIGHEST = 420
 
 
 def table(bought: Sequence[Line], of: str = "n") -> None:
-    """``of`` names the total to which errors and bounds are relative. Empty columns are left out.
-
-    A sentence below states the unit of σ if it is not rows.
+    """Show the table. ``of`` names the total to which errors and bounds are relative. Empty columns are left out. If
+    the unit of σ is not rows, a sentence below the table states it.
     """
     rows = grouped(bought)
     error, bound = f"error (% of {of})", f"bound (% of {of})"

@@ -25,7 +25,7 @@ class Given(NamedTuple):
 
     @property
     def leads(self) -> bool:
-        """Whether the option shapes the plan, so that its field is directly below the method."""
+        """True if the option shapes the plan, so that its field is directly below the method."""
         return bool(self.option.choices) and not self.option.only
 
 
@@ -132,7 +132,7 @@ def _offered(state: Session, option: Option) -> list[str]:
 
 
 def _weights(state: Session, given: Given, bound: Bound) -> None:
-    """Numbers by column or columns, one per line."""
+    """Show numbers for one or more columns each, one per line."""
     key, option, value = given
 
     def take(s: Session, typed: str) -> None:
@@ -150,7 +150,7 @@ def _weights(state: Session, given: Given, bound: Bound) -> None:
 
 
 def _share(state: Session, given: Given, bound: Bound) -> None:
-    """A share, chosen in percent."""
+    """Show a share, which the user chooses in percent."""
     key, option, value = given
 
     def take(s: Session, percent: int) -> None:

@@ -26,7 +26,7 @@ def show(state: Session, spots: dict[str, Any], bound: Bound) -> None:
             2 if project.one_row_per_person is False and plan.person is None else 1,
             10_000,
             plan.rows_per_person,
-            help="Up to this many rows of each person are kept, chosen at random. More rows need more noise."
+            help="At most this many rows of each person are kept, chosen at random. A higher limit needs more noise."
             if plan.person
             else "Largest number of rows that may belong to one person. You promise this.",
             **bound(state, "rows_per_person"),
@@ -39,8 +39,9 @@ def show(state: Session, spots: dict[str, Any], bound: Bound) -> None:
             plan.rows,
             placeholder="type a round number",
             help="The number of rows after the limit per person is confidential. The table is filled with invented "
-            "rows, or cut at random, to this public number; the synthetic table has the same number. Take it from a "
-            "public source, such as an annual report, not from a count of this table. Add-remove does not need it.",
+            "rows, or cut at random, to this public number; the synthetic table has the same number. Take it from "
+            "a public source, such as an annual report, not from a count of this table. Under add-remove it is "
+            "not needed.",
             **bound(state, "rows"),
         )
     spots["private_evaluation"] = st.container()

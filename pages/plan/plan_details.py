@@ -32,15 +32,15 @@ def show(state: Session, seen: Preview) -> None:
             "Memory",
             text.size(seen.memory.total),
             width="content",
-            help=f"At the peak of the release. The model takes {text.size(seen.memory.model)} of it and has at most "
-            f"{seen.size.cells:,} cells."
+            help=f"Memory at the peak of the release. The model takes {text.size(seen.memory.model)} of it and has at "
+            f"most {seen.size.cells:,} cells."
             + (f" Its junction tree has treewidth {seen.size.treewidth}." if seen.size.treewidth else ""),
         )
         st.metric(
             "Time to fit",
             f"{max(seen.size.seconds, 0.1):.1f} s",
             width="content",
-            help="Estimate for the largest model that this plan allows.",
+            help="An estimate for the largest model that this plan allows.",
         )
     st.markdown(f"{term('Unit of privacy')}: {text.unit_of(seen.project)}.")
     alone = ", ".join(f"{plain(pool_in_words(pool))} {round_up(epsilon, 2)}" for pool, epsilon in seen.alone.items())

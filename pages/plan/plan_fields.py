@@ -82,7 +82,7 @@ def show(state: Session) -> Spots:
 
 
 def _about(plan: Plan) -> str:
-    """Describe the plan's method and when to choose it."""
+    """Describe the plan's method and its use."""
     if is_blurring(plan):
         method = blurring_of(plan)
         return f"**{method.title}**: {method.summary}. {method.when}"
@@ -115,7 +115,7 @@ def _advanced(state: Session, spots: Spots, public: bool) -> None:
             st.text_input(
                 "δ (blank: 1/n²)" if plan.neighbors == "replace-one" else "δ (needed here, such as 1e-9)",
                 _typed_delta(state),
-                help="The probability that the promise of ε fails. It must be far below 1/n.",
+                help="The probability that the promise of ε fails. Keep it far below 1/n.",
                 **_bound(state, "delta", _delta),
             )
         spots["delta"] = st.container()
@@ -139,17 +139,17 @@ def _fence(state: Session, spots: Spots) -> None:
     spots["fair"] = spots["roles"] = st.container()
     if method.fenced(plan):
         st.toggle(
-            "Strict: fence off the inadmissible columns too",
+            "Strict: also fence off the inadmissible columns",
             plan.strict,
             wrap=True,
-            help="Without it, an inadmissible column may be linked to the outcome or to the protected columns, but not "
-            "to both. With it, such a column is on the protected side.",
+            help="If off, an inadmissible column may be linked to the outcome or to the protected columns, but "
+            "not to both. If on, such a column is on the protected side.",
             **_bound(state, "strict"),
         )
 
 
 def _promise(state: Session, spots: Spots) -> None:
-    """Draw the fields for ε, for n if it is missing, and the advanced ones."""
+    """Draw the field for ε, the field for n if it is missing, and the advanced fields."""
     plan = state.project.plan
     _epsilon(state)
     spots["epsilon"] = spots["consequences"] = st.container()
@@ -165,7 +165,7 @@ def _promise(state: Session, spots: Spots) -> None:
             plan.rows,
             placeholder="type a round number",
             help="Under add-remove the number of rows is confidential. Enter a public estimate, not a count of this "
-            "table. The verdict assumes it, and the synthetic table gets this number of rows.",
+            "table. The verdict uses this number, and the synthetic table gets as many rows.",
             **_bound(state, "rows"),
         )
         if plan.rows is None:
@@ -221,8 +221,8 @@ def _more(state: Session) -> None:
             0.5,
             plan.schema_share,
             0.01,
-            help="For columns without declared bins or categories (Data page: “at most 50”, “8 bins”). This share "
-            "pays for choosing them privately, and the counts get the rest. 0.05 is a reasonable start.",
+            help="This share pays for choosing bins and categories privately, for columns that declare none (Data "
+            "page: “at most 50”, “8 bins”). The counts get the rest. 0.05 is a reasonable start.",
             **_bound(state, "schema_share"),
         )
         if method.offers(plan, "copies"):
@@ -232,7 +232,8 @@ def _more(state: Session) -> None:
                 100,
                 plan.copies,
                 help="Alternative versions of the release, as other people and other noise might have produced them. "
-                "With 20, intervals can be computed anywhere. They cost no budget and can also be made later.",
+                "With 20 copies, intervals can be computed with any software. Copies cost no budget and can also "
+                "be made later.",
                 **_bound(state, "copies"),
             )
 
@@ -247,8 +248,8 @@ def _stage(state: Session) -> None:
         list(known),
         list(known).index(choice),
         format_func=known.__getitem__,
-        help="Useful if classes depend on many columns at once. Half of the budget then measures features of whole "
-        "rows by class of the target.",
+        help="Useful if the classes of the target depend on many columns at once. Half of the budget then "
+        "measures features of whole rows in each class.",
         **_bound(state, "embedding_share", lambda s, v: s.editor.change_plan(embedding_share=STAGES[v])),
     )
 
@@ -258,7 +259,7 @@ STAGES: dict[str, float | str] = {"off": 0.0, AUTO: AUTO, "on": 0.5}
 
 
 def _further_targets(state: Session) -> None:
-    """Draw the further columns to predict, with weights relative to the target's."""
+    """Draw the fields for further columns to predict, with weights relative to the target's."""
     plan = state.project.plan
     further = [name for name in plan.targets if name != plan.target]
 
@@ -271,7 +272,7 @@ def _further_targets(state: Session) -> None:
         further,
         placeholder="none",
         disabled=plan.target is None,
-        help="Other columns that the table should be good at predicting. They share the target's budget.",
+        help="Other columns that models trained on the table should predict well. They share the target's budget.",
         **_bound(state, "targets", take),
     )
     for i, name in enumerate(further):
@@ -295,7 +296,7 @@ def _epsilon(state: Session) -> None:
     st.session_state[field["key"]] = f"{epsilon:g}" if typed is None else typed
     st.text_input(
         "ε (the budget)",
-        help="A smaller ε protects more and blurs more. About 1 is common; above 8 protects little.",
+        help="A smaller ε protects more but adds more noise. About 1 is common; above 8 protects little.",
         **field,
     )
     if "epsilon" in state.trouble:
@@ -351,7 +352,7 @@ def _method(state: Session, method: str) -> None:
     plan = state.project.plan
     if not is_blurring(plan) and (method_of(plan).capabilities.fence == "optional" or plan.fair is not None):
         state.drafts.plan.fair = plan.fair
-    if method in BLURRINGS:  # such methods refuse an ε
+    if method in BLURRINGS:  # methods that are not private refuse an ε
         state.editor.change_plan(
             method=method,
             fair=None,

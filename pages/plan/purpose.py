@@ -1,4 +1,4 @@
-"""The purpose of the table: the method for it, the reason, and the parts of the drawing that the plan ignores."""
+"""Purpose of the table: the recommended method, the reason, and the parts of the drawing that the plan ignores."""
 
 from __future__ import annotations
 

@@ -22,8 +22,8 @@ SHOWN = 50
 """Largest number of questions listed on the page; a file may contain thousands."""
 _ABOUT = (
     "What will your reports ask of the table? **A question** asks how many rows match a description; **a count** "
-    "states how many of several conditions each row meets. A method reproduces pairs of columns well, but counts over "
-    "whole rows badly unless they are measured. They can get a share of the budget."
+    "states how many of several conditions each row meets. Methods reproduce pairs of columns well, but counts "
+    "over whole rows badly unless they measure them. You can give questions and counts a share of the budget."
 )
 
 
@@ -36,7 +36,7 @@ def show(state: Session) -> Any:
         _build(state, listed)
         _file(state, listed)
         kind = "no" if is_blurring(plan) else method_of(plan).capabilities.questions
-        in_the_way = kind == "no" and plan.question_share > 0  # the field stays, so that the share can be reset
+        in_the_way = kind == "no" and plan.question_share > 0  # the field stays, so that the user can reset the share
         if listed and (kind == "beside" or in_the_way):
             share(
                 state,
@@ -83,7 +83,7 @@ def _build(state: Session, listed: QuestionList) -> None:
     chosen = st.multiselect(
         "Number of rows in which … (choose columns)"
         if not counting
-        else "How many of these does each row meet? (choose columns)",
+        else "How many conditions does each row meet? (choose columns)",
         [*(c.name for c in schema.columns if c.nameable), *counts],
         key=f"ask-columns-{kind}-{at}",
         placeholder="columns" if not counts else "columns and counts",
@@ -102,7 +102,7 @@ def _build(state: Session, listed: QuestionList) -> None:
     entry: dict[str, Any] = {"of": where} if counting else {"where": where}
     if counting:
         entry["up_to"] = st.number_input(
-            "Distinguish counts up to", 1, max(len(where), 1), len(where), key=f"ask-top-{at}"
+            "Keep counts separate up to", 1, max(len(where), 1), len(where), key=f"ask-top-{at}"
         )
     said = in_words(entry)
     st.markdown(f"**{plain(said[0].upper() + said[1:])}**" if counting else f"**How many {plain(said)} are there?**")
@@ -147,8 +147,9 @@ def _take(state: Session, listed: QuestionList) -> None:
 def _file(state: Session, listed: QuestionList) -> None:
     with st.popover("Questions from a CSV file", icon=":material/upload:"):
         st.markdown(
-            "A line for each condition, with the header `question,column,values`: categories with `;` between them, or "
-            "`60..100` for a range. Lines of one question must all hold; a fourth column `or` numbers alternatives."
+            "Write one line for each condition under the header `question,column,values`. Separate categories by "
+            "`;`, or write a range as `60..100`. All lines of a question must hold; a fourth column `or` numbers "
+            "alternatives."
         )
         given = st.file_uploader("A file of questions", type="csv", key=f"ask-file-{state.opened}", max_upload_size=5)
         if given is not None and st.button("Add these questions", key=f"ask-file-add-{state.opened}"):
@@ -187,6 +188,6 @@ def planned(seen: Preview) -> None:
     worst = max((one.within for one in seen.asked if one.within is not None), default=None)
     if worst is not None:
         st.caption(
-            f"In 95 of 100 releases, all noisy answers are off by at most {worst:,.0f} rows. This covers noise alone: "
-            "the release states how closely the fitted table follows the noisy answers."
+            f"In 95 of 100 releases, all noisy answers are off by at most {worst:,.0f} rows. This covers noise "
+            "alone; the release states how closely the fitted table follows the noisy answers."
         )

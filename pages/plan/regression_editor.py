@@ -19,8 +19,8 @@ from espalier.pages.plan import listed
 from espalier.pages.session.session import Session
 
 _ABOUT = (
-    "A regression can be bought directly: the sums that it needs are measured with noise, and its coefficients have "
-    "intervals for any method. A number is replaced by the midpoint of its bin."
+    "You can buy a regression directly: the release measures the sums that it needs with noise, and its "
+    "coefficients have intervals whatever the method. Each number is replaced by the midpoint of its bin."
 )
 FAMILIES = {"linear": "linear", "logistic": "logistic", "poisson": "Poisson"}
 
@@ -72,7 +72,8 @@ def _build(state: Session) -> None:
     robust = st.toggle(
         "Robust intervals",
         key=f"regression-robust-{at}",
-        help="They remain valid if the outcome's spread differs between rows. They cost 30 % of the share.",
+        help="Robust standard errors remain valid if the outcome's spread differs between rows. They cost 30 % of "
+        "the share.",
     )
     name = st.text_input("Name", key=f"regression-name-{at}", placeholder="a short name for the report").strip()
     asked = {"name": name, "outcome": outcome, "on": on, "family": family, "robust": robust}
@@ -110,9 +111,11 @@ def _take(state: Session, taken: tuple[BoughtRegression, ...]) -> None:
 
 
 def planned(seen: Preview) -> None:
-    """Show the data that the regressions need, before any row is read."""
+    """Show how much data the regressions need, before any row is read."""
     if not seen.needs:
         return
     st.subheader("What your regressions need", anchor=False)
     st.markdown("\n".join(f"- {plain(one.sentence)}" for one in seen.needs))
-    st.caption("With less, noise may leave the interval of that coefficient unbounded. A rare event needs more.")
+    st.caption(
+        "With fewer rows, noise may leave the interval of that coefficient unbounded. A rare event needs more rows."
+    )

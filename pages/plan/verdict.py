@@ -1,4 +1,4 @@
-"""The verdict on the Plan page before spending: one sentence, a dial for ε, and the effect of noise on each column."""
+"""Verdict on the Plan page before spending: one sentence, a dial for ε, and the effect of noise on each column."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from espalier.pages.session.session import Session
 HIGHEST = 420
 """Largest height in pixels; a longer table scrolls."""
 NEAR = 0.95
-"""A smallest ε above this share of the plan's own ε is not offered, because it would save next to nothing."""
+"""A smallest ε above this share of the plan's own ε is not offered, because it would save almost nothing."""
 _DIAL = """
 export default function ({ data, parentElement, setTriggerValue }) {
   const input = parentElement.querySelector("input"), shown = parentElement.querySelector("output");
@@ -41,7 +41,7 @@ export default function ({ data, parentElement, setTriggerValue }) {
   show();
 }
 """
-"""Moving the dial shows the sentences for each ε at once; letting go sends the chosen ε to Python."""
+"""While the dial moves, the browser shows the sentences for each ε; on release, it sends the chosen ε to Python."""
 _HTML = """<div class="dial"><label>Try another value: <output></output><input type="range" min="0" step="1"></label>
 <p role="status" aria-live="polite"></p></div>"""
 _CSS = """.dial { font-family: var(--st-font); color: var(--st-text-color); font-size: .95rem; }
@@ -70,7 +70,7 @@ def headline(state: Session, seen: Preview, population: Population | None) -> No
         _BOX[found.rating](plain(found.headline))
     elif seen.unrated:
         st.info(seen.unrated)
-    elif seen.lacks_rows and seen.project.plan.neighbors == "replace-one":  # else its own field says so
+    elif seen.lacks_rows and seen.project.plan.neighbors == "replace-one":  # otherwise the field for n states this
         st.info("Enter the number of rows to see what noise would hide.")
     key = f"dial-{state.opened}"
     points = dial(seen, population)
@@ -122,7 +122,7 @@ def _left(population: Population, rho: float, pure: bool) -> str:
 
 
 def details(state: Session, found: Verdict) -> None:
-    """Show the effect of noise on each column, and the columns to leave out or to coarsen."""
+    """Show the effect of noise on each column, and suggest columns to leave out or coarsen."""
     st.subheader("What noise hides", anchor=False)
     number, text = st.column_config.NumberColumn, st.column_config.TextColumn
     columns: dict[str, list[Any]] = {
@@ -141,9 +141,9 @@ def details(state: Session, found: Verdict) -> None:
         width="stretch",
         height=min(36 * (len(found.columns) + 1) + 4, HIGHEST),
         column_config={
-            "verdict": text(width=80, help="How usable the column is: works, weak, or mostly noise."),
-            "share of the noise (%)": number(format="%.1f", help="Its share of the plan's noise."),
-            "rows moved (%)": number(format="%.2g", help="The share of rows that noise moves to another value."),
+            "verdict": text(width=80, help="Usability of the column: works, weak, or mostly noise."),
+            "share of the noise (%)": number(format="%.1f", help="Share of the plan's noise in this column."),
+            "rows moved (%)": number(format="%.2g", help="Share of rows that noise moves to another value."),
             "hidden below V": number(
                 format="%.2f",
                 help="Noise hides associations with the target below this Cramér's V (0.1 is small, 0.3 medium).",
@@ -168,7 +168,7 @@ def details(state: Session, found: Verdict) -> None:
 
 
 def _offer(state: Session, step: Step, i: int) -> None:
-    """Show one change of a column, with a button that makes it if it is simple."""
+    """Show one suggested change of a column, with a button that makes it if it is simple."""
     column = state.project.schema[step.column]
     changed = None if step.values_left is None else column.coarser(step.values_left)
 

@@ -1,4 +1,4 @@
-"""Answers of a release to its questions and counts: a table and a dot plot. All of it is safe to share."""
+"""A release's answers to its questions and counts, as a table and a dot plot. Safe to share."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def show(facts: Mapping[str, Any], key: str) -> None:
 
 
 def dots(questions: Sequence[Mapping[str, Any]]) -> go.Figure:
-    """Draw one line for each question: the interval of its noisy answer, and three dots."""
+    """Draw one line for each question, with the interval of its noisy answer and three dots."""
     import plotly.graph_objects as go
 
     figure = charts.blank(90 + 26 * len(questions))

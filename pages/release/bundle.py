@@ -1,4 +1,4 @@
-"""A release on screen: its files, its graph with the fence, its cost, its first rows."""
+"""Display of a release: its files, its graph with the fence, its cost, and its first rows."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def files(released: ReleaseBundle) -> None:
 
 
 def _sharing(released: ReleaseBundle) -> None:
-    """Share a release with viewers, or withdraw it."""
+    """Let the user share a release with viewers, or withdraw it."""
     try:
         there = shelf.is_shared(released.files)
         on = st.toggle(
@@ -111,7 +111,7 @@ def _sharing(released: ReleaseBundle) -> None:
             value=there,
             key=f"share-{released.number}",
             help="Anyone who signs in as a viewer can see this release's figures and download its table, report and "
-            "accounting. Nothing else of this project is shown to them.",
+            "accounting. They see nothing else of this project.",
         )
         if on and not there:
             shelf.share(released.files)
@@ -122,7 +122,7 @@ def _sharing(released: ReleaseBundle) -> None:
 
 
 def show(state: Session, released: ReleaseBundle) -> None:
-    """Show the release: its files, its graph, its cost, its first rows."""
+    """Show the release: its files, graph, cost and first rows."""
     release = released.release
     project = release.project
     made = "rows" if project.linked is None else "people and their visits"
@@ -177,7 +177,9 @@ def show(state: Session, released: ReleaseBundle) -> None:
 
 
 def _picture(released: ReleaseBundle) -> None:
-    """The drawing, the measured pairs, and the pairs refused by the fence: in one picture, or before and after."""
+    """Show the drawing, the measured pairs, and the pairs refused by the fence, in one picture or in two (before and
+    after).
+    """
     release, made = released.release, released.picture
     edges = release.edges
     shown = "In one"
@@ -220,5 +222,5 @@ def _picture(released: ReleaseBundle) -> None:
 
 
 def lines(release: Release) -> list[Line]:
-    """Return the purchases, in the form of the plan's preview and in the order of spending."""
+    """Return the purchases in the order of spending, in the form of the plan's preview."""
     return list(lines_of(release.spending.draws))

@@ -1,4 +1,4 @@
-"""The fence of a release on screen: its sides, its measured cost, and the check of one pair."""
+"""Display of a release's fence: its sides, its measured cost, and a check of one pair."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MOST_REFUSED = 12
 
 
 def sides_said(release: Release, bought: Mapping[str, Any] | None) -> None:
-    """The columns of both sides of each separation, and its gate; refused pairs with the scores that were paid for."""
+    """Show both sides and the gate of each separation, and the refused pairs with the scores that were paid for."""
     project = release.project
     for s in release.plan_frame.separations:
         fair = set(s.left) <= set(project.roles.outcome) and set(s.given) == set(project.roles.admissible)
@@ -33,7 +33,10 @@ def sides_said(release: Release, bought: Mapping[str, Any] | None) -> None:
             + "."
         )
     if not bought:
-        st.caption("A red line does not show how strong the link is in the real table: this plan did not pay for that.")
+        st.caption(
+            "A red line does not show how strong the link is in the real table, because this plan did not "
+            "pay for that figure."
+        )
         return
     scores = "; ".join(
         f"{' – '.join(map(name, x['columns']))} {x['score']:,.0f}" for x in bought["refused"][:MOST_REFUSED]

@@ -1,4 +1,4 @@
-"""Rows of a method that is not private: a confirmation before they are made, and what they disclose afterwards."""
+"""Rows of a method that is not private: a confirmation before they are made, and a report of what they disclose."""
 
 from __future__ import annotations
 
@@ -21,7 +21,9 @@ from espalier.pages.session.session import BlurredBundle, Session
 
 def show(state: Session) -> None:
     """Show the Release page for such a method."""
-    st.error(f"**{NOT_PRIVATE}.** {SENTENCE} It has no ε and no ledger entry, and it cannot be shared with viewers.")
+    st.error(
+        f"**{NOT_PRIVATE}.** {SENTENCE} These rows have no ε and no ledger entry, and cannot be shared with viewers."
+    )
     if state.job is not None:
         shell.progress()
     elif state.text is None:

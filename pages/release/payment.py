@@ -28,7 +28,9 @@ UNRECORDED, NEW = "Not recorded in a ledger", "Open a new budget …"
 
 
 def open_ledger() -> tuple[Ledger | None, str]:
-    """Return the ledger, opened once per session, and an error. Both are empty if there is no ledger yet."""
+    """Return the ledger, which is opened once per session, and an error message. Both are empty if there is no ledger
+    yet.
+    """
     state, where = session.here(), default_ledger()
     if state.ledger is None or state.ledger[0] != where:
         try:
@@ -39,7 +41,7 @@ def open_ledger() -> tuple[Ledger | None, str]:
 
 
 def budgets(ledger: Ledger | None) -> tuple[dict[str, Population], str]:
-    """Return every table's budget by the table's name, and an error of the ledger."""
+    """Return all budgets by the names of their tables, and the ledger's error message."""
     if ledger is None:
         return {}, ""
     try:
@@ -49,7 +51,7 @@ def budgets(ledger: Ledger | None) -> tuple[dict[str, Population], str]:
 
 
 def chosen(state: Session) -> tuple[Population | None, str]:
-    """Return the budget that pays for a release of the open table, and an error.
+    """Return the budget that pays for a release of the open table, and an error message.
 
     Until the user chooses, the table named after the project is selected if the ledger has one. A sample has invented
     rows, so its releases are not recorded unless the user chooses a budget.
@@ -68,7 +70,7 @@ def chosen(state: Session) -> tuple[Population | None, str]:
 
 
 def choose(state: Session) -> tuple[bool, Population | None]:
-    """Let the person choose; return whether the choice is made, and the budget (None: not recorded)."""
+    """Let the user choose. Return whether a choice is made, and the budget (None: not recorded)."""
     population, trouble = chosen(state)
     ledger, away = open_ledger()
     known, broken = budgets(ledger)
@@ -177,11 +179,12 @@ def known_table(state: Session) -> tuple[bool, bool]:
     if state.relation is not None:
         if state.known_elsewhere != (state.tables, state.paid_from):
             st.caption(
-                "The ledger checks this table when it is read, and refuses it if it is known under another name."
+                "The ledger checks this table when the release reads it, and refuses it if it knows the table "
+                "under another name."
             )
             return True, False
         ticked = st.checkbox(
-            "I have read why the ledger refused, and want to release from this table under this name",
+            "I have read the refusal and still want to release this table under this name",
             key=f"known-far-{state.tables}-{state.paid_from}",
         )
         return ticked, ticked
@@ -197,7 +200,7 @@ def known_table(state: Session) -> tuple[bool, bool]:
     for warning in warnings:
         st.warning(f"Confidential: {plain(warning)}.", icon=":material/fingerprint:")
     ticked = bool(warnings) and st.checkbox(
-        "I have read this, and want to release from this table under this name",
+        "I have read this and want to release this table under this name",
         key=f"known-{state.tables}-{state.paid_from}-{warnings}",  # a tick confirms these warnings, not others
     )
     return ticked or not warnings, ticked
@@ -230,7 +233,7 @@ def _more(like_it: int) -> str:
 
 
 def opening_form(state: Session, known: dict[str, Population]) -> None:
-    """Show the form that opens a budget, with proposed values: a table's name and its total, set once."""
+    """Show the form that opens a budget. It proposes a table's name and a total, which cannot be changed later."""
     plan = state.project.plan if state.has_project else None
     key = f"open-budget-{state.tables}-{len(known)}"
     with st.container(border=True):
@@ -240,7 +243,7 @@ def opening_form(state: Session, known: dict[str, Population]) -> None:
             "Name of the table", state.project.name if state.has_project and state.has_table else "", key=f"{key}-table"
         )
         people = {p.name: p for p in known.values()}
-        nobody = "people not in any other budget"
+        nobody = "people in no other budget"
         shared = b.selectbox(
             "Who is in it",
             [nobody, *people],
@@ -255,7 +258,8 @@ def opening_form(state: Session, known: dict[str, Population]) -> None:
                 "Total ε",
                 f"{min(epsilon, 100.0):g}",
                 key=f"{key}-epsilon",
-                help="The total of all releases, forever. ρ adds up, not ε: ε = 2 pays for about four plans of ε = 1.",
+                help="The total for all releases, forever. What adds up is ρ, not ε: ε = 2 pays for about four "
+                "plans with ε = 1.",
             )
             place = b.empty()
             planned, k = (plan.neighbors, plan.rows_per_person) if plan else ("replace-one", 1)
@@ -275,14 +279,15 @@ def opening_form(state: Session, known: dict[str, Population]) -> None:
             )
             b.number_input("Rows per person (maximum)", 1, 10_000, k, key=f"{key}-rows")
         else:
-            st.markdown(f"It shares the total and the unit of {name(shared)}, so the same amount is left in both.")
+            st.markdown(f"It shares the total and the unit of {name(shared)}, so both have the same amount left.")
         st.text_input(
             "Person column of this table",
             plan.person or "" if plan else "",
             key=f"{key}-person",
-            placeholder="none: you promise that no one exceeds the limit",
-            help="The column that identifies the person of a row. It is fixed: no release may use a different one. "
-            "If it is empty, no release uses a person column, and nothing enforces the row limit per person.",
+            placeholder="none: you promise that no one has more rows",
+            help="The column that identifies the person of a row. It is fixed; no release may use a different "
+            "one. If you leave it empty, no release uses a person column, and nothing enforces the row limit "
+            "per person.",
         )
         a, b = st.columns(2)
         a.text_input("Set by", who(), key=f"{key}-who", disabled=sign_in.guarded())
@@ -326,7 +331,7 @@ def _open(state: Session, key: str, nobody: str) -> None:
 
 
 def _delta(state: Session, neighbors: Neighbors, person: str | None) -> float:
-    """Return an initial δ: the plan's, or 1/n² if n is known and public in the form's own unit, or 1e-9."""
+    """Return a proposed δ: the plan's, else 1/n² if n is known and public in the form's unit, else 1e-9."""
     if not state.has_project:
         return 1e-9
     plan = replace(state.project.plan, neighbors=neighbors, person=(person or "").strip() or None)
@@ -342,7 +347,7 @@ def _delta_key(key: str, neighbors: Neighbors, person: str | None) -> str:
 
 
 def who() -> str:
-    """Return the person who signed in, otherwise the user who runs the app."""
+    """Return the person who signed in, or else the user who runs the app."""
     signed_in = st.user.get("email") if st.user.get("is_logged_in") else None
     return str(signed_in or whoami())
 

@@ -1,4 +1,4 @@
-"""Signatures of a release: who drew, who confirmed the schema, who approved. Project and report contain them."""
+"""Signatures of a release (who drew, who confirmed the schema, who approved), stored in the project and the report."""
 
 from __future__ import annotations
 

@@ -89,7 +89,7 @@ def start(state: Session, share: float, seen: Preview, paid: Paid | None = None)
         events.emit("release", who, named, state="began", **said)
         try:
             made: Release
-            if apart:  # so that the server's process needs no memory for the rows or the release
+            if apart:  # a worker process, so that the server needs no memory for the rows or the release
                 made = run_apart(carry_out, order, report, began.set, Limits.of_the_server())
             else:
                 made = carry_out(order, report, began.set)
@@ -104,13 +104,13 @@ def start(state: Session, share: float, seen: Preview, paid: Paid | None = None)
             ended = "cancelled" if isinstance(error, Cancelled) else "failed"
             events.emit("release", who, named, state=ended, drawn=began.is_set(), **said)
             raise
-        if project.schema.undeclared and real is not None:  # the rows are compared under the bought schema
+        if project.schema.undeclared and real is not None:  # the comparison encodes the rows by the bought schema
             real = real.recoded(made.project.schema)
             holdout = None if holdout is None else holdout.recoded(made.project.schema)
         rows.real, rows.holdout = real, holdout
         if text is not None and holdout is None:
             marks.append(mark_of(text))
-        _ = made.files  # made now, while the page is idle
+        _ = made.files  # computed now, while the page is idle
         return made
 
     state.start("release", work, done, ended)
@@ -127,7 +127,7 @@ def finish(state: Session, population: str, entry: str) -> None:
     apart, who = housekeeping.served(), sign_in.who()
 
     def work(report: Report) -> str:
-        """Return what the ledger could not record."""
+        """Return what could not be recorded in the ledger."""
         try:
             if apart:
                 ended: Ended = run_apart(finish_stored, order, report, _nothing, Limits.of_the_server())

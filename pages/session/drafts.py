@@ -1,4 +1,4 @@
-"""Unfinished input of each page: typed texts, choices and positions that are not yet part of the project."""
+"""Unfinished input on each page: typed text, choices and positions that are not yet part of the project."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ class Message(TypedDict):
 
 @dataclass
 class BoardDraft:
-    """The drawing board. ``board`` identifies the browser's board; ``taken`` is the last action that was carried out.
+    """Drawing board. ``board`` identifies the browser's board; ``taken`` is the last action that was carried out.
 
     ``view`` (None: chosen by the number of columns), ``marks`` (None: all) and ``steps`` (None: chosen once for each
     column, and kept in ``reach``) set what is shown. ``places`` are positions of boxes by view, ``laid`` is the last
-    layout: its positions, the bends of its arrows, and the number of arrows at each box. ``wide`` is the greatest width
+    layout: its positions, the bends of its arrows, and the number of arrows at each box. ``wide`` is the maximum width
     of a line of boxes in pixels, and ``fits`` counts the requests to fit the picture to its frame. ``effect`` is the
-    column chosen last, and ``pair`` holds the two columns that are compared. ``refused`` holds, for each effect, the
-    causes that could not be drawn and the reason. ``brought`` lists the columns that the user put on the drawing,
+    most recently chosen column, and ``pair`` holds the two columns being compared. ``refused`` holds, for each effect,
+    the causes that could not be drawn and the reason. ``brought`` lists the columns that the user put on the drawing,
     ``opened`` lists the groups whose columns are shown, and ``group`` is the selected group. For linked tables,
     ``copies`` are the selected boxes that are not columns of the schema, and ``later`` is the column of the next visit
     chosen last.
@@ -79,7 +79,7 @@ class BoardDraft:
 
 @dataclass
 class ArrowTableDraft:
-    """The table of arrows: its drawing, its rows, and the rows without a cause or an effect (``half``)."""
+    """Table of arrows: its drawing, its rows, and the rows without a cause or an effect (``half``)."""
 
     revision: int = 0
     dag: Dag | None = None
@@ -124,7 +124,7 @@ class MergeDraft:
 
 @dataclass
 class PlanDraft:
-    """The chosen purpose, ε and δ as typed, and the setting of the fence for methods in which it is optional."""
+    """Chosen purpose, ε and δ as typed, and the setting of the fence for methods in which it is optional."""
 
     purpose: str | None = None
     epsilon: str | None = None
@@ -134,11 +134,11 @@ class PlanDraft:
 
 @dataclass(repr=False)
 class Drafts:
-    """The drafts of all pages."""
+    """Drafts of all pages."""
 
     review: ReviewDraft = field(default_factory=ReviewDraft)
     answering: bool = False
-    """Whether the user is changing the answer about rows per person."""
+    """True if the user is changing the answer about rows per person."""
     upload: tuple[str, TextTable] | None = None
     """The uploaded file's id, and the table that was read from it."""
     linked_uploads: dict[str, TextTable] = field(default_factory=dict)
@@ -156,7 +156,7 @@ class Drafts:
 
 @dataclass(frozen=True)
 class Kept:
-    """The draft that the browser tab kept: a whole project. If the project held open guesses, it is only the drawing,
+    """Draft that the browser tab kept: a whole project. If the project held open guesses, it is only the drawing,
     the ``answer``, and the ``columns`` without an open guess.
 
     The answer states whether each person has one row, the person column, and the row limit. ``opened`` are the groups

@@ -2,11 +2,11 @@
 
 The tab keeps a random token in its own storage, never in an address. A session that starts a job stores the job and its
 results under that token; the session of the reloaded tab presents it and continues. Only the account that started the
-work can take it: to anyone else, the token is as useless as an unknown one. Results are kept for `LASTS` seconds after
-the last tab that shows them is gone and the job has ended. They hold no row of a table: rows are discarded with their
-session. After `AWAY` seconds they are moved to a file without a name, because the files of a release may be large.
+work can take it; for anyone else, the token is treated as unknown. Results are kept for `LASTS` seconds after the last
+tab that shows them is gone and the job has ended. They hold no row of a table: rows are discarded with their session.
+After `AWAY` seconds they are moved to a file without a name, because the files of a release may be large.
 
-A token is secure: it has 256 random bits, so no one can guess it, and it is matched by a dictionary lookup.
+A token has 256 random bits, so no one can guess it, and it is matched by a dictionary lookup.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from espalier.core.server.queue import Job
 LASTS = 15 * 60.0
 """Seconds for which results are kept after their tab is gone."""
 AWAY = 30.0
-"""Seconds after which the results of a tab that is gone leave memory."""
+"""Seconds after which the results of a closed tab leave memory."""
 MOST = 100
-"""Largest number of tabs for which results are kept; beyond it, the tab that closed first is forgotten."""
+"""Maximum number of tabs for which results are kept; beyond it, the tab that closed first is forgotten."""
 
 Watcher = Callable[[], bool]
 """A function that returns whether a tab is connected."""
@@ -36,7 +36,7 @@ Watcher = Callable[[], bool]
 
 @dataclass
 class Work:
-    """The job and the results kept under one token."""
+    """Job and the results kept under one token."""
 
     who: tuple[Any, ...]
     watchers: list[Watcher]
@@ -47,7 +47,7 @@ class Work:
     away: IO[bytes] | None = None
     """The file that holds ``results`` while they are not in memory."""
     stays: bool = False
-    """Whether writing ``results`` to a file failed."""
+    """True if writing ``results`` to a file failed."""
 
     def bring_back(self) -> None:
         """Read the results again if they were moved to a file."""
@@ -65,7 +65,7 @@ class Work:
             self.away = None
 
     def busy(self) -> bool:
-        """Whether a tab is connected, or the job is running."""
+        """Return whether a tab is connected, or the job is running."""
         return any(watcher() for watcher in self.watchers) or (self.job is not None and not self.job.finished)
 
 
@@ -97,8 +97,9 @@ class Registry:
                 work.job, work.results, work.seen = job, results, self._clock()
 
     def take(self, token: str, who: tuple[Any, ...], watcher: Watcher) -> Work | None:
-        """Return the work of a token, and show it in another tab; None if the token is unknown, expired or another
-        account's."""
+        """Return the work of a token and assign it to another tab; None if the token is unknown, expired or belongs to
+        another account.
+        """
         self.sweep()
         with self._lock:
             work = self._work.get(token)
@@ -137,7 +138,9 @@ class Registry:
         results = work.results
         file = _file_of(results)
         with self._lock:
-            if results is None or work.results is not results or work.away is not None:  # taken or replaced meanwhile
+            if (
+                results is None or work.results is not results or work.away is not None
+            ):  # taken or replaced in the meantime
                 if file is not None:
                     file.close()
             elif file is None:

@@ -1,9 +1,9 @@
 """Keep an unsaved draft while the browser reloads the tab, but not after the tab is closed.
 
-The tab itself keeps it (``sessionStorage``), so no other user of the server, no other tab and no later session can
-see it. It contains the project file, never a row of a table. While the project holds open guesses, the draft has the
-drawing, the answer about the rows of one person, and the columns that are declared or confirmed. An open guess is not
-kept. A restored draft is checked like any other file.
+The tab itself keeps it (``sessionStorage``), so no other user of the server, no other tab and no later session can see
+it. It contains the project file, never a row of a table. While the project holds open guesses, the draft contains the
+drawing, the answer about rows per person, and the columns that are declared or confirmed. An open guess is not kept. A
+restored draft is checked like any other file.
 
 The tab also keeps the token of its jobs and results (`espalier.pages.session.kept_work`).
 """
@@ -40,7 +40,7 @@ from espalier.pages.session.drafts import Kept
 from espalier.pages.session.session import Session
 
 MOST = 5_000_000
-"""Largest number of characters of a draft: a tab stores about five million. Code books are kept by their names."""
+"""Maximum number of characters of a draft; a tab stores about five million. Code books are kept by their names."""
 _KEEP = """
 const found = (key, { keep, forget, ask }) => {
   if (keep) sessionStorage.setItem(key, keep);
@@ -141,7 +141,7 @@ def _is_number_of_rows(rows: Any) -> bool:
 
 
 def _answer(data: Any) -> tuple[bool, str | None, int] | None:
-    """Return the answer about the rows of one person; raises :class:`TypeError` or :class:`EspalierError`."""
+    """Return the answer to the question about rows per person; raises :class:`TypeError` or :class:`EspalierError`."""
     if data is None:
         return None
     one_row, person, k = data
@@ -177,7 +177,7 @@ def keep(state: Session) -> None:
 
 def offer(state: Session) -> None:
     """Offer to restore the draft that the tab kept from before a reload."""
-    found, place = state.found, st.empty()  # always reserved: fields below must not move while they are in use
+    found, place = state.found, st.empty()  # always reserved, because fields below must not move while they are in use
     if found is None or not fits(state, found):
         return
     arrows = f"{len(found.dag.edges)} arrow{'s' * (len(found.dag.edges) != 1)}"
@@ -210,7 +210,7 @@ def offer(state: Session) -> None:
 
 
 def fits(state: Session, found: Kept) -> bool:
-    """Return whether there is anything to restore. A drawing or answer must match the open table, if any."""
+    """Return whether there is anything to restore. If a table is open, a drawing or an answer must match it."""
     if found.project is not None or not state.has_project or _answers(state, found):
         return True
     if any(c.name in state.columns for c in found.columns.described):
@@ -225,7 +225,7 @@ def _how_many(found: Kept) -> str:
 
 
 def _answers(state: Session, found: Kept) -> bool:
-    """Return whether the answer about the rows of one person can be restored."""
+    """Return whether the answer to the question about rows per person can be restored."""
     if found.answer is None or not state.project.unit_open:
         return False
     _, person, _ = found.answer
@@ -264,5 +264,5 @@ def bring_back(state: Session) -> None:
 
 
 def forget(state: Session) -> None:
-    """Discard the draft that the tab kept."""
+    """Discard the tab's draft."""
     state.found, state.forget = None, True

@@ -55,7 +55,7 @@ from espalier.pages.session.drafts import Drafts, Kept
 KEY = "espalier"
 T = TypeVar("T")
 TableSource = Literal["upload", "server"]
-"""Where the rows of an opened table come from, in the audit log."""
+"""Origin of an opened table's rows, as named in the audit log."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -81,12 +81,12 @@ class ReleaseBundle:
 
     @cached_property
     def facts(self) -> dict[str, Any]:
-        """The facts of `release.json`."""
+        """Facts of `release.json`."""
         return dict(json.loads(self.files["release.json"]))
 
     @cached_property
     def picture(self) -> ReleasePicture:
-        """The picture of the release, which is laid out once."""
+        """Picture of the release, which is laid out once."""
         return release_picture(self.facts)
 
     @cached_property
@@ -96,7 +96,7 @@ class ReleaseBundle:
 
     @property
     def has_rows(self) -> bool:
-        """Whether the release can be compared with its rows. After a reload, its table must be opened again first."""
+        """True if the release can be compared with its rows. After a reload, its table must be opened again first."""
         return self.real is not None or self.relation is not None
 
     def without_rows(self) -> ReleaseBundle:
@@ -108,7 +108,7 @@ class ReleaseBundle:
 
 @dataclass(repr=False)
 class BlurredBundle:
-    """Rows of a method that is not private, the real rows that they were made from, and the comparison of both."""
+    """Rows of a method that is not private, the real rows from which they were made, and the comparison of both."""
 
     made: Blurred
     real: Table
@@ -132,7 +132,7 @@ class Spent:
 
 @dataclass(frozen=True, repr=False)
 class Opened:
-    """The state replaced by opening another project; it can be restored."""
+    """State replaced by opening another project; it can be restored."""
 
     open_project: ProjectEditor
     text: TextTable | None
@@ -214,11 +214,11 @@ class Session:
     releases: int = 0
     spent: list[Spent] = field(default_factory=list)
     too_late: bool = False
-    """Whether the last release was cancelled after everything was drawn and paid for."""
+    """True if the last release was cancelled after everything was drawn and paid for."""
     blurred: BlurredBundle | None = None
     """Rows of a method that is not private; never among the releases."""
     offered: dict[str, float] = field(default_factory=dict)
-    """If the last attempt to blur rows missed the requested value, the option and a value that can be reached."""
+    """The option and a value it can reach, if the last attempt to blur rows missed the requested value."""
 
     # Results
     studied: tuple[str, Study] | None = None
@@ -228,20 +228,20 @@ class Session:
     joint: tuple[Any, Any] | None = None
     """The figures that last got a joint interval, and the result."""
     asked_alone: tuple[AskedQuestion, ...] = ()
-    """Questions that are kept while no project is open."""
+    """Kept questions while no project is open."""
     taken: dict[str, Study | Files] = field(default_factory=dict)
     """Releases of other sessions, opened to be analysed, by their hashes."""
     checked: dict[str, tuple[bool, str]] = field(default_factory=dict)
     """Results of the independent checker, keyed by release as on the Analyse page."""
     findings: dict[str, dict[str, Any]] = field(default_factory=dict)
-    """Figures of the comparison with real rows, by the rows used for testing. Confidential."""
+    """Figures of the comparison with real rows, keyed by the rows used for testing. Confidential."""
     further: dict[tuple[int, str], Any] = field(default_factory=dict)
     """Results of the further tests of Diagnostics, by the release's number and the test."""
     compared: list[Outcome] = field(default_factory=list)
     """Last results of the Compare page."""
 
     touring: bool = False
-    """Whether the bar of the guided tour is shown."""
+    """True if the bar of the guided tour is shown."""
 
     # Running work
     job: Job | None = None
@@ -249,7 +249,7 @@ class Session:
     token: str | None = None
     """Token under which the job and the results are kept for a reload; None before the first job."""
     gone: bool = False
-    """Whether the tab presented a token whose results are no longer kept."""
+    """True if the tab presented a token whose results are no longer kept."""
     known: tuple[str, int] | None = None
     """Name and number of the table that was open before a reload; it gets the same number when it is reopened."""
     trouble: dict[str, str] = field(default_factory=dict)
@@ -309,23 +309,23 @@ class Session:
 
     @property
     def has_project(self) -> bool:
-        """Whether a project is open."""
+        """True if a project is open."""
         return self.open_project is not None
 
     @property
     def editor(self) -> ProjectEditor:
-        """The open project with its edits. Raises :class:`LookupError` if none is open; pages call `need_project`."""
+        """Open project with its edits. Raises :class:`LookupError` if none is open; pages call `need_project`."""
         if self.open_project is None:
             raise LookupError("no project is open")
         return self.open_project
 
     @property
     def project(self) -> Project:
-        """The open project. Raises :class:`LookupError` if none is open; pages call `need_project`."""
+        """Open project. Raises :class:`LookupError` if none is open; pages call `need_project`."""
         return self.editor.project
 
     def take_plan(self, plan: Plan) -> None:
-        """Continue with another plan for the open project; the answer about people stays."""
+        """Continue with another plan for the open project; keep the answer about people."""
         self.editor.take_plan(plan)
         self.opened += 1  # new widgets, which show the new plan
 
@@ -353,7 +353,7 @@ class Session:
 
     @property
     def has_table(self) -> bool:
-        """Return whether a table is open, in memory or in place."""
+        """True if a table is open, in memory or in place."""
         return self.text is not None or self.relation is not None
 
     @property
@@ -424,18 +424,20 @@ class Session:
 
     @property
     def asked(self) -> tuple[AskedQuestion, ...]:
-        """The questions that are kept: with the open project, or alone."""
+        """Kept questions, of the open project or, without one, of the session."""
         return self.project.asked if self.has_project else self.asked_alone
 
     def keep_asked(self, asked: tuple[AskedQuestion, ...]) -> None:
-        """Replace the questions that are kept."""
+        """Replace the kept questions."""
         if self.has_project:
             self.editor.ask(asked)
         else:
             self.asked_alone = asked
 
     def answer(self, one_row: bool, person: str | None = None, rows_per_person: int = 1) -> None:
-        """Answer whether each person has one row. A person column leaves the schema. Raises :class:`EspalierError`."""
+        """Store the answer to whether each person has one row. A person column leaves the schema. Raises
+        :class:`EspalierError`.
+        """
         self.drafts.review.answer(self.editor, one_row, person, rows_per_person)
 
     def start(
@@ -447,9 +449,8 @@ class Session:
         *,
         outlives: bool = True,
     ) -> None:
-        """Start a job for a steward, unless a job is under way or the queue is full.
-
-        ``outlives``: a reload of the tab returns to the job. False for a result that holds rows.
+        """Start a job for a steward, unless one is running or the queue is full. If ``outlives`` is true, a reload of
+        the tab returns to the job; it must be False for a result that holds rows.
         """
         sign_in.need_steward()
         if self.job is not None:
@@ -493,9 +494,8 @@ class Session:
         self.opened = self.tables = max([self.opened, *(s.table for s in self.spent)])
 
     def give_rows_back(self) -> None:
-        """Make the last release comparable again once its table is reopened after a reload.
-
-        If rows were held out for testing, it is no longer known which, so no row is returned.
+        """Make the last release comparable again once its table is reopened after a reload. No row is returned if rows
+        were held out for testing, because it is no longer known which.
         """
         made = self.released
         if made is None or made.has_rows or not self.has_table or not self.project.says_the_same(made.planned):
@@ -526,7 +526,7 @@ _KEY = secrets.token_bytes(32)
 
 
 def mark_of(table: TextTable) -> bytes:
-    """Return a keyed digest of the rows, with which only this process can recognise a table with the same rows."""
+    """Return a keyed digest of the rows, by which only this process can recognise a table with the same rows."""
     return hmac.digest(_KEY, table.digest, "sha256")
 
 

@@ -1,4 +1,4 @@
-"""Fields of the Structure page: all actions of the board without a mouse, and details of its parts."""
+"""Fields of the Structure page, which offer all actions of the board without a mouse and show details."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def view(state: Session) -> None:
 
 
 def _around(state: Session) -> None:
-    """The neighbourhood shown: a search among all columns, and its radius."""
+    """Show fields for the neighbourhood: a search among all columns, and a radius."""
     left, right = st.columns([3, 2], gap="medium", vertical_alignment="bottom")
     columns = list(state.project.schema.names)
     find, steps = field(state, "find", drawing.centre(state), columns), field(state, "steps", drawing.steps(state))
@@ -77,7 +77,7 @@ def _around(state: Session) -> None:
 
 
 def causes(state: Session) -> None:
-    """Effect, causes, target: the same choices as on the drawing, as fields."""
+    """Show effect, causes and target as fields with the same choices as the drawing."""
     project, columns = state.project, list(state.project.schema.names)
     shown = partial(called, project.schema)
     effect, target = drawing.centre(state), project.plan.target
@@ -146,7 +146,7 @@ def roles(state: Session) -> None:
 
 
 def _outcome(state: Session, columns: list[str], given: str | None, meaning: str) -> None:
-    """The outcome: one column, unless the project file has several."""
+    """Show the field for the outcome, which is one column unless the project file has several."""
     box = field(state, "role-outcome", given, columns)
     st.selectbox(
         "Outcome",
@@ -206,8 +206,8 @@ def annotation(state: Session) -> None:
             key=box.key,
             on_change=_take_remark,
             args=(state, of, "may_break"),
-            help="It may not hold where the table will be used, such as another hospital or another year. The Plan "
-            "page warns if the regime depends on it.",
+            help="It may not hold where the table will be used, for example in another hospital or another year. The "
+            "Plan page warns if the regime depends on it.",
         )
     box = field(state, f"source-{of!r}", remark.source)
     st.text_input(
@@ -260,10 +260,10 @@ def pair(state: Session) -> None:
     found = between(project.dag.links, one, other)
     listed = partial(names, cap=30, nothing="none", schema=project.schema)
     st.markdown(
-        f"- **Confounders**, causes of both: {listed(found.confounders)}.\n"
-        f"- **Mediators**, on a causal path from one to the other: {listed(found.mediators)}.\n"
-        f"- **Colliders**, effects of both: {listed(found.colliders)}. Selecting some values of a collider "
-        "makes the two seem linked although they are not."
+        f"- **Confounders**, causes of both: {listed(found.confounders)}.\n- **Mediators**, on a causal path from "
+        f"one to the other: {listed(found.mediators)}.\n- **Colliders**, effects of both: "
+        f"{listed(found.colliders)}. Selecting rows by a collider makes the two columns seem linked although they "
+        "are not."
     )
 
 
@@ -286,7 +286,7 @@ def _take_remark(state: Session, of: Of, what: str) -> None:
 
 
 def _take_selected(state: Session) -> None:
-    """Select the choice. A field with an unchanged value must not narrow the selection."""
+    """Select the chosen part. A field with an unchanged value must not narrow the selection."""
     shown, of = state.drafts.fields["annotate"].shown, taken(state, "annotate")
     if of == shown:
         return
@@ -311,14 +311,14 @@ def _take_pair(state: Session, which: int, kept: list[str | None]) -> None:
 
 
 def _take_effect(state: Session, name: str) -> None:
-    """Select another effect, here and on the drawing. Nothing happens if it is already selected."""
+    """Select another effect, here and on the drawing. Do nothing if it is already selected."""
     chosen = taken(state, name)
     if chosen != drawing.centre(state):
         drawing.select(state, (chosen,))
 
 
 def _take_causes(state: Session, effect: str, name: str) -> None:
-    """Draw the chosen arrows into ``effect``. A cycle is refused, and the choice stays in the field."""
+    """Draw the chosen arrows into ``effect``. A cycle is refused, but the choice stays in the field."""
     chosen = taken(state, name)
     refused = state.drafts.board.refused
     try:
@@ -335,5 +335,5 @@ def _take_role(state: Session, role: str) -> None:
 
 
 def _take_target(state: Session) -> None:
-    """The column to be predicted from the table."""
+    """Set the column to predict from the table."""
     state.editor.redraw(target=taken(state, "target"))

@@ -83,7 +83,7 @@ def edited(rows: Sequence[Row], change: Mapping[str, Any]) -> list[Row]:
 
 
 def drawn(dag: Dag, rows: Sequence[Row]) -> tuple[Dag, list[Row]]:
-    """The drawing that the rows describe, and the rows that lack a cause or an effect.
+    """Return the drawing that the rows describe, and the rows that lack a cause or an effect.
 
     Raises :class:`GraphError` for a duplicate arrow or a cycle.
     """

@@ -17,7 +17,7 @@ from espalier.pages.session.session import Session
 def show(state: Session) -> None:
     """Show two columns to choose, the valid adjustment sets, and the paths under the chosen set."""
     project = state.project
-    with st.expander("The effect of one column on another: what to adjust for"):
+    with st.expander("Effect of one column on another: what to adjust for"):
         columns, target = list(project.schema.names), project.plan.target
         effect = planned_effect(project.plan)
         planned = effect.treatment if effect else None
@@ -49,7 +49,7 @@ def show(state: Session) -> None:
 
 
 def asked(state: Session) -> tuple[Effect, tuple[str, ...]] | None:
-    """The effect chosen in the fields and the chosen set; None if no effect is chosen or it is not defined."""
+    """Return the chosen effect and adjustment set, or None if no effect is chosen or it is not defined."""
     project = state.project
     kept, planned = st.session_state, planned_effect(project.plan)
     treatment = kept.get(f"effect-of-{state.opened}", planned.treatment if planned else None)
@@ -68,7 +68,7 @@ def asked(state: Session) -> tuple[Effect, tuple[str, ...]] | None:
 
 
 def marks(question: Effect, tried: tuple[str, ...]) -> tuple[dict[str, list[str]], set[tuple[str, str]]]:
-    """What the drawing implies for each column, and the arrows of open paths that are not part of the effect."""
+    """Return each column's mark in the drawing, and the arrows of open paths that are not part of the effect."""
     said = {question.treatment: ["treatment"], **{column: ["adjusted for"] for column in tried}}
     lit = {
         arrow

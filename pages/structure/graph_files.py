@@ -1,4 +1,4 @@
-"""Graph files: import another tool's graph after settling its open questions, and export this one."""
+"""Graph files: import another tool's graph once its open questions are settled, and export the drawing."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from espalier.pages.common.text import plain
 from espalier.pages.session.session import Session
 
 MOST_BYTES = 2_000_000
-"""Largest size of a graph file, which takes about two seconds to read."""
+"""Maximum size of a graph file; one of this size takes about two seconds to read."""
 MOST_QUESTIONS = 25
 KINDS = {
     "column": "Names that are not columns of the table",
@@ -38,7 +38,7 @@ READS = "dagitty, DOT, GML, GraphML, BIF, bnlearn, Tetrad, CSV (arrows or a matr
 
 
 def show(state: Session) -> None:
-    """Show an expander in which a graph is imported and this one exported."""
+    """Show an expander with fields that import a graph and export the drawing."""
     with st.expander("Import or export a graph"):
         bring, take = st.tabs(["Import", "Export"], key=f"graph-files-{state.opened}")
         with bring:
@@ -129,7 +129,7 @@ def _resolve(state: Session, title: str, graph: MixedGraph) -> None:
         st.markdown(
             f"It adds **{arrows} arrow{'s' * (arrows != 1)}**. Drawn now: {drawn}. Existing "
             "notes, beliefs and sources stay."
-            + " Nothing in it refers to this table's columns yet: assign its names to columns above."
+            + " None of its names is a column of this table yet. Assign its names to columns above."
             * empty
         )
     with st.container(horizontal=True):
@@ -196,7 +196,7 @@ def _field(state: Session, title: str, question: Question) -> None:
     answer = state.drafts.graph_file.answers.get(question.key, question.default)
     st.session_state[key] = answer if answer in question.choices else question.default
     place, label = st.container(), f"Line {question.line}: {plain(question.text)}"
-    if question.kind == "column":  # one row of a table: the name and its meaning
+    if question.kind == "column":  # one row of a table, with the name and its meaning
         said, place = st.columns((2, 3), vertical_alignment="center")
         said.markdown(label)
     place.selectbox(
@@ -254,7 +254,9 @@ def _take_over(state: Session, title: str, resolved: Resolved, keep: bool) -> No
 
 
 def _roles(have: Roles, given: Any) -> Roles:
-    """A column that the file gives a role loses its earlier role; the outcome is the file's, if it names one."""
+    """Take over the file's roles. A column with a new role loses its earlier one; the file's outcome, if any, replaces
+    the present one.
+    """
     moved = {c for columns in given.values() for c in columns}
     kept = {role: tuple(c for c in columns if c not in moved) for role, columns in have.items()}
     if given.get("outcome"):
@@ -263,7 +265,7 @@ def _roles(have: Roles, given: Any) -> Roles:
 
 
 def _on_the_board(places: dict[str, tuple[float, float]]) -> dict[str, tuple[float, float]]:
-    """Return positions in the drawing's pixels: unchanged if boxes have room, else stretched until they do."""
+    """Return positions in the drawing's pixels, stretched if the boxes would not have room otherwise."""
     points = list(places.values())
     if len(points) < 2 or len(points) > 400:
         return places if len(points) == 1 else {}
@@ -284,7 +286,7 @@ def _close(state: Session) -> None:
 
 
 def _list(sentences: Any) -> None:
-    """Show the first sentences; the others unfold on a click."""
+    """Show the first sentences, and the others on a click."""
     lines = [f"- {plain(sentence)}" for sentence in sentences]
     if lines:
         st.markdown("\n".join(lines[:8]))

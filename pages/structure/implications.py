@@ -95,7 +95,9 @@ def apart(one: str, other: str, separation: Separation, own: bool) -> str:
 
 
 def avoiding(found: Implied, roles: Roles) -> list[Path]:
-    """Return the open paths that avoid the admissible columns. Conditioning on these columns opens the others."""
+    """Return the open paths that avoid the admissible columns. Other paths are open only because of conditioning on
+    these columns.
+    """
     return [p for p in found.paths if not set(p) & set(roles.admissible)]
 
 
@@ -118,11 +120,11 @@ def erasing(found: Change) -> str:
     elif found.paths_lost:
         few = len(found.paths_lost)
         parts.append(f"{few} open path{'s' * (few > 1)} from protected to outcome would close")
-    return f"Without this arrow, {'; '.join(parts)}." if parts else "Without this arrow, these sets stay the same."
+    return f"Without this arrow, {'; '.join(parts)}." if parts else "Without this arrow, the sets stay the same."
 
 
 def now(state: Session) -> tuple[Dag, Implied]:
-    """The drawing for the sets, with or without its contested arrows, and its implications."""
+    """Return the drawing, with or without its contested arrows, and its implications."""
     project = state.project
     dag = project.dag.without(project.dag.contested) if state.drafts.board.without_contested else project.dag
     return dag, implied(dag, project.plan.target, project.roles)
@@ -162,8 +164,8 @@ def _open(found: Implied, dag: Dag, project: Project, ends: str) -> None:
     if through:
         gate, begin = names(roles.admissible), "**Further open paths**" if past else "**Open paths**"
         st.markdown(
-            f"{begin} between {ends}, opened by conditioning on {gate}{more}. Two causes of a column seem linked once "
-            "its value is given:"
+            f"{begin} between {ends}, opened by conditioning on {gate}{more}. Two causes of a column seem linked "
+            "once its value is known:"
         )
         _listed(through, dag)
 
@@ -192,7 +194,7 @@ def contested(state: Session) -> None:
         wrap=True,
         on_change=_take_switch,
         args=(state,),
-        help="The drawing keeps them, dashed; only the sets and marks are computed without them.",
+        help="The drawing keeps them as dashed lines; only the sets and marks are computed without them.",
     )
     whole = implied(project.dag, project.plan.target, project.roles)
     less_dag = project.dag.without(project.dag.contested)

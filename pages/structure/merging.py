@@ -54,8 +54,8 @@ def show(state: Session) -> None:
 
 
 def read(data: bytes, title: str = "") -> tuple[Dag, tuple[str, ...]]:
-    """The drawing of a project file, of its ``dag`` part alone, or of another tool's graph file, with the steps taken
-    to make a drawing of it; raises :class:`EspalierError`, also if a person must decide something first.
+    """Return the drawing of a project file, of its ``dag`` part alone, or of another tool's graph file, and the steps
+    that converted it. Raises :class:`EspalierError`, also if a person must decide something first.
     """
     try:
         parsed = json.loads(data)
@@ -122,7 +122,7 @@ def _decide(state: Session, theirs: OtherDrawing) -> None:
             st.button(f"{label} for the rest", on_click=_rest, args=(state, open_, side), disabled=not open_)
         st.button("Close their drawing", on_click=_away, args=(state,))
     if "merge" in state.trouble:
-        st.error(f"{plain(state.trouble['merge'])} Resolve one of these arrows the other way.")
+        st.error(f"{plain(state.trouble['merge'])} Resolve one of these differences the other way.")
 
 
 def _choice(d: Difference, side: Side) -> str:

@@ -23,8 +23,8 @@ def show(state: Session) -> None:
         f"Further separations ({len(listed)})" if listed else "Further separations", expanded=bool(listed)
     ):
         st.markdown(
-            "In addition to the fence of the roles, you can require more: *these columns must show no link to those, "
-            f"except through the gate*. A plan with a fence ({fenced}) keeps all of them at once."
+            "In addition to the fence of the roles, you can require that *these columns must show no link to "
+            f"those, except through the gate*. A plan with a fence ({fenced}) keeps all of them at once."
         )
         for i, s in enumerate(listed):
             left, right = st.columns([6, 1], vertical_alignment="center")
@@ -39,7 +39,7 @@ def show(state: Session) -> None:
         columns = list(project.schema.names)
         key = f"separation-{state.opened}"
         ends = (("These columns", "left", "Choose columns"), ("and these", "right", "Choose columns"))
-        gate = ("only through (the gate)", "given", "Nothing: no link at all")
+        gate = ("only through (the gate)", "given", "Nothing (no link at all)")
         for place, (label, side, hint) in zip(st.columns(3), (*ends, gate), strict=True):
             place.multiselect(
                 label, columns, format_func=partial(called, project.schema), key=f"{key}-{side}", placeholder=hint

@@ -1,4 +1,4 @@
-"""Arrows from one visit to the next as fields: the same choices as on the drawing."""
+"""Fields for arrows from one visit to the next, with the same choices as the drawing."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from espalier.pages.session.session import Session
 
 
 def show(state: Session) -> None:
-    """The causes of a column at the previous visit."""
+    """Show the field for a column's causes at the previous visit."""
     project, link = state.project, state.project.linked
     assert link is not None
     columns = list(link.step_columns(project.schema))

@@ -301,7 +301,7 @@ def test_the_keyboard_walks_draws_links_and_deletes_on_the_board(person, tmp_pat
     keys.press("Enter")
     board.says("From age to …")
     keys.press("ArrowRight")
-    board.says("Enter draws the arrow")
+    board.says("press Enter to draw the arrow")
     keys.press("Enter")
     (arrow,) = board.project(lambda p: len(p.dag.edges) == 1).dag.edges
     assert arrow[0] == "age"

@@ -50,7 +50,7 @@ def test_a_budget_is_opened_spent_from_and_gives_its_release_again(person: Perso
     person.sees("The budget of applicants of 2024")
     page.locator("[data-testid=stDataFrame] canvas").first.wait_for()
     person.pick("Release", facts["entry"])
-    person.sees("These are the files of the release")
+    person.sees("These are the original files of the release")
     with page.expect_download() as download:
         page.get_by_role("button", name="All files (zip)").click()
     with zipfile.ZipFile(io.BytesIO(Path(download.value.path()).read_bytes())) as archive:

@@ -88,7 +88,7 @@ def test_nothing_that_people_name_comes_alive(person: Person, tmp_path: Path) ->
     person.sees("The ledger itself")
     person.rests()
     person.pick("Release", "UTC")
-    person.sees("These are the files of the release")
+    person.sees("These are the original files of the release")
     person.press("Check every hash and sum")
     person.sees("every hash, sum and rule holds")
     page.wait_for_timeout(500)

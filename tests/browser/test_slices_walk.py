@@ -79,7 +79,7 @@ def test_the_keyboard_draws_and_erases_and_a_box_stays_in_its_slice(board: Board
             break
         (_, y), (_, now) = board.at(NEXT), _selected(board)
         page.keyboard.press("ArrowDown" if y > now else "ArrowUp")
-    board.says(f"From visits.severity to {NEXT}: Enter draws the arrow")
+    board.says(f"From visits.severity to {NEXT}: press Enter to draw the arrow")
     page.keyboard.press("Enter")
     between(board, (*START, NEW))
     board.says("It leads from one visit to the next.")

@@ -91,7 +91,7 @@ def test_conditions_a_level_and_intervals_that_hold_together(app: AppTest) -> No
     field(app, "segmented_control", "Intervals hold").set_value("all together").run()
     press(app, "Compute 2 questions together")
     finish(app)
-    assert "Lines are 95 % intervals; a hollow point has none." in sentences(app)
+    assert "Lines are 95 % intervals; a hollow point has no interval." in sentences(app)
     assert not app.exception
     assert not app.error
 

@@ -119,7 +119,7 @@ def test_the_other_hospital(app: AppTest) -> None:
     assert tested["auc_synthetic"] > tested["auc_real"] + 0.1, "causes hold elsewhere, correlations do not"
     go(app, "diagnostics")
     assert "hold-out" not in sentences(app)
-    heading = "Does a model treat the groups alike? Tested on "
+    heading = "Does a model treat the groups alike? Test on "
     assert f"{heading}the original table" in [s.value for s in app.subheader]
     next(b for b in app.button_group if b.label.startswith("Details")).set_value("The other hospital").run()
     assert f"{heading}the other hospital" in [s.value for s in app.subheader]

@@ -1,6 +1,4 @@
-"""Attacks on shadow releases, tested on unseen models, and the best result that any attack can have under the
-budget.
-"""
+"""Attacks on shadow releases, tested on unseen models, and the best result that any attack can reach under the budget."""
 
 from __future__ import annotations
 
@@ -18,7 +16,7 @@ from espalier.core.privacy.unit import Unit
 
 FOLDS = 6
 BLIND_BELOW = 0.95
-"""Smallest AUC of the control (published real rows). If the AUC is below it, an attack shows nothing about a method."""
+"""Minimum AUC of the control (published real rows). Below it, an attack shows nothing about a method."""
 RESAMPLES = 400
 BLIND = "attack blind: no conclusion"
 
@@ -29,7 +27,7 @@ Classifier = Literal["forest", "logistic", "svc", "kernel", "knn"]
 
 @dataclass(frozen=True)
 class ResampledInterval:
-    """A figure and its 95 % interval, which resamples models and targets."""
+    """A figure and its 95 % interval, computed by resampling models and targets."""
 
     value: float
     low: float
@@ -38,12 +36,13 @@ class ResampledInterval:
 
 @dataclass(frozen=True)
 class AttackResult:
-    """The result of one attack on one method.
+    """Result of one attack on one method.
 
-    ``auc`` is the mean over targets of the AUC over models, ``advantage`` the mean of 2·accuracy − 1 of guessing the
-    more likely side (0 is chance, 1 always right); ``aucs`` by target. ``random`` and ``outlying`` are the mean AUC of
-    each kind of target, None without such targets. ``present`` is the probability of attack: how often a present target
-    is recognised as present; ``absent`` how often an absent target is recognised as absent.
+    ``auc`` is the mean over targets of the AUC over models, and ``aucs`` lists the AUC of each target. ``advantage`` is
+    the mean of 2·accuracy − 1 for guessing the more likely side (0 is chance, 1 is always right). ``random`` and
+    ``outlying`` are the mean AUC of each kind of target, None without such targets. ``present`` is the share of present
+    targets recognised as present (the probability of attack), and ``absent`` the share of absent targets recognised as
+    absent.
     """
 
     attack: Attack
@@ -56,7 +55,7 @@ class AttackResult:
     absent: float = 0.5
 
     def concludes(self, control: AttackResult) -> str:
-        """Return the verdict in a few words; ``control`` is the same attack on published real rows."""
+        """Return a short verdict; ``control`` is the same attack on published real rows."""
         if control.attack != self.attack:
             raise ValueError("the control must belong to the same attack")
         if control.auc.value < BLIND_BELOW:
@@ -80,7 +79,8 @@ def run(
     report: Report | None = None,
     classifier: Classifier = "forest",
 ) -> AttackResult:
-    """Attack every target (rows of the pool, and which are outliers) with ``attack``, cross-validated by model.
+    """Attack every target with ``attack``, cross-validated by model. ``targets`` are rows of the pool and flags for
+    outliers.
 
     ``classifier`` learns from the summaries; the density attack does not need one.
     """
@@ -115,10 +115,10 @@ def ceiling(rho: float, unit: Unit, rows_per_target: int = 1) -> float:
 
 
 def _ratio(seen: FloatArray, inside: NDArray[np.bool_], new: FloatArray) -> FloatArray:
-    """Log-likelihood ratio at ``new`` of two normals fitted to the features with and without the target.
+    """Return the log-likelihood ratio at ``new`` of two normals fitted to the features with and without the target.
 
-    The common covariance is shrunk towards its diagonal by a tenth; two dozen models would be too few for separate
-    covariances. The ratio selects the scale: uninformative features cancel.
+    The common covariance is shrunk towards its diagonal by a tenth, because two dozen models would be too few for
+    separate covariances. The ratio selects the scale by itself, because uninformative features cancel.
     """
     first, second = seen[inside], seen[~inside]
     if len(first) < 3 or len(second) < 3:
@@ -131,7 +131,7 @@ def _ratio(seen: FloatArray, inside: NDArray[np.bool_], new: FloatArray) -> Floa
 
 
 def _classified(classifier: Classifier, seen: FloatArray, inside: NDArray[np.bool_], new: FloatArray) -> FloatArray:
-    """Scores at ``new``, above 0 if the classifier predicts that the target was present."""
+    """Return scores at ``new``, which are above 0 if the classifier predicts that the target was present."""
     if len(np.unique(inside)) < 2:
         return np.zeros(len(new))
     model = learner(classifier).fit(seen, inside)
@@ -164,9 +164,8 @@ def learner(classifier: Classifier) -> Any:
 def _judged(
     attack: Attack, scores: FloatArray, inside: NDArray[np.bool_], outlying: NDArray[np.bool_], rng: np.random.Generator
 ) -> AttackResult:
-    """Figures from scores (targets × models), and intervals that resample models and targets together.
-
-    Models are drawn in the pairs that took complementary halves of the pool: the two are not independent.
+    """Return figures from scores (targets × models), with intervals that resample models and targets together. Models
+    are drawn in the pairs that took complementary halves of the pool, because the two are not independent.
     """
     targets, models = scores.shape
     aucs = tuple(_auc(s, i) for s, i in zip(scores, inside, strict=True))
@@ -200,8 +199,8 @@ def _judged(
 
 
 def _auc(scores: FloatArray, inside: NDArray[np.bool_]) -> float:
-    """Probability that a model with the target scores above a model without it, where ties count half; ½ if one side is
-    empty.
+    """Return the probability that a model with the target scores above a model without it. Ties count half. Return ½ if
+    one side is empty.
     """
     ins, outs = scores[inside], np.sort(scores[~inside])
     if not len(ins) or not len(outs):

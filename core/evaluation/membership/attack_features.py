@@ -9,7 +9,9 @@ import numpy as np
 from espalier.core.evaluation.membership.game import Codes, FloatArray
 
 SCALES = (0.05, 0.15, 0.3, 0.6)
-"""Kernel widths tried by the density attack: exp(−distance/scale), distance the share of columns that differ."""
+"""Kernel widths tried by the density attack, with the kernel exp(−distance/scale), where the distance is the share of
+columns that differ.
+"""
 
 
 def naive(released: Codes, sizes: Mapping[str, int]) -> FloatArray:
@@ -30,9 +32,9 @@ def histogram(released: Codes, sizes: Mapping[str, int]) -> FloatArray:
 
 
 def correlation(released: Codes, sizes: Mapping[str, int]) -> FloatArray:
-    """Pearson correlations of all pairs of category indicators of different columns; 0 if an indicator is constant.
-
-    Above 400 indicators the codes themselves are correlated: the vector would have more than 80,000 entries.
+    """Return the Pearson correlations of all pairs of category indicators of different columns; 0 if an indicator is
+    constant. Above 400 indicators, when the vector would have more than 80,000 entries, the codes themselves are
+    correlated.
     """
     indicators = [np.eye(size)[released[name]] for name, size in sizes.items()]
     if sum(sizes.values()) > 400:
@@ -55,10 +57,11 @@ SUMMARIES = {"naive": naive, "histogram": histogram, "correlation": correlation,
 
 
 def densities(released: Codes, target: Mapping[str, int]) -> FloatArray:
-    """Log of the mean kernel around the target, one entry per scale: the density of the release near it.
+    """Return the log of the mean kernel around the target, which is the density of the release near it, with one entry
+    per scale.
 
     Distances count differing columns, each weighted by the rarity of the target's value in the released rows, so
-    agreement in a rare value counts more. The smallest mean is half a row's kernel, so that logs are finite.
+    agreement in a rare value counts more. The mean is at least half a row's kernel, so that logs are finite.
     """
     rows = len(next(iter(released.values())))
     distance, total = np.zeros(rows), 0.0

@@ -1,15 +1,13 @@
-"""The membership game: *was row t of the table replaced by another row or not?*
+"""Membership game: *was row t of the table replaced by another row or not?*
 
 The attacker knows the pool of rows, the method, the schema and the number of rows of a table. It fits shadow models on
-tables with and without t, learns to distinguish their releases, and is judged on releases of unseen
-models. One set of models serves every target: each table is a random part of the pool, so every
-target is in about half of them. (Stadler, Oprisanu & Troncoso 2022; with a likelihood ratio per target, Carlini et
-al. 2022, "LiRA".)
+tables with and without t, learns to distinguish their releases, and is judged on releases of unseen models. One set of
+models serves every target, because each table is a random part of the pool and every target is in about half of them.
+(Stadler, Oprisanu & Troncoso 2022; with a likelihood ratio per target, Carlini et al. 2022, "LiRA".)
 
-Splitting *releases* at random, as the causal-VAE paper does, puts several releases of one trained model on both sides;
-an attack then only has to recognise the model. Folds here are over models, and each model releases one table.
-
-Everything computed here reads real rows. It is for the curator and never part of a report.
+Splitting *releases* at random, as the causal-VAE paper does, puts several releases of one trained model on both sides,
+so that an attack only has to recognise the model. Folds here are over models, and each model releases one table.
+Everything here is computed from real rows. It is for the curator and never part of a report.
 """
 
 from __future__ import annotations
@@ -25,17 +23,16 @@ Codes = Mapping[str, NDArray[Any]]
 FloatArray = NDArray[np.float64]
 Report = Callable[[float, str], None]
 Synthesise = Callable[[Codes, np.random.Generator], Codes]
-"""(private rows, generator) → released rows, with the same columns. Any method, private or not."""
+"""Any method, private or not, as a function (private rows, generator) → released rows with the same columns."""
 
 TARGETS = 20
 
 
 @dataclass(frozen=True)
 class Game:
-    """The setup of a game.
-
-    ``pool`` are encoded rows, ``sizes`` the categories of its columns; each of ``models`` tables takes ``rows`` of the
-    pool at random. Raises :class:`ValueError` for a game too small to judge.
+    """Set-up of a game. ``pool`` holds encoded rows, and ``sizes`` the numbers of categories of its columns. Each of
+    ``models`` tables takes ``rows`` rows of the pool at random. Raises :class:`ValueError` for a game too small to
+    judge.
     """
 
     pool: Codes
@@ -48,7 +45,8 @@ class Game:
             raise ValueError(f"each table takes at least 2 and fewer than all {self.pool_rows} rows of the pool")
         if self.models < 20:
             raise ValueError(
-                "fewer than 20 models cannot judge an attack; 96 give one target's AUC a standard error of 0.06"
+                "fewer than 20 models cannot judge an attack; with 96, the AUC of one target has a standard error "
+                "of 0.06"
             )
 
     @property
@@ -66,7 +64,8 @@ class Shadows:
 
 
 def choose_targets(game: Game, count: int, rng: np.random.Generator) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
-    """``count`` rows of the pool, half at random and half the most outlying, and a flag for the outliers.
+    """Choose ``count`` rows of the pool, half of them at random and half the most outlying, and return them with a flag
+    for the outliers.
 
     The most outlying rows have the smallest sum of log shares of their values in the pool.
     """
@@ -96,7 +95,7 @@ def _by_rarity(game: Game) -> NDArray[np.intp]:
 def shadow_releases(
     game: Game, synthesise: Synthesise, rng: np.random.Generator, report: Report | None = None
 ) -> Shadows:
-    """Fit and release ``game.models`` times. ``report`` is called for each and cancels by raising.
+    """Fit and release ``game.models`` times. ``report`` is called for each model and cancels by raising.
 
     If a table is half of the pool, halves are taken in complementary pairs, so every target is in exactly half of the
     models.
@@ -116,9 +115,7 @@ def shadow_releases(
 
 
 def publish(codes: Codes, rng: np.random.Generator) -> Codes:  # noqa: ARG001
-    """Return the rows themselves, as the positive control. An attack that does not recognise published rows is
-    blind.
-    """
+    """Return the rows themselves as the positive control. An attack that does not recognise published rows is blind."""
     return codes
 
 

@@ -1,1 +1,1 @@
-"""Private evaluation: judging a release on held-out people, at a price."""
+"""Private evaluation: judge a release on held-out people, at a cost in ρ."""

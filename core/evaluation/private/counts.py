@@ -1,4 +1,4 @@
-"""The counts of the held-out people: public, from the project alone."""
+"""Definition of the counts of the held-out people, which is public because it follows from the project alone."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from espalier.core.project.schema import Column, Schema
 BINS = 10
 """Number of bins of a score, for each true value."""
 MOST_VALUES = 8
-"""Largest number of target values for an AUC: each value needs separate counts."""
+"""Maximum number of target values for an AUC, because each value needs separate counts."""
 
 
 @dataclass(frozen=True)
 class Merged:
-    """``name`` has the values of ``column`` in ``groups`` of neighbours; missing cells stay missing."""
+    """A column ``name`` with the values of ``column`` in ``groups`` of neighbours; missing cells stay missing."""
 
     name: str
     column: str
@@ -37,15 +37,14 @@ class Merged:
 
 @dataclass(frozen=True)
 class HeldOutCounts:
-    """The counts to be measured on the held-out part: public, from the project alone.
-
+    """Counts to be measured on the held-out part. They are public, because they follow from the project alone.
     ``schema`` has the project's columns, followed by the columns of a classifier's predictions: ``right`` (was the
-    guess right?) and for each value of the target in ``tells`` (code, is it that value?, bin of its score).
-    If the target may be missing, so may the first two, and accuracy, AUC and CMI leave such rows out. The error of
-    single columns counts a missing cell as one more value, whose share the synthetic table should also match.
-    ``reasons`` names the figures that are impossible for any rows. ``coarser`` has the separations with fewer strata,
-    whose admissible columns are ``merged``: each halves the groups of the column that has the most (the first of
-    these), until none is left. The number of held-out rows alone decides how far CMI goes down this list.
+    guess right?) and for each value of the target in ``tells`` (code, is it that value?, bin of its score). If the
+    target may be missing, so may the first two, and accuracy, AUC and CMI leave such rows out. The error of single
+    columns counts a missing cell as one more value, whose share the synthetic table should also match. ``reasons``
+    names the figures that are impossible for any rows. ``coarser`` lists separations with fewer strata, in which some
+    admissible columns are replaced by ``merged`` ones. Each halves the groups of the column with the most groups (the
+    first, in a tie), until none is left. The number of held-out rows alone determines how far CMI goes down this list.
     """
 
     schema: Schema
@@ -60,7 +59,7 @@ class HeldOutCounts:
 
     @classmethod
     def of(cls, project: Project) -> HeldOutCounts:
-        """The questions that a project raises."""
+        """Return the counts that a project needs."""
         schema, roles = project.schema, project.roles
         columns = tuple(c.name for c in schema.columns if c.size > 1)
         target, reasons = target_of(project), {}
@@ -103,7 +102,7 @@ class HeldOutCounts:
 
     @property
     def conditional(self) -> Clique:
-        """The clique of the separation."""
+        """Clique of the separation."""
         s = self.separation
         return () if s is None else self.schema.clique((*s.left, *s.right, *s.given))
 
@@ -119,7 +118,7 @@ class HeldOutCounts:
             yield replace(self, separation=one)
 
     def merging(self, rows: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
-        """Return the merged columns of some rows: functions of one row at a time."""
+        """Return the merged columns of some rows; each is a function of one row at a time."""
         return {one.name: one.codes(self.schema[one.column])[rows[one.column]] for one in self.merged}
 
     def given(self, names: Sequence[str]) -> str:

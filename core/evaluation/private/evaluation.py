@@ -1,4 +1,4 @@
-"""The private evaluation: its figures with intervals, and its section of ``release.json``."""
+"""Private evaluation: its figures with intervals, and its section of ``release.json``."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ class PrivateFigure:
 
     ``value`` lies in ``low`` … ``high``, the interval at 95 %; ``method`` describes how it was computed. ``about`` is
     the condition of CMI if it differs from the project's own admissible columns. ``bound`` is an interval that needs no
-    assumption, or that is available even if the rows allow no other: AUC for any positions of the scores inside their
-    bins, and CMI by the entropy of its columns.
+    assumption, or that is available even if the rows allow no other. For AUC it holds for any positions of the scores
+    inside their bins; for CMI it comes from the entropy of its columns.
     """
 
     name: str
@@ -55,7 +55,9 @@ def bounded(figure: Mapping[str, Any]) -> str:
 
 @dataclass(frozen=True)
 class PrivateEvaluation:
-    """The purchases on the held-out part, and their figures; ``rows`` is n if public, else a noisy estimate."""
+    """Purchases on the held-out part, and the resulting figures. ``rows`` is n if it is public, else a noisy
+    estimate.
+    """
 
     share: float
     by: str
@@ -69,9 +71,8 @@ class PrivateEvaluation:
 
     @property
     def accuracy_baseline(self) -> float | None:
-        """The accuracy of always guessing the target's most common value, by the noisy counts of the target.
-
-        ``target_values`` is the number of its values without the missing cell, which is never guessed.
+        """Accuracy of always guessing the target's most common value, according to the noisy counts of the
+        target. ``target_values`` is the number of its values except the missing cell, which is never guessed.
 
         This is post-processing, so it costs nothing; `None` if the target was not counted separately.
         """
@@ -82,7 +83,7 @@ class PrivateEvaluation:
         return float(counts.max() / counts.sum()) if counts.sum() > 0 else None
 
     def to_json(self) -> dict[str, Any]:
-        """The section ``looking`` of ``release.json``."""
+        """Return the section ``looking`` of ``release.json``."""
         return {
             "private": True,
             "share": self.share,
@@ -108,7 +109,7 @@ WHY = (
 
 
 def combined(measurements: Sequence[Measurement]) -> tuple[FloatArray, float]:
-    """Noisy counts of one clique measured several times, weighted by precision, and their σ."""
+    """Combine several noisy counts of one clique, weighted by precision; return the result and its σ."""
     weights = np.array([m.sigma**-2 for m in measurements])
     values = sum(w * m.values for w, m in zip(weights, measurements, strict=True)) / weights.sum()
     return np.asarray(values), float(weights.sum() ** -0.5)

@@ -1,7 +1,6 @@
-"""Private evaluation: the quality of the synthetic table, measured on held-out people, and paid for.
-
-Unlike the figures for the curator (:func:`espalier.core.evaluation.evaluate`) these may be shared. They are computed on
-a part of the table that the release never saw (:func:`espalier.core.privacy.contribution.split`, which proves that
+"""Private evaluation: the quality of the synthetic table, measured on held-out people and paid for from the budget.
+Unlike the figures for the curator (:func:`espalier.core.evaluation.evaluate`), these may be shared. They are computed
+on a part of the table that the release never saw (:func:`espalier.core.privacy.contribution.split`, which proves that
 evaluating it for ρ₂ and releasing for ρ₁ costs max(ρ₁, ρ₂) together), through a separate curator, from noisy counts
 alone. Everything after the counts is post-processing.
 
@@ -49,21 +48,22 @@ if TYPE_CHECKING:
 S = TypeVar("S", bound=Source)
 
 FIRST = 0.1
-"""Share of the budget for the accuracy: two cells, whose total also estimates the number of rows."""
+"""Share of the budget for the accuracy, which needs two cells. Their total also estimates the number of rows."""
 WEIGHTS = {"auc": 5.0, "one_way_tv": 3.0, "cmi": 2.0}
 """Division of the rest of the budget among the figures that the held-out rows support."""
 MOST_RANKED = 100_000
 """Number of synthetic rows that determine the bin edges of a score."""
 CELLS_PER_SIGMA = 3.0
-"""Smallest ratio of a class's rows to the joint noise of its bins."""
+"""Minimum ratio of a class's rows to the joint noise of its bins."""
 BLUR = 0.1
-"""Largest mean total variation that noise alone may cause. Above it, the mean total variation is not measured."""
+"""Largest mean total variation that noise alone may cause. If noise would cause more, the figure is not measured."""
 UNKNOWN = 10**12
 """Assumed number of rows, enough for every figure, if it is not given."""
 SPARSE, CELL_PER_SIGMA = 20.0, 12.0
-"""Smallest average number of rows in a cell of the conditional table, and its smallest ratio to the noise of a cell.
-
-A stratum counts if independence predicts three times the noise in its smallest cell, here a quarter of the average."""
+"""Minimum average number of rows in a cell of the conditional table, and its minimum ratio to the noise of a cell. A
+stratum is used if independence predicts three times the noise in its smallest cell, which is assumed to have a quarter
+of the average.
+"""
 
 
 def judge(
@@ -76,14 +76,14 @@ def judge(
 ) -> PrivateEvaluation:
     """Judge ``synthetic`` on the rows of ``held``, which must have been set aside at random before the release.
 
-    Guarantee: the result is ``budget.rho``-zCDP for ``held`` under the plan's unit of privacy, for any
-    ``synthetic`` that does not depend on ``held``. Proof: the classifier is trained on synthetic rows, so its guess,
-    its score and the score's bins are functions of one held-out row at a time, as merged values are; each clique is
-    therefore a histogram of held-out rows, whose L2 sensitivity is :attr:`Unit.count_sensitivity`, even if one person's
-    rows are replaced by fewer or more; and the curator of the held-out part debits each before it is drawn. Which
-    levels of CMI are asked for depends on public facts and on the noisy total. Its debits are recorded in ``spending``,
-    for the caller, even if an error is raised, for example because ``held`` does not match the project. The ``journal``
-    stores each answer.
+    Guarantee: the result is ``budget.rho``-zCDP for ``held`` under the plan's unit of privacy, for any ``synthetic``
+    that does not depend on ``held``. Proof: the classifier is trained on synthetic rows, so its guess, its score and
+    the score's bins are functions of one held-out row at a time, as merged values are; each clique is therefore a
+    histogram of held-out rows, whose L2 sensitivity is :attr:`Unit.count_sensitivity`, even if one person's rows are
+    replaced by fewer or more; and the curator of the held-out part debits each before it is drawn. The levels of CMI
+    that are measured depend on public facts and on the noisy total. Its debits are recorded in ``spending``, for the
+    caller, even if an error is raised, for example because ``held`` does not match the project. The ``journal`` stores
+    each answer.
     """
     check_fits(project, held, "the held-out part")
     asked, plan = HeldOutCounts.of(project), project.plan
@@ -101,10 +101,10 @@ def judge(
 
 
 def rehearse(project: Project, budget: Budget, rows: int | None) -> tuple[tuple[Draw, ...], tuple[PrivateFigure, ...]]:
-    """Return the purchases of an evaluation, and figures with intervals of the expected width. Reads no data.
+    """Return the purchases of an evaluation, and figures with intervals of the expected width. This reads no data.
 
     ``rows`` is the number of rows to be held out, if known; otherwise they are assumed to support every figure, and
-    none is shown. The figures assume uniform answers: a classifier that guesses, an even target.
+    none is shown. The figures assume uniform answers, as from a classifier that guesses an even target.
     """
     asked, plan = HeldOutCounts.of(project), project.plan
     unit = Unit(plan.neighbors, plan.rows_per_person)
@@ -126,7 +126,7 @@ def judged(asked: HeldOutCounts, synthetic: Table, held: S) -> S:
     model = fit(synthetic, target)
     known_target = synthetic.observed(target)
     some = known_target if known_target.rows else synthetic
-    some = some.take(np.arange(min(some.rows, MOST_RANKED)))  # synthetic rows have no order
+    some = some.take(np.arange(min(some.rows, MOST_RANKED)))  # the order of synthetic rows has no meaning
     known = log_odds(model.scores(some))
     edges = [_edges(known[:, code], some.codes[target] == code) for code, _, _ in asked.tells]
 
@@ -156,8 +156,8 @@ def _edges(scores: FloatArray, positive: NDArray[np.bool_]) -> FloatArray:
 def measure(curator: Curator, asked: HeldOutCounts, rows: int | None) -> list[Measurement]:
     """Spend the curator's budget: first on accuracy, then on the figures that the estimated number of rows supports.
 
-    The supported figures are decided from public facts and the noisy total, before they are paid for; the rest of the
-    budget refines the first.
+    Public facts and the noisy total determine the supported figures before they are paid for. The rest of the budget
+    refines the accuracy.
     """
     budget = BudgetSplit(curator.budget, curator.sizes, "uniform", "zcdp")
     ways = [(name,) for name in asked.columns]
@@ -180,9 +180,9 @@ _POOLS = {"auc": "AUC", "one_way_tv": "one-way", "cmi": "CMI"}
 def _shares(
     curator: Curator, budget: BudgetSplit, asked: HeldOutCounts, n: float
 ) -> tuple[dict[str, float], HeldOutCounts]:
-    """Shares of the budget for the figures that ``n`` rows support, and the counts with the strata that they support.
-
-    CMI has the first of its levels that ``n`` and the noise allow: both are public, or bought already.
+    """Return shares of the budget for the figures that ``n`` rows support, and the counts with the strata that they
+    support. CMI uses the first of its levels that ``n`` and the noise allow, both of which are public or already
+    bought.
     """
     whole = sum(WEIGHTS.values())
     carried = []
@@ -275,8 +275,8 @@ def _cmi_bound(
     """Return an interval of CMI from the counts of single columns; `None` if they were not bought.
 
     I(left; right | given) is at most the entropy of either side, and that is at most the sum over its columns. The
-    columns share the chance of an error evenly. If a cell may be missing, CMI is about some of the rows only, so the
-    bound of a column is the logarithm of its number of values.
+    chance of an error is divided evenly among the columns. If a cell may be missing, CMI is about some of the rows
+    only, so the bound of a column is the logarithm of its number of values.
     """
     separation = asked.separation
     if separation is None or any((name,) not in counted for name in (*separation.left, *separation.right)):
@@ -293,10 +293,9 @@ def _cmi_bound(
 
 
 def _observed(counts: FloatArray, sigma: float, n: float, spread: float) -> tuple[float, float]:
-    """(rows whose target is observed, standard error) from counts of wrong and correct predictions and missing targets.
-
-    Two unbiased estimates with independent noise, weighted by precision: the sum of the first two cells, and ``n``
-    minus the third. Neither depends on the difference of the first two.
+    """Return (rows whose target is observed, standard error) from counts of wrong and correct predictions and missing
+    targets. It combines two unbiased estimates with independent noise, weighted by precision: the sum of the first two
+    cells, and ``n`` minus the third. Neither depends on the difference of the first two.
     """
     if len(counts) == 2:
         return n, spread
@@ -306,7 +305,7 @@ def _observed(counts: FloatArray, sigma: float, n: float, spread: float) -> tupl
 
 
 def _left_out(figure: str, asked: HeldOutCounts, counted: Mapping[Clique, Sequence[Measurement]]) -> str:
-    """Return a sentence about the rows behind a figure, if cells may be missing, and the share without a target."""
+    """If cells may be missing, return a sentence about the rows behind a figure and the share without a target."""
     names = asked.conditional if figure == "cmi" else () if figure == "one_way_tv" else (asked.target,)
     missing = [name for name in names if name is not None and asked.schema[name].missing]
     if not missing:
@@ -329,7 +328,7 @@ def _why(figure: str, asked: HeldOutCounts, made: Sequence[Measurement], n: floa
 
 
 def _total(made: Sequence[Measurement], rows: int | None) -> tuple[float, float]:
-    """(n, its standard error): exact if public, else from the noisy totals, weighted by precision."""
+    """Return (n, its standard error), exact if n is public, else from the noisy totals, weighted by precision."""
     if rows is not None:
         return float(rows), 0.0
     weights = np.array([1 / (m.values.size * m.sigma**2) for m in made])
@@ -340,15 +339,15 @@ def _total(made: Sequence[Measurement], rows: int | None) -> tuple[float, float]
 DRAWS = 400
 """Number of samples of the held-out rows' one-way counts, drawn from the synthetic table."""
 LARGEST_SAMPLE = 2000
-"""A larger sample's errors follow by scaling: they fall with √n."""
+"""Errors of a larger sample follow by scaling, because they fall with √n."""
 
 
 def _sampling(
     asked: HeldOutCounts, synthetic: Table | None, n: float, k: int, rng: np.random.Generator
 ) -> tuple[list[FloatArray], FloatArray]:
-    """One-way shares of the synthetic table, and errors (DRAWS × all cells) of shares in samples of n/k of its rows.
-
-    Whole rows are drawn, so errors of different columns are correlated as among the held-out rows.
+    """Return the one-way shares of the synthetic table, and the errors (DRAWS × all cells) of shares in samples of n/k
+    of its rows. Whole rows are drawn, so that errors of different columns are correlated as they are among the held-out
+    rows.
     """
     sizes = [asked.schema[name].size for name in asked.columns]
     people = max(n / k, 1.0)

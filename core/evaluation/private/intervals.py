@@ -1,7 +1,8 @@
 """95 % intervals for figures from noisy counts, covering both noise and sampling of rows.
 
-Counts h = c + e: c the exact counts of n rows drawn from a population, e independent noise of known scale σ, zero mean.
-With k rows per person, sampling variances are multiplied by k. Everything here is post-processing of released counts.
+The counts are h = c + e, where c are the exact counts of n rows drawn from a population and e is independent noise with
+mean zero and known scale σ. With k rows per person, sampling variances are multiplied by k. Everything here is
+post-processing of released counts.
 """
 
 from __future__ import annotations
@@ -15,14 +16,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 Z = 1.959963984540054
-"""Two-sided 95 % of a normal distribution."""
+"""Two-sided 95 % quantile of a normal distribution."""
 TAIL = 0.025
 DRAWS = 400
 STEPS = 61
 FARTHEST = 64.0
 """Largest multiple of the observed dependence that the upper end may be."""
 FILLED, FILLED_SIGMAS = 5.0, 3.0
-"""A stratum is filled if independence predicts at least this many rows, and this many σ, in each of its cells."""
+"""Number of rows, and multiple of σ, that independence must predict in each cell of a stratum for the stratum to be
+used.
+"""
 
 FloatArray = NDArray[np.float64]
 
@@ -40,14 +43,13 @@ class Interval:
 
 
 def share_interval(counts: FloatArray, sigma: float, n: float, spread: float, k: int) -> Interval | str:
-    """The share of the second of two cells. ``spread`` is the standard error of ``n``.
-
-    With n known, ½ + (h₁ − h₀)/2n has noise σ/(√2·n), less than h₁/n has. The interval is Wilson's for a share p with
-    variance p(1 − p)k/n, widened by that noise s: all p with (p − v)² ≤ z²(p(1 − p)k/n + s²), the roots of
-    p²(1 + a) − p(2v + a) + v² − z²s² = 0 with a = z²k/n.
+    """Return the share of the second of two cells. ``spread`` is the standard error of ``n``. If n is known, ½ + (h₁ −
+    h₀)/2n has noise σ/(√2·n), which is less than that of h₁/n. The interval is Wilson's for a share p with variance p(1
+    − p)k/n, widened by that noise s: all p with (p − v)² ≤ z²(p(1 − p)k/n + s²), the roots of p²(1 + a) − p(2v + a) +
+    v² − z²s² = 0 with a = z²k/n.
     """
     if n < 1:
-        return "there are too few held-out rows to tell"
+        return "there are too few held-out rows"
     lean = float(counts[1] - counts[0]) / (2 * n)
     value = min(max(0.5 + lean, 0.0), 1.0)
     noise = (sigma / (math.sqrt(2) * n)) ** 2 + (lean * spread / n) ** 2
@@ -63,18 +65,16 @@ def area_interval(tables: Sequence[tuple[FloatArray, float]], k: int, least: flo
     """Return the area under the ROC curve from noisy counts of (truth, bin of the score), macro over several such
     tables.
 
-    The exact area of n₀ and n₁ rows, A = Σ_b h₁(b)[h₀(below b) + ½h₀(b)]/(n₀n₁), moves by up to 1 when one row does,
-    so it is never released with its own noise; from noisy cells it is a ratio whose numerator is unbiased, since the
-    noise of different cells is independent. Interval: delta method; with g the gradient of A, variance Σ(σ² + k·c)g²
-    (Σ c·g² is DeLong's variance of a binned score), and σ⁴B²/2(n₀n₁)² for the product of two noises. The sampling
-    errors of several tables are taken to be one and the same, their noises to be independent. The figure is the mean
-    over all tables: a table in which either truth has fewer rows than ``least``·σ√B shows nothing, so its area may be
-    anything from 0 to 1.
-
-    Bins hide how the score ranks rows inside them, so the area is a little too small. The upper end includes the loss
-    from binning normal scores with this area (`hidden`: 0.001 to 0.004 with ten bins). The ``bound`` holds for any
-    scores: it starts at the low end for the area if every pair within a bin is ranked wrongly, A − ½Σ_b
-    h₀(b)h₁(b)/(n₀n₁), and ends at the high end for the area if every such pair is ranked rightly.
+    The exact area of n₀ and n₁ rows, A = Σ_b h₁(b)[h₀(below b) + ½h₀(b)]/(n₀n₁), moves by up to 1 when one row does, so
+    it is never released with its own noise; from noisy cells it is a ratio whose numerator is unbiased, since the noise
+    of different cells is independent. The interval uses the delta method: with g the gradient of A, the variance is
+    Σ(σ² + k·c)g² (Σ c·g² is DeLong's variance of a binned score), plus σ⁴B²/2(n₀n₁)² for the product of two noises. The
+    sampling errors of several tables are taken to be one and the same, their noises to be independent. The figure is
+    the mean over all tables. A table in which either truth has fewer rows than ``least``·σ√B shows nothing, so its area
+    may be anything from 0 to 1. Bins hide the ranking of the rows inside them, so the area is slightly too small. The
+    upper end includes the loss from binning normal scores with this area (`hidden`: 0.001 to 0.004 with ten bins). The
+    ``bound`` holds for any scores: it starts at the low end for the area if every pair within a bin is ranked wrongly,
+    A − ½Σ_b h₀(b)h₁(b)/(n₀n₁), and ends at the high end for the area if every such pair is ranked rightly.
     """
     found = _area(tables, k, least, 0.5)
     if found is None:
@@ -98,8 +98,9 @@ def area_interval(tables: Sequence[tuple[FloatArray, float]], k: int, least: flo
 def _area(
     tables: Sequence[tuple[FloatArray, float]], k: int, least: float, won: float
 ) -> tuple[float, float, int, float] | None:
-    """Return the area if this share of the pairs within a bin is ``won``, half its interval, the number of tables
-    without a known area, and what bins hide; `None` if no table has an area."""
+    """Return the area if this share of the pairs within a bin is ``won``, half the width of its interval, the number of
+    tables without a known area, and the area that bins hide; `None` if no table has an area.
+    """
     areas, noises, samplings, bins = [], [], [], []
     for h, sigma in tables:
         below, above = h[0].sum(), h[1].sum()
@@ -135,10 +136,9 @@ def hidden(area: float, bins: int) -> float:
 
 
 def entropy_bound(counts: FloatArray, sigma: float, n: float, k: int, error: float = 0.05) -> float:
-    """Return an upper bound of a column's entropy in nats that fails with chance ``error``, from its noisy ``counts``.
-
-    The delta method's upper end, plus the bias of the plug-in estimate (Miller 1955: (k p(1 − p)/n + σ²/n²)/2p for
-    each value), at most the logarithm of the number of values.
+    """Return an upper bound of a column's entropy in nats, from its noisy ``counts``; it fails with probability
+    ``error``. It is the delta method's upper end plus the bias of the plug-in estimate (Miller 1955: (k p(1 − p)/n +
+    σ²/n²)/2p for each value), at most the logarithm of the number of values.
     """
     most = math.log(len(counts))
     p = np.maximum(counts, 0.5) / np.maximum(counts, 0.5).sum()
@@ -158,22 +158,22 @@ def distance_interval(
     spread: float,
     rng: np.random.Generator,
 ) -> Interval | str:
-    """Mean total variation between columns' noisy counts and the public ``shares`` q.
+    """Return the mean total variation between columns' noisy counts and the public ``shares`` q.
 
     ``sampling`` holds errors of shares in simulated samples, draws × all cells; ``spread`` is the standard error of
     ``n``; with ``counts`` None, the result is the expectation if the shares are right.
 
     A total variation of noisy shares is biased upward by up to the errors' own ‖e‖. Let M̂ be the total variation of
     the noisy shares and T the true one. Then T ≥ M̂ − ‖e‖ (triangle inequality), so the lower end is M̂ minus the 97.5
-    % point of ‖e‖. For the upper end: among all deviations with mean total variation T, the one spread over all cells
-    in proportion to their errors' standard deviations is hardest to detect. The upper end is the largest T under which
-    an M̂ this small occurs in more than 2.5 % of simulated samples. The value is the T under which M̂ would be the
-    median, which tends to be too large. So the interval is conservative. An M̂ below its usual size under errors alone
-    is due to chance and proves nothing: the upper end is never below that of a table with correct shares and typical
-    errors.
+    % point of ‖e‖. For the upper end, note that among all deviations with mean total variation T, the hardest to detect
+    is spread over all cells in proportion to their errors' standard deviations. The upper end is the largest T under
+    which an M̂ this small occurs in more than 2.5 % of simulated samples. The value is the T under which M̂ would be
+    the median, which tends to be too large, so the interval is conservative. An M̂ below its usual size under errors
+    alone is due to chance and proves nothing, so the upper end is never below that of a table with correct shares and
+    typical errors.
     """
     if n < 1:
-        return "there are too few held-out rows to tell"
+        return "there are too few held-out rows"
     q = np.concatenate(list(shares))
     columns = len(shares)
     scale = np.concatenate([np.full(len(p), s / n) for p, s in zip(shares, sigmas, strict=True)])
@@ -202,13 +202,13 @@ def information_interval(
     """Return the conditional mutual information I(left; right | given), in nats, of noisy ``counts``; ``axes`` are
     those of the three sides.
 
-    The plug-in estimate is biased upward by chance. So the test is inverted: between the independent table that fits
-    the noisy counts best and the noisy counts themselves (and beyond) lies a line of populations; the interval contains
+    Chance biases the plug-in estimate upward, so the interval inverts a test. A line of populations runs from the
+    independent table that best fits the noisy counts to the noisy counts themselves, and beyond. The interval contains
     the information of those populations under which the observed plug-in estimate lies between the 2.5 % and the 97.5 %
     point of simulated estimates. The value is the information of the population with this median. Strata (values of the
     given columns) in which independence would put fewer than ``FILLED`` rows, or FILLED_SIGMAS·σ, into a cell are left
     out, because noise would look like dependence there. If more than a fifth of the rows are in such strata, there is
-    no figure. An estimate smaller than usual under independence is due to chance: the upper end is never below the
+    no figure. An estimate smaller than usual under independence is due to chance, so the upper end is never below the
     usual one.
     """
     h = np.transpose(counts, [a for side in axes for a in side])
@@ -248,7 +248,7 @@ def information_interval(
         line = along(t)
         truth[i] = float(information(line)[()])
         drawn[i] = information(simulated(line))
-    truth[0] = 0.0  # the independent table, except for rounding
+    truth[0] = 0.0  # this is the independent table, up to rounding
     truth = np.maximum.accumulate(truth)
     low, value = (_where(truth, (drawn >= seen).mean(axis=1), level) for level in (TAIL, 0.5))
     high = _where(truth, (drawn >= usual).mean(axis=1), 1 - TAIL)
@@ -257,7 +257,7 @@ def information_interval(
 
 
 def information(tables: FloatArray) -> FloatArray:
-    """Plug-in I(x; y | z) in nats of tables of counts (… × x × y × z), each at least 0."""
+    """Return the plug-in I(x; y | z) in nats of tables of counts (… × x × y × z), each at least 0."""
 
     def entropy(t: FloatArray, axes: tuple[int, ...]) -> FloatArray:
         t = t.sum(axis=axes, keepdims=True) if axes else t
@@ -269,7 +269,9 @@ def information(tables: FloatArray) -> FloatArray:
 
 
 def _where(values: FloatArray, chance: FloatArray, level: float) -> float:
-    """The value, of a rising row of them, at which ``chance`` reaches ``level``; an end where it does not."""
+    """Return the value, among increasing ``values``, at which ``chance`` reaches ``level``, or an end if it does
+    not.
+    """
     chance = np.maximum.accumulate(chance)
     if chance[0] >= level:
         return float(values[0])

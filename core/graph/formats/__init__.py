@@ -1,7 +1,6 @@
-"""Graph files of other tools: reading into a :class:`MixedGraph`, and writing.
-
-One module per format, each with ``read(text, line)`` and ``write(graph)``. All of them read in one pass over the text,
-with lists instead of Python's stack, and name the line of any error.
+"""Graph files of other tools, read into a :class:`MixedGraph` and written from one. There is one module per format,
+each with ``read(text, line)`` and ``write(graph)``. All of them read in one pass over the text, with lists instead of
+Python's stack, and name the line of any error.
 """
 
 from __future__ import annotations
@@ -63,7 +62,7 @@ FORMATS = {
         Format("tetrad", "Tetrad text", (".tetrad",), tetrad.write, marks=True, latent=True, plain=r"\w[\w.-]*"),
     )
 }
-"""The formats by their names on the command line."""
+"""Formats by their names on the command line."""
 
 
 def read_graph(data: str | bytes, name: str = "") -> MixedGraph:
@@ -80,7 +79,7 @@ def read_graph(data: str | bytes, name: str = "") -> MixedGraph:
 
 
 def _embedded(text: str, line: int) -> MixedGraph:
-    """Return the graph in model code with prose around it, or in lines of code without braces."""
+    """Return the graph in model code that has prose around it, or in lines of code without braces."""
     if start := dagitty.legacy_after_prose(text):
         graph = dagitty.read_legacy(text[start:], line + text.count("\n", 0, start))
         return replace(graph, remarks=(Remark(line, "the text before the graph is left out"), *graph.remarks))
@@ -129,7 +128,9 @@ def _text(data: bytes) -> str:
 
 
 def _after_preamble(text: str) -> tuple[str, int]:
-    """Return the text after empty lines and web addresses, or inside a call of R's dagitty, and its first line."""
+    """Return the text after empty lines and web addresses, or inside a call of R's dagitty, and the number of its first
+    line.
+    """
     found = re.match(r"(?:[ \t]*(?:https?://\S*[ \t]*)?\r?\n)*", text)
     end = found.end() if found else 0
     if call := _R_CALL.match(text, end):
@@ -150,7 +151,7 @@ _R_CALL_INSIDE = re.compile(
 
 
 def _sniff(text: str, line: int) -> str:
-    """Return the format of a text, by its beginning."""
+    """Return the format of a text, judged by its beginning."""
     bare = re.sub(r"\A(?:\s+|//[^\n]*\n|/\*.*?\*/|[#%][^\n]*\n)+", "", text, flags=re.DOTALL)
     word = dot.sniff(bare)
     if dagitty.after_prose(bare):
@@ -195,9 +196,7 @@ def write_graph(graph: MixedGraph, format: str) -> str:
 
 
 def not_held(graph: MixedGraph, format: str) -> tuple[str, ...]:
-    """Return a sentence for each feature that the format omits, or that is written in a way that only Espalier
-    reads.
-    """
+    """Return a sentence for each feature that the format omits or that only Espalier can read back."""
     kind, out = FORMATS[format], []
     if not kind.marks and (odd := [e for e in graph.edges if e.mark != "->"]):
         out.append(f"{kind.title} supports arrows only; left out: {_some(odd)}")
@@ -233,7 +232,7 @@ def _some(things: list[Edge] | list[str]) -> str:
 
 
 def graph_of(dag: Dag, roles: Roles, columns: tuple[str, ...]) -> MixedGraph:
-    """Return a project's graph with its roles and every column as a node, ready to be written."""
+    """Return a project's graph, ready for writing, with its roles and with every column as a node."""
     nodes = (
         Node(
             name,

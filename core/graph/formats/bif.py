@@ -1,4 +1,4 @@
-"""BIF, the Bayesian network interchange format: its structure; probabilities are skipped.
+"""Structure of BIF files, the Bayesian network interchange format. Probabilities are skipped.
 
 Cozman 1998, "The Interchange Format for Bayesian Networks".
 """
@@ -105,7 +105,7 @@ def _variable(pieces: Iterator[Token], builder: Builder) -> None:
 
 
 def _probability(pieces: Iterator[Token]) -> tuple[str, list[str]]:
-    """Read the variable and its parents; some programs omit the bar between them."""
+    """Read the variable and its parents. Some programs omit the bar between them."""
     _need(next(pieces), "(", "'('")
     child = _need(next(pieces), "name", "a variable's name").text
     parents: list[str] = []

@@ -1,4 +1,4 @@
-"""bnlearn's model string, ``[smoke][lung|smoke][either|lung:tub]``: each node with its parents.
+"""Model strings of bnlearn, such as ``[smoke][lung|smoke][either|lung:tub]``, which list each node with its parents.
 
 The notation has no quotes: ``[ ] | : %``, line breaks, and spaces at either end of a name are percent-encoded
 (``%5B``), which only Espalier reads back.
@@ -49,7 +49,7 @@ def read(text: str, line: int = 1) -> MixedGraph:
 
 
 def write(graph: MixedGraph) -> str:
-    """Return a model string, which contains arrows only."""
+    """Return a model string, which can only contain arrows."""
     parents: dict[str, list[str]] = {node.name: [] for node in graph.nodes}
     for edge in graph.edges:
         if edge.mark == "->":

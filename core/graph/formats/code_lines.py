@@ -1,4 +1,4 @@
-"""Model code inside other text: finds the lines of code, and leaves out all others.
+"""Search for model code inside other text. Lines that are not code are left out.
 
 A line is code only if all of it parses as dagitty statements. A line that looks like code but does not parse is an
 error, so no arrow is lost as prose.
@@ -36,9 +36,9 @@ def has_code(text: str) -> bool:
 
 
 def block(text: str, line: int) -> tuple[str, int, tuple[Remark, ...]] | None:
-    """Return the only ``dag { … }`` or ``digraph { … }`` in a text, its first line, and remarks on the ignored rest.
-
-    Returns `None` if there is none. Raises :class:`GraphError` if there are two, or if the brace is never closed.
+    """Return the only ``dag { … }`` or ``digraph { … }`` in a text, the number of its first line, and remarks on the
+    text that is ignored. Return `None` if there is none. Raises :class:`GraphError` if there are two, or if the brace
+    is never closed.
     """
     found = _BLOCK.search(text)
     if found is None:
@@ -59,7 +59,7 @@ def block(text: str, line: int) -> tuple[str, int, tuple[Remark, ...]] | None:
 
 
 def statements(text: str, line: int) -> tuple[str, tuple[Remark, ...]]:
-    """Return the statements in a text without braces, each on its original line, and the lines that are left out.
+    """Return the statements in a text without braces, each with its original line, and the lines that are left out.
 
     Single words on a line are nodes if they are next to code, with no empty line between. Raises :class:`GraphError`
     for a line that looks like code but does not parse.
@@ -83,7 +83,7 @@ def statements(text: str, line: int) -> tuple[str, tuple[Remark, ...]]:
 
 
 def _beside_code(rows: list[str]) -> list[bool]:
-    """Return, for each row, whether there is code in its paragraph."""
+    """Return a flag for each row that is true if its paragraph contains code."""
     out: list[bool] = []
     start = 0
     for end in [*(i for i, row in enumerate(rows) if not row.strip()), len(rows)]:
@@ -93,7 +93,7 @@ def _beside_code(rows: list[str]) -> list[bool]:
 
 
 def _is_code(row: str) -> bool:
-    """Return whether all statements of a row are code, and at least one is more than a bare word."""
+    """Return whether all statements of a row are code and at least one is more than a single word."""
     found = _split(_without_comments(row).strip())
     sure = [bool(_CHAIN.fullmatch(s) or _NODE.fullmatch(s) or _SETTING.fullmatch(s)) for s in found]
     return any(sure) and all(ok or _BARE.fullmatch(s) for ok, s in zip(sure, found, strict=True))
@@ -120,9 +120,7 @@ def _without_comments(row: str) -> str:
 
 
 def _without_texts(row: str) -> str:
-    """Return the row with each text in quotes replaced by x. After a quote that is never closed, no other quote is
-    closed either.
-    """
+    """Return the row with each quoted text replaced by x. A quote that is never closed hides all later ones."""
     out, at = [], 0
     while (start := row.find('"', at)) >= 0 and (found := _QUOTED.match(row, start)):
         out += [row[at:start], "x"]

@@ -1,4 +1,4 @@
-"""Proposals for names in a drawing that match no column."""
+"""Proposed columns for names in a drawing that match no column."""
 
 from __future__ import annotations
 
@@ -19,11 +19,13 @@ _ALIKE = (
     {"death", "mortality", "died"},
     {"weight", "mass"},
 )
-"""Words that tables and drawings use for the same thing; they are proposed, and never applied automatically."""
+"""Words that tables and drawings use for the same thing. Matches by them are proposed and never applied
+automatically.
+"""
 
 
 class FreeColumns:
-    """Columns that match no node by name, and the proposals for a name."""
+    """Columns that match no node by name, from which matches for a name are proposed."""
 
     def __init__(self, columns: tuple[str, ...], taken: set[str]) -> None:
         self.all = set(columns)
@@ -39,7 +41,7 @@ class FreeColumns:
         return next((self._by_fold[f] for f in map(_fold, names) if f in self._by_fold), None)
 
     def like(self, *names: str) -> list[str]:
-        """Return columns that look like one of ``names``, or share its words."""
+        """Return columns that look like one of ``names`` or share words with it."""
         found: list[str] = []
         if self._searched < _SUGGESTED_FOR:
             self._searched += 1

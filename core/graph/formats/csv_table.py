@@ -1,4 +1,4 @@
-"""CSV: a list of edges, or an adjacency matrix with the names in its first row."""
+"""CSV files with a list of edges, or with an adjacency matrix that has the names in its first row."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Row = tuple[int, list[str]]
 
 
 def is_table(text: str) -> bool:
-    """Return whether this could be CSV: there is a separator on its first line."""
+    """Return whether this could be CSV, because its first line contains a separator."""
     return any(mark in text.split("\n", 1)[0] for mark in ",;\t")
 
 
@@ -48,7 +48,9 @@ def _refuse_other_text(rows: list[Row]) -> None:
             raise broken(line, "this reads like prose, not like a list of arrows")
         if any(cell.strip() not in known and number(cell) is None for cell in cells[2:3]):
             raise broken(
-                line, "this reads like a table of data; a list of arrows has two columns, or begins with cause,effect"
+                line,
+                "this reads like a table of data; a list of arrows has two columns, or begins with the line "
+                "cause,effect",
             )
 
 

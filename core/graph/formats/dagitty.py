@@ -1,4 +1,4 @@
-"""dagitty's model code: the current form, similar to DOT, and the legacy form with two blocks of lines.
+"""Model code of dagitty: the current form, which is similar to DOT, and the legacy form with two blocks of lines.
 
 Textor et al. 2016, "Robust causal inference using directed acyclic graphs: the R package 'dagitty'".
 """
@@ -31,14 +31,16 @@ def read(text: str, line: int = 1) -> MixedGraph:
 
 
 def after_prose(text: str) -> bool:
-    """Return whether model code follows other text: ``dag {`` on a separate line, or a paragraph of old code."""
+    """Return whether model code follows other text, as ``dag {`` on a separate line or as a paragraph of old code."""
     if _ANY_HEAD.match(text) or text.startswith("<"):
         return False
     return bool(_HEAD_ON_A_LINE.search(text)) or bool(legacy_after_prose(text))
 
 
 def legacy_after_prose(text: str) -> int:
-    """Return where old model code begins after an empty line; 0 if it begins the text or there is none."""
+    """Return the position at which old model code begins after an empty line; 0 if it begins the text or there is
+    none.
+    """
     if is_legacy(text):
         return 0
     found = (m.end() for m in re.finditer(r"\n[ \t]*\r?\n\s*", text.rstrip()))
@@ -98,7 +100,7 @@ def _legacy_node(words: list[str], line: int, builder: Builder) -> None:
 
 
 def _effects(words: list[str], line: int, builder: Builder, arrows: dict[tuple[str, str], int]) -> None:
-    """``cause effect effect @x,y effect …``, where a name may be several words."""
+    """Read ``cause effect effect @x,y effect …``, where a name may consist of several words."""
     cause, at = _known(words, 0, line, builder)
     while at < len(words):
         if words[at].startswith("@"):
@@ -110,7 +112,7 @@ def _effects(words: list[str], line: int, builder: Builder, arrows: dict[tuple[s
 
 
 def _known(words: list[str], at: int, line: int, builder: Builder) -> tuple[str, int]:
-    """Return the node with which the words from ``at`` onwards begin, and the position where it ends."""
+    """Return the node at the start of the words from ``at`` onwards, and the position where it ends."""
     for end in range(at + 1, min(len(words), at + 50) + 1):
         name = unquote(" ".join(words[at:end]))
         if name in builder.nodes:
@@ -128,7 +130,7 @@ def _matrix(rest: list[tuple[int, list[str]]], names: list[str]) -> dict[tuple[s
 
 
 def write(graph: MixedGraph) -> str:
-    """Return current model code. Protected columns become exposures, and admissible ones become adjusted."""
+    """Return current model code. Protected columns become exposures, and admissible columns become adjusted."""
     lines = ["dag {"]
     for node in graph.nodes:
         facts = ["latent"] if node.latent else []

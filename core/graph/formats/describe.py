@@ -1,6 +1,4 @@
-"""Description of a graph file: its nodes and edges, and all questions that must be answered before it is a causal
-graph.
-"""
+"""Description of a graph file: its nodes and edges, and the questions to answer before it becomes a causal graph."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
-"""DOT, Graphviz's language, and the grammar it shares with dagitty's model code.
-
-pydot reads the same language, but it keeps no line numbers, takes about 30 s for 1 MB, and needs a level of Python's
-stack for each nested subgraph. Here the text is split into tokens in one pass, and groups are kept in a list.
+"""DOT, the language of Graphviz, and the grammar that it shares with dagitty's model code. pydot reads the same
+language, but it does not keep line numbers, takes about 30 s for 1 MB, and needs a level of Python's stack for each
+nested subgraph. Here the text is split into tokens in one pass, and groups are kept in a list.
 """
 
 from __future__ import annotations
@@ -36,8 +35,8 @@ _TOKEN = re.compile(
 )
 _WORD = r'(?:[\w.]+|"[^"\\\n]*")'
 _PLAIN = re.compile(rf'({_WORD})[ \t]*(->|<->|<-|--)[ \t]*({_WORD})(?=[\s;]+[\w"{{}}])')
-"""Pattern of a statement with one edge and no attributes, by far the most common kind: reading it in one match is three
-times as fast.
+"""Pattern of a statement with one edge and no attributes. It is by far the most common kind, and reading it in one
+match is three times as fast.
 """
 _BEGUN = ("edge", "=", "+", ":")
 _EDGES = {"@->": "o->", "<-@": "<-o", "@-@": "o-o", "@--": "o--", "--@": "--o"}
@@ -60,7 +59,9 @@ _HEADER = re.compile(r"(strict\s+)?(graph|digraph|dag|pdag|mag|pag)\b", re.IGNOR
 
 
 class Token(NamedTuple):
-    """A piece of the text. Its ``kind`` is word, string, edge, the character itself, or plain for a whole statement."""
+    """A piece of the text. Its ``kind`` is word, string, edge, the character itself, or, for a whole statement,
+    plain.
+    """
 
     kind: str
     text: str
@@ -133,7 +134,7 @@ def unquoted(piece: str) -> str:
 
 
 def quoted(name: str) -> str:
-    """Return a name in quotes; backslashes are doubled only if a single one would be misread, because dagitty never
+    """Return a name in quotes; backslashes are doubled only where a single one would be misread, because dagitty never
     doubles them.
     """
     return '"' + re.sub(r'\\{2,}|\\(?="|\Z)', lambda m: m[0] * 2, name).replace('"', '\\"') + '"'
@@ -141,7 +142,7 @@ def quoted(name: str) -> str:
 
 @dataclass
 class _Group:
-    """An open brace: the nodes inside, the default attributes of edges, and the current statement."""
+    """State of an open brace: the nodes inside it, the default attributes of edges, and the current statement."""
 
     line: int
     nodes: dict[str, None] = field(default_factory=dict)
@@ -151,7 +152,7 @@ class _Group:
 
 
 class _Reader:
-    """Reads statements into a builder; looks one token ahead in ``tokens``."""
+    """Reader that passes statements to a builder and looks one token ahead in ``tokens``."""
 
     def __init__(self, pieces: Iterator[Token], builder: Builder) -> None:
         self.pieces, self.builder = pieces, builder
@@ -176,7 +177,7 @@ class _Reader:
         return text
 
     def graph(self) -> None:
-        """``[strict] (graph | digraph | dag …) [name] { statements }``"""
+        """Read ``[strict] (graph | digraph | dag …) [name] { statements }``."""
         if self.token.text.lower() == "strict":
             self.next()
         self.next()
@@ -304,7 +305,7 @@ class _Reader:
         return {**facts, "position": position} if position else facts
 
     def attributes(self) -> dict[str, str]:
-        """``[key=value, flag …]``, any number of such lists."""
+        """Read any number of lists ``[key=value, flag …]``."""
         found: dict[str, str] = {}
         while self.token.kind == "[":
             opened = self.next().line
@@ -357,7 +358,7 @@ def read(text: str, line: int = 1) -> MixedGraph:
     read_statements(text, builder, line)
     builder.use_labels()
     for name, node in builder.nodes.items():
-        if node.position:  # Graphviz counts upwards, all others downwards
+        if node.position:  # in Graphviz, y increases upwards; elsewhere, downwards
             builder.nodes[name] = replace(node, position=(node.position[0], -node.position[1]))
     return builder.done()
 

@@ -1,7 +1,6 @@
-"""GML, as written by networkx, igraph, yEd, and users of DoWhy and causal-learn.
-
-networkx writes and reads GML too; its reader keeps no line numbers, joins lines inside a text, refuses a repeated arrow
-and recurses for each bracket. Here open brackets are kept in a list.
+"""GML, as written by networkx, igraph and yEd, and by users of DoWhy and causal-learn. The reader of networkx does not
+keep line numbers, joins lines inside a text, refuses a repeated arrow, and recurses for each bracket. Here, open
+brackets are kept in a list.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ _DRAWN = {"graphics", "LabelGraphics"}
 
 @dataclass
 class _Entry:
-    """An entry ``key value``; the value of a list is its entries."""
+    """An entry ``key value``. The value of a list consists of its entries."""
 
     key: str
     value: Any
@@ -150,7 +149,7 @@ def _edge(entry: _Entry, names: dict[str, str], labels: set[str], mark: str, bui
 
 
 def _text(name: str) -> str:
-    """Return a quoted text: GML is ASCII, so other characters become entities."""
+    """Return a quoted text. GML is ASCII, so other characters become entities."""
     return '"' + "".join(c if " " <= c <= "~" and c not in '"&' else f"&#{ord(c)};" for c in name) + '"'
 
 

@@ -1,4 +1,4 @@
-"""GraphML, read by the standard library's expat: document types are refused, so there are no expanding or external
+"""GraphML, read by the standard library's expat. Document types are refused, so there are no expanding or external
 entities.
 """
 
@@ -15,7 +15,7 @@ _LABELS = ("label", "name", "NodeLabel")
 
 
 class _Reader:
-    """Handles expat's events; the open elements are a list of names."""
+    """Handler of expat's events, which keeps the open elements as a list of names."""
 
     def __init__(self, builder: Builder) -> None:
         self.builder = builder
@@ -35,7 +35,7 @@ class _Reader:
 
     @property
     def line(self) -> int:
-        """Return the current line of expat."""
+        """Current line of expat."""
         return self.first + int(self.parser.CurrentLineNumber) - 1
 
     def doctype(self, *_: object) -> None:

@@ -1,4 +1,4 @@
-"""The content of a graph file: a mixed graph, more than a :class:`~espalier.core.graph.dag.Dag` can hold."""
+"""Content of a graph file: a mixed graph, which can contain more than a :class:`~espalier.core.graph.dag.Dag`."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ from espalier.core.errors import GraphError
 from espalier.core.graph.annotations import Annotation
 
 Mark = Literal["->", "<->", "--", "o->", "o-o", "o--"]
-"""The mark at each end of an edge, as in MAGs and PAGs: an arrowhead, a tail (-), or a circle (o) if the mark is
-unknown.
+"""Marks at the ends of an edge, as in MAGs and PAGs: an arrowhead, a tail (-), or a circle (o) if the mark is unknown.
 """
 
 NOTHING = Annotation()
@@ -22,10 +21,10 @@ MARKS: tuple[str, ...] = get_args(Mark)
 SYMMETRIC = ("<->", "--", "o-o")
 MAX_EDGES = 500_000
 MOST_GIVEN = 2 * MAX_EDGES
-"""Largest number of edges in a file, including repeated edges: a few groups can represent very many edges."""
+"""Maximum number of edges in a file, including repeated edges, because a few groups can represent very many edges."""
 _TURNED: dict[str, Mark] = {"<-": "->", "<-o": "o->", "--o": "o--"}
 ROLES = ("exposure", "outcome", "adjusted", "selected", "protected", "admissible", "inadmissible")
-"""The roles that a file may give to a node: dagitty's names and Espalier's."""
+"""Roles that a file may give to a node, by dagitty's names and by Espalier's."""
 
 
 @dataclass(frozen=True)
@@ -75,8 +74,7 @@ class MixedGraph:
     remarks: tuple[Remark, ...] = field(default=(), compare=False)
     format: str = field(default="", compare=False)
     is_matrix: bool = field(default=False, compare=False)
-    """Whether the arrows come from an adjacency matrix, read as row → column; some tools write it the other way
-    round.
+    """True if the arrows come from an adjacency matrix, read as row → column; some tools write it the other way round.
     """
 
     def __post_init__(self) -> None:
@@ -86,7 +84,7 @@ class MixedGraph:
         for edge in self.edges:
             for name in (edge.left, edge.right):
                 if name not in known:
-                    raise GraphError(f"the edge {edge} ends in something that is not a node")
+                    raise GraphError(f"one end of the edge {edge} is not a node")
 
 
 def shown(name: str) -> str:
@@ -95,12 +93,12 @@ def shown(name: str) -> str:
 
 
 def broken(line: int, text: str) -> GraphError:
-    """Return the error for a file that cannot be read from ``line`` on."""
+    """Return the error for a file that becomes unreadable at ``line``."""
     return GraphError(f"line {line}: {text}", line=line)
 
 
 def number(text: str) -> float | None:
-    """Return ``text`` as a number, if it is a finite number of a size that can be drawn."""
+    """Return ``text`` as a number if it is finite and small enough to be drawn."""
     try:
         value = float(text)
     except ValueError:
@@ -109,7 +107,7 @@ def number(text: str) -> float | None:
 
 
 class Builder:
-    """Collects what a reader finds, in order; a repeated item is kept once, with a remark."""
+    """Collector of the nodes and edges that a reader finds, in order. A repeated item is kept once, with a remark."""
 
     def __init__(self, format: str) -> None:
         self.format = format
@@ -153,7 +151,7 @@ class Builder:
             self.edges[*ends, mark] = edge
 
     def unused(self, what: str, line: int) -> None:
-        """Note an attribute that has no meaning here; all of one kind become one remark."""
+        """Note an attribute that has no meaning here. All attributes of one kind become one remark."""
         self._unused.setdefault(what, []).append(line)
 
     def use_labels(self) -> None:
@@ -188,7 +186,7 @@ def _times(lines: list[int]) -> str:
 
 
 def facts_of(data: Mapping[str, Any], line: int, builder: Builder) -> dict[str, Any]:
-    """Return latent, roles and label from a node's attributes, in the words that tools use for them."""
+    """Return latent, roles and label from a node's attributes, which different tools name differently."""
     facts: dict[str, Any] = {}
     for key, value in data.items():
         word = str(value).strip().lower()

@@ -1,4 +1,4 @@
-"""JSON: the node-link form of networkx and D3, and Espalier's own project file or graph."""
+"""JSON graphs: the node-link form of networkx and D3, and Espalier's own project file or graph."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class _Array(list[Any]):
 
 
 class _Decoder(json.JSONDecoder):
-    """The standard library's decoder in Python, whose objects and arrays store the position where they begin."""
+    """Standard library's decoder in Python, whose objects and arrays store the position where they begin."""
 
     def __init__(self) -> None:
         super().__init__(parse_constant=_no_constant)
@@ -48,18 +48,18 @@ def _placed(parse: Any, kind: Any) -> Any:
 
 
 def _no_constant(word: str) -> Any:
-    raise ValueError(f"{word} is not a number that JSON may hold")
+    raise ValueError(f"{word} is not a number that JSON allows")
 
 
 class _Lines:
-    """The line number of a position in the text."""
+    """Line number of a position in the text."""
 
     def __init__(self, text: str, first: int) -> None:
         self.first = first
         self.breaks = [i for i, c in enumerate(text) if c == "\n"]
 
     def of(self, value: Any) -> int:
-        """The line on which ``value`` begins."""
+        """Return the line on which ``value`` begins."""
         return self.first + bisect_right(self.breaks, getattr(value, "at", 0))
 
 
@@ -117,7 +117,7 @@ def _project(data: dict[str, Any], lines: _Lines, builder: Builder) -> None:
 
 
 def _own(data: Any, lines: _Lines, builder: Builder) -> None:
-    """``{"edges": [["cause", "effect"]], "positions": {…}}``"""
+    """Read ``{"edges": [["cause", "effect"]], "positions": {…}}``."""
     if not isinstance(data, dict):
         raise broken(lines.of(data), "dag must be an object with edges")
     said = _annotations(data, lines)
@@ -137,7 +137,7 @@ def _own(data: Any, lines: _Lines, builder: Builder) -> None:
 
 
 def _annotations(data: Any, lines: _Lines) -> dict[tuple[str, ...], Annotation]:
-    """The annotations of a project's graph; notes of the older kind are annotations of their column."""
+    """Return the annotations of a project's graph. Notes of the older kind become annotations of their column."""
     try:
         said = annotations_from_json(data.get("annotations", []))
     except GraphError as error:
@@ -212,7 +212,7 @@ _ENDS = (("source", "from", "cause"), ("target", "to", "effect"))
 
 
 def _networkx_adjacency(data: dict[str, Any], lines: _Lines, builder: Builder) -> None:
-    """The adjacency form of networkx: a list of neighbours for each node, in the nodes' order."""
+    """Read the adjacency form of networkx: a list of neighbours for each node, in the nodes' order."""
     nodes, rows = _list(data, "nodes", lines), data["adjacency"]
     names = [str(node["id"]) if isinstance(node, dict) and "id" in node else None for node in nodes]
     if None in names or len(rows) != len(names) or not all(isinstance(row, list) for row in rows):
@@ -229,8 +229,8 @@ def _networkx_adjacency(data: dict[str, Any], lines: _Lines, builder: Builder) -
 
 
 def _adjacency(data: dict[str, Any], lines: _Lines, builder: Builder) -> None:
-    """Each name with the names to which it points, as a list or as an object; 0, false or null in an object means no
-    arrow.
+    """Read an object that lists, for each name, the names to which it points, as a list or as an object; 0, false or
+    null in an object means no arrow.
 
     A file does not state whether these are effects or causes, so Espalier asks, as it does for a matrix. A link given
     both ways has no direction.
@@ -266,7 +266,7 @@ def _take_node(name: str, found: dict[str, Any], where: int, builder: Builder) -
 
 
 def write(graph: MixedGraph) -> str:
-    """Return node-link JSON as networkx writes it, with further keys for marks, latent nodes, roles, positions and
+    """Return node-link JSON in the form of networkx, with further keys for marks, latent nodes, roles, positions and
     annotations.
     """
     nodes = []

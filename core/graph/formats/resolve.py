@@ -1,7 +1,7 @@
-"""From a mixed graph to a :class:`~espalier.core.graph.dag.Dag`: the open questions, and the effect of each answer.
-
-Nothing is decided silently. Anything that a DAG cannot represent, and any name that is not a column, becomes a question
-with its line, its choices and, if there is a natural one, a default. Remarks report the changes made.
+"""Conversion of a mixed graph to a :class:`~espalier.core.graph.dag.Dag`, with questions to the user and the effect of
+each answer. Nothing is decided silently. Anything that a DAG cannot represent, and any name that is not a column,
+becomes a question with its line, its choices and, if there is a natural one, a default. Remarks report the changes
+made.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from espalier.core.graph.roles import Roles
 Kind = Literal["matrix", "latent", "column", "undirected", "partly directed", "bidirected", "cycle", "role"]
 MARGINALISE, DROP, SHARE = "marginalise", "drop", "share"
 LIMIT = 100_000
-"""Largest number of arrows, or of pairs with a shared cause, that marginalising one latent node may add."""
+"""Maximum number of arrows, or of pairs with a shared cause, that marginalising one latent node may add."""
 _GUESS = {"outcome": "outcome", "protected": "protected", "admissible": "admissible", "inadmissible": "inadmissible"}
 
 
@@ -56,7 +56,7 @@ class Resolved:
 
 
 class _Asking:
-    """The questions asked so far, and the valid answer to each."""
+    """Questions asked so far, with the valid answer to each."""
 
     def __init__(self, answers: Mapping[str, str]) -> None:
         self.answers = answers
@@ -93,7 +93,7 @@ def resolve(
     here = {*names, *hidden}
     kept = [e for e in edges if e.left in here and e.right in here]
     if gone := len(edges) - len(kept):
-        asking.remarks.append(f"links that went with names left out: {gone}")
+        asking.remarks.append(f"links removed together with their names: {gone}")
     arrows, confounded = _directions(kept, asking)
     if not asking.open:
         arrows = _without_cycles(arrows, asking)
@@ -121,8 +121,8 @@ def resolve(
 def taken_over(have: Dag, new: Dag, keep: bool) -> Dag:
     """Return ``have`` with its arrows replaced by those of ``new``, or (``keep``) with the arrows of ``new`` added.
 
-    Notes in ``have`` stay, even those of removed arrows. If both have notes, the notes are joined. Everything else is
-    taken from ``have``. Raises :class:`GraphError` for a cycle, naming it.
+    Notes in ``have`` are kept, even those of removed arrows. If both drawings have notes, they are joined. Everything
+    else is taken from ``have``. Raises :class:`GraphError` for a cycle, naming it.
     """
     annotations = dict(have.annotations)
     for of, said in new.annotations.items():
@@ -146,7 +146,7 @@ def _matrix(graph: MixedGraph, asking: _Asking) -> str | None:
         "matrix",
         "matrix",
         first,
-        "an adjacency matrix does not define which way its arrows go",
+        "an adjacency matrix does not state the direction of its arrows",
         {
             "row": "from the row to the column, as in bnlearn, networkx and dagitty",
             "column": "from the column to the row, as in LiNGAM and pcalg",
@@ -196,7 +196,7 @@ def _latent(node: Node, may_stay: bool) -> Question:
 
 
 def _unknown(node: Node, free: FreeColumns, every: dict[str, str]) -> Question:
-    """Ask which of ``free`` columns a node is; ``every`` has all choices, which every such question shares."""
+    """Ask which of the ``free`` columns a node is; ``every`` holds all choices, which every such question shares."""
     names = [n for n in (node.name, node.label) if n]
     same = free.same(*names)
     like = [same] if same else free.like(*names)
@@ -219,7 +219,7 @@ def _directions(edges: list[Edge], asking: _Asking) -> tuple[list[Edge], list[tu
         ends = (edge.right, edge.left) if answer == "<-" else (edge.left, edge.right)
         if answer in ("->", "<-"):
             if ends in arrows:
-                asking.remarks.append(f"{edge} (line {edge.line}) is the arrow of line {arrows[ends].line}")
+                asking.remarks.append(f"{edge} (line {edge.line}) is the same arrow as on line {arrows[ends].line}")
             arrows.setdefault(ends, Edge(*ends, "->", edge.line, edge.said))
         elif answer == SHARE:
             confounded.append(ends)
@@ -236,7 +236,7 @@ def _direction(edge: Edge) -> Question:
     share = {SHARE: f"{shown(edge.left)} and {shown(edge.right)} share an unmeasured cause"}
     out = {DROP: "leave it out"}
     if edge.mark == "<->":
-        text = f"{edge} says that an unmeasured cause is shared"
+        text = f"{edge} means that the two share an unmeasured cause"
         return Question(key, "bidirected", edge.line, text, {**share, "->": forth, "<-": back, **out}, SHARE)
     if edge.mark == "o->":
         text = f"{edge} is an arrow or a shared unmeasured cause"
@@ -254,7 +254,7 @@ def _without_cycles(arrows: list[Edge], asking: _Asking) -> list[Edge]:
     by_ends = {(e.left, e.right): e for e in arrows}
     loops = [
         [end, end] for end, other in reversed(by_ends) if end == other
-    ]  # searching again after each one takes minutes
+    ]  # searching again after each removal would take minutes
     while path := loops.pop() if loops else find_cycle(by_ends):
         ring = [by_ends[ends] for ends in pairwise(path)]
         choices = {f"{e.left}\n{e.right}": f"leave out {e} (line {e.line})" for e in ring}
@@ -268,12 +268,12 @@ def _without_cycles(arrows: list[Edge], asking: _Asking) -> list[Edge]:
             break
         gone = next(e for e in ring if f"{e.left}\n{e.right}" == answer)
         del by_ends[gone.left, gone.right]
-        asking.remarks.append(f"{gone} (line {gone.line}) is left out, as it closes a cycle")
+        asking.remarks.append(f"{gone} (line {gone.line}) is left out because it closes a cycle")
     return list(by_ends.values())
 
 
 def _roles(graph: MixedGraph, called: Mapping[str, str], asking: _Asking) -> dict[str, tuple[str, ...]]:
-    """Return the columns by the role that they will have."""
+    """Return the columns by their future roles."""
     out: dict[str, tuple[str, ...]] = {}
     given: dict[str, list[Node]] = {}
     for node in graph.nodes:
@@ -290,7 +290,7 @@ def _roles(graph: MixedGraph, called: Mapping[str, str], asking: _Asking) -> dic
             taken = {c for cols in out.values() for c in cols}
             out[answer] = (*out.get(answer, ()), *(c for c in columns if c not in taken))
         else:
-            asking.remarks.append(f"{names}: called {role} in the file; no role is given")
+            asking.remarks.append(f"{names}: called {role} in the file; no role is assigned")
     return out
 
 
@@ -308,11 +308,11 @@ def _clashes(called: Mapping[str, str]) -> tuple[str, ...]:
 def _marginalised(
     pairs: list[tuple[str, str]], confounded: list[tuple[str, str]], hidden: list[str], asking: _Asking
 ) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
-    """The latent projection: arrows through hidden nodes, and pairs that share an unmeasured cause.
+    """Return the latent projection: arrows through hidden nodes, and pairs that share an unmeasured cause.
 
     Hidden nodes are removed one by one (Verma 1993, "Graphical aspects of causal models"): the causes of a hidden node
     become causes of its effects, its effects are confounded, and all nodes confounded with it are confounded with its
-    effects. A group is confounded in all its pairs.
+    effects. All pairs in a confounded group are confounded.
     """
     causes: dict[str, dict[str, None]] = {}
     effects: dict[str, dict[str, None]] = {}

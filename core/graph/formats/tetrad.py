@@ -1,6 +1,5 @@
-"""Tetrad's graph text, which causal-learn and py-tetrad write too: ``Graph Nodes:`` and ``Graph Edges:``.
-
-Tetrad's own names are plain words; others are put in quotes, which only Espalier reads back.
+"""Graph text of Tetrad, which causal-learn and py-tetrad also write: ``Graph Nodes:`` and ``Graph Edges:``. Tetrad's
+own names are plain words. Other names are written in quotes, which only Espalier can read back.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ _QUOTED = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"')
 _MARKS = {"-->": "->", "<--": "<-", "---": "--"}
 _WRITTEN = {"->": "-->", "--": "---"}
 _OTHER = re.compile(r'(graph( node| edge)? attributes|(ambiguous|underline|dotted)[^:;,"]*):')
-"""The headings of sections that hold neither nodes nor edges, in lower case."""
+"""Headings, in lower case, of sections that contain neither nodes nor edges."""
 _PLAIN = re.compile(r"\w[\w.-]*")
 _ESCAPES = {"\n": "\\n", "\r": "\\r", "\t": "\\t", "\\": "\\\\", '"': '\\"'}
 _UNESCAPES = {text: char for char, text in _ESCAPES.items()}
@@ -36,7 +35,7 @@ def _text(name: str) -> str:
 
 
 def read(text: str, line: int = 1) -> MixedGraph:
-    """A graph as Tetrad prints it; raises :class:`GraphError`."""
+    """Return the graph in text printed by Tetrad; raises :class:`GraphError`."""
     builder = Builder("tetrad")
     section = ""
     for where, row in enumerate(text.split("\n"), line):
@@ -61,7 +60,7 @@ def read(text: str, line: int = 1) -> MixedGraph:
         elif not section:
             raise broken(where, "the line 'Graph Nodes:' is missing above this line")
         elif _MARK.search(row):
-            raise broken(where, "this edge is in a section that is left out; put 'Graph Edges:' above it")
+            raise broken(where, "this edge is in a section that is not read; put 'Graph Edges:' above it")
     if not section:
         raise broken(line, "'Graph Nodes:' is missing")
     return builder.done()
@@ -94,7 +93,7 @@ def _edge(row: str, line: int, builder: Builder) -> None:
         if name not in builder.nodes:
             raise broken(line, f"{shown(name)} is not one of the nodes listed above")
     if more:
-        builder.unused("what follows after an edge", line)
+        builder.unused("the text after an edge", line)
     builder.edge(left, _MARKS.get(found[1], found[1]), right, line)
 
 
@@ -109,7 +108,7 @@ def _right(rest: str, builder: Builder) -> tuple[str, str]:
 
 
 def write(graph: MixedGraph) -> str:
-    """Return graph text; a latent node is written in round brackets, as in Tetrad."""
+    """Return graph text. A latent node is written in parentheses, as in Tetrad."""
     nodes = [f"({_text(n.name)})" if n.latent else _text(n.name) for n in graph.nodes]
     lines = ["Graph Nodes:", ";".join(nodes), "", "Graph Edges:"]
     lines += [

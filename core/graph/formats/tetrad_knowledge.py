@@ -1,6 +1,5 @@
-"""Tetrad's background knowledge: tiers, forbidden and required arrows, in a separate file or after a graph.
-
-It settles the direction of edges that the search left open (Meek 1995). An arrow that contradicts it stays, with a
+"""Background knowledge of Tetrad: tiers, forbidden and required arrows, in a separate file or after a graph. It settles
+the direction of edges that the search left open (Meek 1995). An arrow that contradicts the knowledge is kept with a
 remark, because the file states both.
 """
 
@@ -18,7 +17,7 @@ _TIER = re.compile(r"([0-9]{1,9})(\*?-?|-?\*?)\s*(.*)")
 
 @dataclass
 class Knowledge:
-    """``tiers`` by name, and (cause, effect) pairs with their line."""
+    """Background knowledge: ``tiers`` by name, and (cause, effect) pairs with their lines."""
 
     tiers: dict[str, int] = field(default_factory=dict)
     forbidden: dict[tuple[str, str], int] = field(default_factory=dict)
@@ -68,17 +67,17 @@ def read(rows: Sequence[str], line: int, builder: Builder) -> Knowledge:
                 raise broken(where, f"{shown(name)} is not one of the nodes listed above")
     for pair in known.required:
         if known.excludes(*pair):
-            raise broken(known.required[pair], f"{Edge(*pair)} is required, and forbidden too or backwards in time")
+            raise broken(known.required[pair], f"{Edge(*pair)} is required, but also forbidden or backwards in time")
     return known
 
 
 def used(graph: MixedGraph, known: Knowledge) -> MixedGraph:
-    """``graph`` with the directions that ``known`` settles and the arrows that it requires."""
+    """Return ``graph`` with the directions that ``known`` settles and the arrows that it requires."""
     edges, remarks, left = [], list(graph.remarks), dict(known.required)
     for edge in graph.edges:
         made = _directed(edge, known)
         if made != edge:
-            remarks.append(Remark(edge.line, f"{edge} becomes {made}, as the knowledge says"))
+            remarks.append(Remark(edge.line, f"{edge} becomes {made}, as the knowledge in the file requires"))
         if made.mark == "->" and known.excludes(made.left, made.right):
             remarks.append(Remark(edge.line, f"{made} contradicts the knowledge in the file"))
         if made.mark == "->":
@@ -91,7 +90,7 @@ def used(graph: MixedGraph, known: Knowledge) -> MixedGraph:
 
 
 def _directed(edge: Edge, known: Knowledge) -> Edge:
-    """Return the edge; if it had no direction, with the direction that the knowledge gives."""
+    """Return the edge, with the direction that the knowledge gives if it had none."""
     for left, right in ((edge.left, edge.right), (edge.right, edge.left)):
         if (left, right) in known.required and edge.mark in ("--", "o-o", "o->"):
             return Edge(left, right, "->", edge.line, edge.said)

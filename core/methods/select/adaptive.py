@@ -1,4 +1,4 @@
-"""Counts beyond a tree: further cliques inside the frame, chosen privately by the error of the model so far."""
+"""Counts beyond a tree, of cliques inside the frame that are chosen privately by the error of the model so far."""
 
 from __future__ import annotations
 
@@ -23,17 +23,19 @@ CHOICE = 0.2
 """Fraction of a clique's share for choosing it; the rest pays for counting it (AIM: 0.1)."""
 
 LARGEST_ERROR = 2
-"""Largest possible L1 error of a table of n rows, in units of n. A table with more noise than that is never offered: it
+"""Largest possible L1 error of a table of n rows, in units of n. A table with more noise is never offered, because it
 could only be chosen by mistake, and every plan would have to allow for its size.
 """
 
 BATCHES = 10
-"""Largest number of refits while cliques are chosen."""
+"""Maximum number of refits while cliques are chosen."""
 
 
 @dataclass(frozen=True)
 class Further:
-    """The request: ``steps`` cliques for ``share`` of the budget, up to ``width`` and ``max_cells`` cells."""
+    """Request for further counts: ``steps`` cliques for ``share`` of the budget, up to ``width`` and ``max_cells``
+    cells.
+    """
 
     share: float
     steps: int
@@ -49,9 +51,9 @@ def measure_further(
 
     In each step the exponential mechanism selects, among the cliques that `further_cliques` allows, one whose error in
     the model fitted so far (L1, in rows) most exceeds the noise of measuring it. The clique is then counted. Unlike in
-    AIM, the number of rounds and their prices are fixed, so a plan can show them. The candidates keep the model
-    decomposable, inside the frame, and no wider than ``asked.width``; new tables have at most `LARGEST_ERROR` · n of
-    noise. Beyond `BATCHES` rounds, several cliques are chosen against one model and counted together.
+    AIM, the number of rounds and their prices are fixed, so that a plan can show them. The candidates keep the model
+    decomposable, inside the frame, and no wider than ``asked.width``. New tables have a noise of at most
+    `LARGEST_ERROR` · n. Beyond `BATCHES` rounds, several cliques are chosen against one model and counted together.
     """
     made: list[Measurement] = []
     steps, cells = asked.steps, min(MAX_CELLS, asked.max_cells)

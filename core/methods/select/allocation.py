@@ -24,12 +24,12 @@ from espalier.core.project.plan import AccountingRule, Plan
 
 Rule = Literal["optimal", "uniform"]
 AUTO: dict[AccountingRule, Rule] = {"zcdp": "uniform", "basic": "optimal", "pure": "optimal"}
-"""Meaning of ``allocation: auto``: the rule that is better on the benchmarks (``python -m benchmarks.prism``).
+"""Meaning of ``allocation: auto``, which is the better rule on the benchmarks (``python -m benchmarks.prism``).
 
 ``pure`` divides ε as ``basic`` does, so it has the same rule."""
 
 MOST_BY_HAND = 0.95
-"""Largest part of a pool that shares given by hand may take if other counts are paid from it too."""
+"""Largest part of a pool that shares given by hand may take if the pool also pays for other counts."""
 
 
 def label(clique: Clique) -> str:
@@ -39,7 +39,7 @@ def label(clique: Clique) -> str:
 
 @dataclass(frozen=True)
 class BudgetSplit:
-    """The budget of one release and the rules by which it is divided."""
+    """Budget of one release and the rules by which it is divided."""
 
     budget: Budget
     sizes: Mapping[str, int]
@@ -58,7 +58,7 @@ class BudgetSplit:
     def choice(self, share: float) -> float:
         """Return ρ of one private choice that gets ``share`` of the budget.
 
-        Where ε adds up, the choice is (share·ε, 0)-DP, and an ε-DP exponential mechanism is ε²/8-zCDP.
+        If ε adds up, the choice is (share·ε, 0)-DP, and an ε-DP exponential mechanism is ε²/8-zCDP.
         """
         return _down(share * self.budget.rho if self.accounting == "zcdp" else (share * self.budget.epsilon) ** 2 / 8)
 
@@ -99,7 +99,7 @@ class BudgetSplit:
         """Return ``parts`` scaled to sum to one; parts given by hand stay fixed (together at most `MOST_BY_HAND`)."""
         hand = {i: self.shares[label(q)] for i, q in enumerate(cliques) if label(q) in self.shares}
         rest = math.fsum(part for i, part in enumerate(parts) if i not in hand)
-        if rest == 0:  # noisy counts may not distinguish them
+        if rest == 0:  # the noisy counts may not distinguish the weights
             parts, rest = [1.0] * len(parts), len(parts) - len(hand)
         taken = math.fsum(hand.values())
         scale = min(1.0, MOST_BY_HAND / taken) if rest and taken else 1 / taken if taken else 0.0
@@ -122,5 +122,5 @@ class Choices:
 
 
 def _down(rho: float) -> float:
-    """Round slightly toward privacy, so the converted shares never sum to more than one."""
+    """Round slightly toward privacy, so that the converted shares never sum to more than one."""
     return rho * (1 - 1e-12)

@@ -1,4 +1,4 @@
-"""Further cliques after a tree: those that may be measured next within the frame and the width."""
+"""Candidates for further cliques after a tree, within the frame and the width."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from espalier.core.graph.separations import Clique, Separation
 from espalier.core.methods.select.greedy_tree import Growth
 
 MAX_CELLS = 250_000
-"""Largest number of cells in a clique: a fit of several such cliques takes seconds, and larger tables have too few rows
+"""Maximum number of cells in a clique. A fit of several such cliques takes seconds, and larger tables have too few rows
 per cell.
 """
 
 MOST_ROUNDS = 40
-"""Largest number of further cliques: beyond it, each would get too little budget to be chosen or counted well."""
+"""Maximum number of further cliques. With more, each would get too little budget to be chosen or counted well."""
 
 
 def further_cliques(
@@ -33,13 +33,13 @@ def further_cliques(
     ``largest`` is the number of columns that an offered clique may have, if that is less than ``width`` + 1.
 
     The graph of ``cliques`` must be chordal (a forest is) and stays chordal, that is, *decomposable*: a pair (a, b) may
-    be linked if their common neighbours, S, separate them, and then S ∪ {a, b} is a clique of the graph
-    (Deshpande, Garofalakis & Jordan 2001; Giudici & Green 1999). So the largest clique of the model is the largest one
-    of this graph, at most ``width`` + 1 columns and ``max_cells`` cells, known before anything is measured. A pair that
-    would close a path around a separation is not linked.
+    be linked if their common neighbours, S, separate them, and then S ∪ {a, b} is a clique of the graph (Deshpande,
+    Garofalakis & Jordan 2001; Giudici & Green 1999). The largest clique of the model is therefore the largest one of
+    this graph. It has at most ``width`` + 1 columns and ``max_cells`` cells, which is known before anything is
+    measured. A pair that would close a path around a separation is not linked.
 
     The candidates are {a, b}, its union with parts of S, and existing cliques of the graph, whose counts may be
-    refined. New ones come first, largest tables first: a rehearsal takes the first.
+    refined. New cliques come first, with the largest tables first, because a rehearsal takes the first.
     """
     names = [name for name in sizes if sizes[name] > 1]
     values = [sizes[name] for name in names]
@@ -76,7 +76,7 @@ def first_new_pair(
 ) -> Clique | None:
     """Return the first of ``pairs``, sorted as `further_cliques` sorts them, that it would offer as a new link.
 
-    It serves rehearsals of wide tables, because it stops at the first pair.
+    Rehearsals of wide tables use it, because it stops at the first pair.
     """
     names = [name for name in sizes if sizes[name] > 1]
     place = {name: i for i, name in enumerate(names)}
@@ -96,8 +96,9 @@ def first_new_pair(
 
 
 def rounds(columns: int, width: int, most: int = MOST_ROUNDS) -> int:
-    """Return how many further cliques to choose: the links that a graph of this width can have in addition to a tree,
-    w·d − w(w + 1)/2 − (d − 1) as in a w-tree, and at most ``most``."""
+    """Return the number of further cliques to choose. It is the number of links that a graph of this width can have in
+    addition to a tree, w·d − w(w + 1)/2 − (d − 1) as in a w-tree, but at most ``most``.
+    """
     w = min(width, columns - 1)
     return min(most, max(0, w * columns - w * (w + 1) // 2 - (columns - 1)))
 

@@ -1,4 +1,4 @@
-"""Rare categories, found from noisy counts and counted together (MST's domain compression)."""
+"""Merging of rare categories, which are found from noisy counts and counted together (MST's domain compression)."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ Sheldon 2021, §4)."""
 def rare_categories(one_way: Sequence[Measurement]) -> Merged:
     """Return the columns with two or more rare categories, and their groups: all rare categories form one group.
 
-    Uses noisy counts alone. A column with only rare categories stays unchanged: merged into one group, it would be
-    useless.
+    Uses noisy counts alone. A column with only rare categories stays unchanged, because merging all of them would make
+    it useless.
     """
     merged = {}
     for m in one_way:

@@ -1,4 +1,4 @@
-"""The effect of public constraints on the choice of counts: they join columns in every model of a plan."""
+"""Effect of public constraints, which join columns in every model of a plan, on the choice of counts."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ def linked_by(sizes: Mapping[str, int], cliques: Iterable[Clique]) -> list[Cliqu
 def fits(curator: Curator, cliques: Sequence[Clique], max_cells: int) -> bool:
     """Return whether a model of ``cliques`` and the constraints stays within ``max_cells`` in its largest table.
 
-    Uses public sizes and earlier choices alone, so a choice may exclude cliques that do not fit. Without constraints,
-    methods check their own cliques.
+    This uses only public sizes and earlier choices, so a choice may exclude cliques that do not fit. Without
+    constraints, methods check their own cliques.
     """
     if not curator.impossible:
         return True
@@ -40,7 +40,9 @@ def fits(curator: Curator, cliques: Sequence[Clique], max_cells: int) -> bool:
 
 
 def trunk(curator: Curator) -> list[Clique]:
-    """Return pairs that link the columns of each part of that graph without a loop: the initial edges of a tree."""
+    """Return pairs that link the columns of each part of that graph without a loop, which become the initial edges of a
+    tree.
+    """
     part = {name: name for name in curator.sizes}
     out: list[Clique] = []
     for a, b in clique_edges(joined(curator)):
@@ -52,7 +54,9 @@ def trunk(curator: Curator) -> list[Clique]:
 
 
 def worth_counting(curator: Curator, constraints: Constraints) -> list[Clique]:
-    """Return the informative pairs inside constraints: all except those in which one column determines the other."""
+    """Return the informative pairs inside constraints, which are all except those in which one column determines the
+    other.
+    """
     known = {frozenset(c.columns) for c in constraints.determines}
     pairs = dict.fromkeys(p for q in curator.impossible for p in itertools.combinations(q, 2))
     return [p for p in pairs if frozenset(p) not in known and min(curator.sizes[name] for name in p) > 1]

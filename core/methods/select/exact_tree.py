@@ -1,4 +1,4 @@
-"""The strongest spanning tree inside a frame, found exactly: branch and bound over the sides of columns.
+"""Exact search for the strongest spanning tree inside a frame, by branch and bound over the sides of columns.
 
 PrivCI's Algorithm 1 grows its tree greedily. A frame is not a matroid, so the greedy tree need not be the strongest.
 Here all scores are bought at once, and the search is post-processing.
@@ -6,9 +6,9 @@ Here all scores are bought at once, and the search is post-processing.
 Without the gate of a separation, a forest falls into blocks. The frame holds if and only if every column outside the
 gate can be given a side, left or right, so that the separation's own columns keep theirs and no edge joins two sides.
 Given the sides, the allowed edges are fixed and a maximum spanning forest is the best. With some columns undecided,
-edges between columns decided on different sides are excluded and all others allowed: the maximum spanning forest is
-then an upper bound. If it respects the frame, it is the best in its branch. Otherwise a path leads around the gate,
-some column on it is undecided, and the search branches on that column's side.
+edges between columns decided on different sides are excluded and all others allowed, so the maximum spanning forest is
+an upper bound. If it respects the frame, it is the best in its branch. Otherwise a path leads around the gate, some
+column on it is undecided, and the search branches on that column's side.
 """
 
 from __future__ import annotations
@@ -24,14 +24,13 @@ LIMIT = 20_000
 """Number of branches after which the best tree so far is returned without proof."""
 
 Sides = Mapping[tuple[int, str], int]
-"""The decided sides, 0 for left and 1 for right, by separation and column."""
+"""Decided sides, 0 for left and 1 for right, by separation and column."""
 
 
 @dataclass(frozen=True)
 class BestTree:
-    """The strongest tree found (or forest), its ``value``, and the ``bound`` that no tree inside the frame exceeds.
-
-    Value and bound are equal if the search was completed.
+    """Strongest tree (or forest) found, its ``value``, and the ``bound`` that no tree inside the frame exceeds. Value
+    and bound are equal if the search was completed.
     """
 
     edges: tuple[Clique, ...]
@@ -40,7 +39,7 @@ class BestTree:
 
     @property
     def proved(self) -> bool:
-        """Whether the search proved that no tree inside the frame is stronger."""
+        """True if the search proved that no tree inside the frame is stronger."""
         return self.value >= self.bound
 
 

@@ -1,4 +1,4 @@
-"""The expected counts of a pair of columns, from noisy answers alone: the public half of an edge's score."""
+"""Expected counts of a pair of columns, from noisy answers alone, which are the public half of an edge's score."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from espalier.core.privacy.curator import Curator
 from espalier.core.privacy.draws import Measurement
 
 ROUGH = 1e-2
-"""Duality gap of a model used only to choose the next count: ten times that of the released model."""
+"""Duality gap of a model used only to choose the next count, which is ten times that of the released model."""
 
 Expected = Callable[[Clique], NDArray[np.float64]]
 
@@ -42,7 +42,7 @@ def independent(one_way: Sequence[Measurement], total: float) -> Expected:
 
 
 def by_model(curator: Curator, measurements: Sequence[Measurement]) -> Expected:
-    """Return the marginals of the model fitted to the answers so far; it is fitted on first use, and never in a
+    """Return the marginals of the model fitted to the answers so far. The fit happens on first use, and never in a
     rehearsal.
     """
 

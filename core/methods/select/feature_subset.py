@@ -49,9 +49,9 @@ def choose_features(
 
 
 STEPS = 2
-"""Number of steps of the fit. A single step would rank each column separately; more than two divide the budget too
-finely if n is a few thousand (20 columns, n = 5,000, ε = 1, a tenth of ρ: of 12 relevant columns, 2 steps find 10 to
-11, and 6 steps find 5 to 7).
+"""Number of steps of the fit. A single step would rank each column separately; more than two would divide the budget
+too finely if n is a few thousand (20 columns, n = 5,000, ε = 1, a tenth of ρ: of 12 relevant columns, 2 steps find 10
+to 11, and 6 steps find 5 to 7).
 """
 
 
@@ -60,8 +60,8 @@ def fit_features(
 ) -> tuple[tuple[str, ...], float]:
     """Return the support of a private logistic fit with ``k`` columns, and the unspent share of the budget (regime 3b).
 
-    Noisy gradient descent (Bassily, Smith & Thakurta 2014) with hard thresholding to k columns after each step (Cai,
-    Wang & Zhang 2021), where each column's one-hot weights form a group. Each step's gradient is one Gaussian
+    It uses noisy gradient descent (Bassily, Smith & Thakurta 2014) with hard thresholding to k columns after each step
+    (Cai, Wang & Zhang 2021), where each column's one-hot weights form a group. Each step's gradient is one Gaussian
     measurement (`espalier.core.privacy.gradient`), so the fit is as private as its measurements, for any weights.
     Unlike objective perturbation, it makes no assumption about the data, convergence or an exact minimiser. Stability
     of a support under subsampling (Thakurta & Smith 2013) needs hundreds of blocks of rows, more than a table of a few
@@ -97,8 +97,9 @@ def fit_features(
 
 
 THETA = 1.0
-"""A feature is counted if a cell's average count is at least this multiple of its expected noise. Four times, as for
-the tables of PrivBayes, excludes columns that help: the plain star, which counts all, then predicts better."""
+"""A feature is counted if a cell's average count is at least this multiple of its expected noise. A factor of four, as
+for the tables of PrivBayes, excludes columns that help, so that the plain star, which counts all, predicts better.
+"""
 
 
 def suggested(
@@ -106,7 +107,7 @@ def suggested(
 ) -> int:
     """Return the default k: as many features as ``share`` of the budget can count usefully, at least one.
 
-    It depends on the budget, the sizes of the domains and ``rows``, which is n or a noisy total.
+    This depends on the budget, the sizes of the domains and ``rows``, which is n or a noisy total.
     """
     cells = sorted(curator.sizes[name] * curator.sizes[target] for name in candidates)
     for k in range(len(cells), 1, -1):

@@ -1,4 +1,4 @@
-"""A spanning tree chosen privately inside a frame: MST, PrivCI, PreFair and PRISM's background in one loop.
+"""Private choice of a spanning tree inside a frame, in one loop for MST, PrivCI, PreFair and PRISM's background.
 
 MST (McKenna, Miklau & Sheldon 2021) grows a maximum spanning tree by Kruskal's rule under the exponential
 mechanism; PrivCI (Algorithm 1) drops the candidates that would close a path around a separation. Here a frame is
@@ -17,7 +17,7 @@ from espalier.core.methods.select.allocation import Choices
 from espalier.core.privacy.scores import EdgeScore
 
 SEARCH_LIMIT = 300
-"""Largest number of states in a search for a completion; beyond it the answer is "not decided"."""
+"""Maximum number of states in a search for a completion; beyond it, the result is "undecided"."""
 
 
 def choose_tree(
@@ -30,11 +30,11 @@ def choose_tree(
 ) -> tuple[list[Clique], float]:
     """Return the edges of a tree (or a forest) and the unspent share of the budget.
 
-    Columns with one category are left out: their independence is public. ``among`` are the pairs that may be edges, by
-    default all. ``linked`` are pairs that are measured anyway: they belong to the frame's graph but not to the tree
-    (loops with them are allowed). ``start`` are the tree's initial pairs; they are not returned. Each step pays
-    share/(largest number of steps), draws by the exponential mechanism with ``score`` among the edges that the frame
-    allows, and pays nothing if only one remains. Selection releases only the choices.
+    Columns with one category are left out, because their independence is public. ``among`` are the pairs that may be
+    edges (by default, all). ``linked`` are pairs that are measured anyway; they belong to the frame's graph but not to
+    the tree (loops with them are allowed). ``start`` are the tree's initial pairs; they are not returned. Each step
+    draws by the exponential mechanism with ``score`` among the edges that the frame allows. It costs share/(maximum
+    number of steps), or nothing if only one edge remains. Selection releases only the choices.
     """
     sizes, share = choices.curator.sizes, choices.share
     named = set(sizes) if among is None else {name for pair in among for name in pair}
@@ -86,7 +86,7 @@ def strongest_greedy(
 class Growth:
     """A forest over columns that grows edge by edge and never violates a separation.
 
-    For every separation the forest without ``given`` falls into blocks; a block may contain columns of ``left`` or of
+    For every separation, the forest without ``given`` falls into blocks. A block may contain columns of ``left`` or of
     ``right``, but not of both. An edge is allowed if it joins two parts of the forest and, for no separation, a block
     of the left with a block of the right; and if a spanning tree inside the frame still exists afterwards, provided
     that one existed before and a bounded search can decide it.
@@ -106,7 +106,7 @@ class Growth:
         self._part = np.arange(n)
         self._gate = np.zeros((len(separations), n), dtype=bool)
         self._block = np.tile(np.arange(n), (len(separations), 1))
-        self._side = np.zeros((len(separations), n), dtype=np.int8)  # per column, of its block: 1 left, 2 right
+        self._side = np.zeros((len(separations), n), dtype=np.int8)  # side of each column's block: 1 left, 2 right
         for i, s in enumerate(separations):
             for bit, members in ((1, s.left), (2, s.right)):
                 for name in members:
@@ -115,7 +115,7 @@ class Growth:
                 self._gate[i, self._index[name]] = True
         first, second = np.triu_indices(len(self._columns), 1)
         u, v = self._columns[first], self._columns[second]
-        if sizes is not None:  # largest tables first, so that a rehearsal shows the largest model
+        if sizes is not None:  # with the largest tables first, so that a rehearsal shows the largest model
             cells = np.array([sizes[name] for name in names], dtype=np.float64)
             order = np.argsort(-(cells[u] * cells[v]), kind="stable")
             u, v = u[order], v[order]
@@ -126,7 +126,7 @@ class Growth:
         self._allowed = np.ones(len(u), dtype=bool)
         self._decided: dict[_State, bool | None] = {}
         self.complete: bool | None = None
-        """Whether a spanning tree inside the frame is certain. None: not checked yet, or undecided."""
+        """True if a spanning tree inside the frame certainly exists; None if this is not checked yet or undecided."""
 
     @property
     def parts(self) -> int:
@@ -158,9 +158,7 @@ class Growth:
                 self._block[i, merged] = self._block[i, a]
 
     def link_all(self, edges: Sequence[Clique]) -> bool:
-        """`link` all of ``edges``, or none of them if together they would close a path; return whether they are
-        linked.
-        """
+        """`link` all ``edges``, or none of them if together they would close a path. Return whether they are linked."""
         gate, block, side = self._gate, self._block.copy(), self._side.copy()
         try:
             for edge in edges:
@@ -178,9 +176,9 @@ class Growth:
         return ~self._clash(a, b)
 
     def _settle(self) -> None:
-        """Drop separations that no edge between the columns can violate any more, and check whether a tree exists.
-
-        If a column is in the gate of all remaining separations, a tree always exists: every column may be linked to it.
+        """Drop separations that no edge between the columns can violate any more, and check whether a tree exists. If a
+        column is in the gate of all remaining separations, a tree always exists, because every column may be linked to
+        it.
         """
         inside = self._columns
         sides = np.where(self._gate[:, inside], 0, self._side[:, inside])
@@ -221,7 +219,7 @@ class Growth:
                 rest = [c for h, c in enumerate(components) if h not in (i, j)]
                 answers[key] = joined is not None and self._completable(frozenset([*rest, joined])) is True
             keep[k] = answers[key]
-        if len(index) and not keep.any():  # the search is undecided: continue without it
+        if len(index) and not keep.any():  # the search is undecided, so continue without it
             self.complete = False
             return index
         return index[keep]
@@ -230,7 +228,7 @@ class Growth:
         return frozenset(self._components()[0])
 
     def _components(self) -> tuple[list[_Component], dict[int, tuple[int, _Class]]]:
-        """The forest's trees in canonical form, and the place of each column: (tree, class)."""
+        """Return the forest's trees in canonical form, and the place (tree, class) of each column."""
         trees: dict[int, list[int]] = {}
         for column in self._columns.tolist():
             trees.setdefault(int(self._part[column]), []).append(column)
@@ -311,7 +309,7 @@ def _join(a: _Component, x: _Class, b: _Component, y: _Class) -> _Component | No
 
 
 def _search(state: _State, decided: dict[_State, bool | None], left: list[int]) -> bool | None:
-    """Search depth first over the joins of one component: every spanning tree has an edge at it, and the order is
+    """Search depth first over the joins of one component. Every spanning tree has an edge at it, and the order is
     arbitrary.
     """
     if len(state) == 1:

@@ -1,6 +1,5 @@
-"""The marginals to count and their precision: the subset and the shares that minimise the predicted error.
-
-Everything here is public: it reads noisy answers, the sizes of domains and the price of noise.
+"""Choice of the marginals to count and of their precision, so that the predicted error is smallest. Everything here is
+public, because it reads only noisy answers, the sizes of domains and the price of noise.
 """
 
 from __future__ import annotations
@@ -19,9 +18,10 @@ from espalier.core.methods.select.greedy_tree import Growth
 from espalier.core.privacy.draws import ScoreMeasurement
 
 FITTED = 0.6
-"""Fraction of a count's noise that remains after the fit: marginals share columns, and no cell is below zero. On Adult,
-0.4 selects pairs that add more noise than information (TV 0.0102 against 0.0096), and 0.9 drops useful pairs
-(0.0105)."""
+"""Fraction of a count's noise that remains after the fit, because marginals share columns and no cell is below zero. On
+Adult, 0.4 selects pairs that add more noise than information (TV 0.0102 against 0.0096), and 0.9 drops useful pairs
+(0.0105).
+"""
 
 MEAN = math.sqrt(2 / math.pi)
 """E|x| of a standard normal x."""
@@ -57,7 +57,7 @@ def shrunk(scores: ScoreMeasurement) -> NDArray[np.float64]:
     """Return scores shrunk toward their mean by the share of their spread that noise explains; none is below 0.
 
     This is the best linear estimate of the exact scores (empirical Bayes). Without it, the largest of many noisy scores
-    are mostly noise, and the counts bought for them are useless.
+    would be mostly noise, and the counts bought for them useless.
     """
     values = scores.values
     spread = float(values.var())
@@ -66,7 +66,7 @@ def shrunk(scores: ScoreMeasurement) -> NDArray[np.float64]:
 
 
 class Room:
-    """The marginals that may be added to the ``held`` cliques, inside a frame and under a cap on cells."""
+    """Marginals that may be added to the ``held`` cliques, inside a frame and under a cap on cells."""
 
     def __init__(
         self,
@@ -79,7 +79,8 @@ class Room:
         """``max_cells`` bounds the largest clique of the junction tree, and `TREES` times that number bounds the whole
         tree.
 
-        ``quick``, for a rehearsal of a wide table: search for an elimination order only if the last one does not fit.
+        With ``quick``, for a rehearsal of a wide table, search for an elimination order only if the last one does not
+        fit.
         """
         self._sizes, self._max_cells = sizes, max_cells
         self._quick, self._apart = quick, bool(separations)
@@ -123,7 +124,7 @@ class Room:
 
 
 def best_subset(candidates: Sequence[Candidate], noise: float, room: Room) -> list[Candidate]:
-    """Choose the candidates to count greedily: each step reduces the predicted error Σ w·error the most.
+    """Choose the candidates to count greedily. Each step takes the one that most reduces the predicted error Σ w·error.
 
     ``noise`` is σ in rows of a count that gets the whole budget of the step. If ρ_i ∝ a_i^(2/3) with a_i = w_i·cells_i,
     counting a set leaves an error of `FITTED` · √(2/π) · ``noise`` · (Σ a_i^(2/3))^(3/2), the least for that budget

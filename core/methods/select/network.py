@@ -12,11 +12,11 @@ from espalier.core.methods.select.constrained import fits
 from espalier.core.privacy.scores import FeatureScore
 
 DEGREE = 2
-"""Largest number of parents."""
+"""Maximum number of parents."""
 
 WIDE = 100
-"""Above this number of columns, each column gets one parent: the number of candidates then grows cubically, and the
-number of tables quadratically (measured: a few seconds for 100 columns of 50,000 rows).
+"""Number of columns above which each column gets only one parent, because the number of candidates grows cubically and
+the number of tables quadratically (a few seconds for 100 columns of 50,000 rows).
 """
 
 
@@ -27,16 +27,16 @@ def choose_network(choices: Choices, first: str, useful: int, max_cells: int) ->
     placed yet and Pa are at most `DEGREE` placed columns. It costs share/(d − 1); a round without alternatives pays
     nothing. As in the paper, only maximal parent sets are offered (R never falls when a parent is added): several
     parents if their table with X has at most ``useful`` cells, else one. Unlike in the paper, Pa lies inside one
-    earlier clique. So the moral graph is chordal, and the junction tree has the chosen cliques. The model is never
-    larger than its largest table; free parents could produce one that is too large to fit after the budget is spent.
-    Constraints link columns as well: candidates that would bring the model above ``max_cells`` together with them are
-    not offered, and a column without candidates is counted alone.
+    earlier clique. The moral graph is therefore chordal, and the junction tree has the chosen cliques. The model is
+    never larger than its largest table; free parents could produce a model that turns out too large to fit after the
+    budget is spent. Constraints link columns as well: candidates that would bring the model above ``max_cells``
+    together with them are not offered, and a column without candidates is counted alone.
     """
     sizes, share = choices.curator.sizes, choices.share
     place = {name: i for i, name in enumerate(sizes)}
     left = [name for name in sizes if name != first]
     degree = DEGREE if len(sizes) <= WIDE else 1
-    child: dict[Clique, str] = {}  # exactly one column of a candidate is not placed yet: X
+    child: dict[Clique, str] = {}  # exactly one column of a candidate is not placed yet, which is X
     offered: dict[Clique, int] = {}
     score = FeatureScore(child)
 
@@ -58,7 +58,9 @@ def choose_network(choices: Choices, first: str, useful: int, max_cells: int) ->
     offer((first,))
     while left:
         offered = {q: held for q, held in offered.items() if fits(choices.curator, [*chosen, q], max_cells)}
-        candidates = sorted(offered, key=lambda q: -offered[q])  # largest first: a rehearsal takes the first
+        candidates = sorted(
+            offered, key=lambda q: -offered[q]
+        )  # with the largest first, because a rehearsal takes the first
         if not candidates:
             chosen += [(name,) for name in left]
             break

@@ -1,4 +1,6 @@
-"""Pairs of columns added after a tree, and pairs counted together with the target: PRISM's further private choices."""
+"""Private choices after a tree: further pairs of columns, and PRISM's pairs that are counted together with the
+target.
+"""
 
 from __future__ import annotations
 
@@ -32,10 +34,10 @@ def tells_its_pairs(sizes: Mapping[str, int], clique: Clique) -> bool:
     """Return whether one table of ``clique`` determines each of its pairs as precisely as separate counts with the same
     total ρ.
 
-    A pair is the table summed over the other columns: its noise is σ times the root of their cells. Each of the C(k, 2)
-    pairs of k columns, counted alone, would get one of C(k, 2) parts of ρ: σ times the root of C(k, 2). The pair of the
-    two smallest columns decides. This is always true of a pair; of three columns if none has more than three values;
-    and of four if none has more than two.
+    A pair is the table summed over the other columns, so its noise is σ times the root of their cells. Each of the C(k,
+    2) pairs of k columns, counted alone, would get one of C(k, 2) parts of ρ and have a noise of σ times the root of
+    C(k, 2). The pair of the two smallest columns is decisive. This is always true of a pair; of three columns if none
+    has more than three values; and of four if none has more than two.
     """
     return math.prod(sorted(sizes[name] for name in clique)[2:]) <= math.comb(len(clique), 2)
 
@@ -45,7 +47,7 @@ def choose_pairs(
 ) -> tuple[list[Clique], float]:
     """Return pairs to add to the cliques ``tree``, inside the frame of ``growth``, and the unspent part of the share.
 
-    share/most pays for each choice, by the exponential mechanism with ``score``; stopping is one of the candidates, so
+    Each choice, by the exponential mechanism with ``score``, costs share/most. Stopping is one of the candidates, so
     counting ends when nothing informative is left. If ``reach`` allows more than two columns, a table that determines
     its pairs is a candidate too: it links at most one new pair. The graph over the columns stays chordal with cliques
     of at most ``width`` + 1 columns (see `further_cliques`), so the model stays small together with the links of
@@ -85,7 +87,9 @@ def choose_pairs(
 
 
 MOST_TOGETHER = 27
-"""Cells of the largest table that determines its pairs (`tells_its_pairs`): three columns of three values."""
+"""Number of cells of the largest table that determines its pairs (`tells_its_pairs`), which has three columns of three
+values.
+"""
 
 
 def by_cells(sizes: Mapping[str, int], pairs: Sequence[Clique]) -> list[Clique]:
@@ -105,7 +109,7 @@ def _rehearsed(sizes: Mapping[str, int], cliques: Sequence[Clique], reach: Reach
 
 
 def _told_together(reach: Reach, sizes: Mapping[str, int], clique: Clique) -> bool:
-    """Return whether these are more than two columns that may be counted in one table."""
+    """Return whether these are more than two columns and may be counted in one table."""
     return 2 < len(clique) <= reach.together and tells_its_pairs(sizes, clique)
 
 

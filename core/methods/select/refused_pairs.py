@@ -1,4 +1,4 @@
-"""The pairs that a frame refused, and their cost, estimated from bought scores."""
+"""Pairs that a frame refused, and the cost of refusing them, estimated from bought scores."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def refused_pairs(sizes: Mapping[str, int], separations: Sequence[Separation], e
     order.
 
     They include pairs that a separation names, and pairs with a column that ``edges`` have put on one side. Greedy
-    selection refuses no others: a clash is permanent.
+    selection refuses no others, because a clash is permanent.
     """
     growth = Growth(tuple(sizes), separations)
     for edge in edges:
@@ -28,7 +28,7 @@ def refused_pairs(sizes: Mapping[str, int], separations: Sequence[Separation], e
 
 @dataclass(frozen=True)
 class FenceCost:
-    """The cost of the fence to the tree, by the bought noisy scores; q and ``noise`` are in rows.
+    """Cost of the fence to the tree according to the bought noisy scores; q and ``noise`` are in rows.
 
     ``tree`` is q of the released tree; ``free`` is q of the best tree if the refused pairs may join it; ``swaps`` are
     the refused pairs that would join. ``noise`` is the standard deviation of ``free`` − ``tree``, a difference that is

@@ -1,4 +1,4 @@
-"""The strongest tree of noisy scores bought at once, and the shortfall of the greedy tree."""
+"""Strongest tree of noisy scores that are bought at once, and the shortfall of the greedy tree."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from espalier.core.privacy.draws import ScoreMeasurement
 
 @dataclass(frozen=True)
 class ScoredTree:
-    """The tree with the largest sum of noisy scores inside the frame; ``best``, ``greedy`` and ``bound`` are in rows.
+    """Tree with the largest sum of noisy scores inside the frame; ``best``, ``greedy`` and ``bound`` are in rows.
 
-    ``greedy`` is the sum for a tree grown edge by edge on the same scores. Both sums are biased upward,
-    because each tree was chosen for its noise too; so is their difference. ``sigma`` is the noise of the difference if
-    both trees had been fixed in advance. ``scores`` are the bought scores.
+    ``greedy`` is the sum for a tree grown edge by edge on the same scores. Both sums and their difference are biased
+    upward, because the noise influenced the choice of each tree. ``sigma`` is the noise of the difference if both trees
+    had been fixed in advance. ``scores`` are the bought scores.
     """
 
     edges: tuple[Clique, ...]
@@ -46,13 +46,13 @@ class ScoredTree:
 
     @property
     def sentence(self) -> str:
-        """The sentences for the report."""
+        """Sentences for the report."""
         gap = self.best - self.greedy
         proof = "No tree that respects the frame has more" if self.best >= self.bound else "The search ended early"
         return (
             f"The tree's noisy scores sum to {self.best:,.0f} rows. {proof}. Growing it edge by edge on the same "
-            f"scores would reach {self.greedy:,.0f}: {gap:,.0f} less (noise ± {self.sigma:,.0f}). The difference is "
-            f"biased upward, because the choice of the tree follows the noise."
+            f"scores would reach {self.greedy:,.0f}, which is {gap:,.0f} less (noise ± {self.sigma:,.0f}). The "
+            "difference is biased upward, because the choice of the tree follows the noise."
         )
 
 

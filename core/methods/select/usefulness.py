@@ -11,8 +11,8 @@ USEFUL = 4
 """θ: a cell's average count is at least this multiple of its expected noise (the paper's value)."""
 
 CELLS = 400
-"""Limit that is used if n is not public and no noisy total has been bought yet: about the limit for 40,000 rows at ε =
-1 and a dozen columns.
+"""Limit that is used if n is not public and no noisy total has been bought yet. It is about the limit for 40,000 rows
+at ε = 1 and a dozen columns.
 """
 
 

@@ -1,1 +1,1 @@
-"""The private smooth-regression method: rows drawn from noisy one-way counts and noisy moments."""
+"""Models of the private smooth-regression method, which draw rows from noisy one-way counts and noisy moments."""

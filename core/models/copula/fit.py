@@ -1,8 +1,7 @@
-"""Spend the budget on noisy histograms and moments, and compute the fit from them.
-
-Steps and shares of ρ (all answers Gaussian, so that ρ adds up exactly): one-way counts of every column; moments of the
-normal scores and categories; moments of the public features and the target, then of that fit's residual; counts of the
-last fit's residual.
+"""Spend the budget on noisy histograms and moments, and compute the fit from them. Steps and shares of ρ (all answers
+are Gaussian, so that ρ adds up exactly) are: one-way counts of every column; moments of the normal scores and
+categories; moments of the public features and the target, then of the residual of that fit; and counts of the residual
+of the last fit.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ SHARES = {COUNTS: 0.15, SCORES: 0.1, FIT: 0.65, LEFT: 0.1}
 """Shares of ρ by pool."""
 
 SCORE_UNITS = 2**10
-"""Length of a row's normal scores in units, after clipping."""
+"""Length of a row's clipped normal scores, in units."""
 
 LENGTH = 1.3
 """A row's normal scores are shortened to the length √(1.3·d), because E‖z‖² = d."""
@@ -45,7 +44,7 @@ ROUNDS = (0.4, 0.6)
 """Shares of the regression's ρ, by round."""
 
 FURTHEST_FIT = 4.0
-"""A fitted value lies at most twice this many standard deviations of the target from the target's mean."""
+"""Half of the distance, in standard deviations of the target, that a fitted value may have from the target's mean."""
 
 LEFT_BINS, LEFT_REACH = 24, 3.0
 """Number of bins for the residual, and the range that they cover on either side of 0, in standard deviations of the
@@ -140,8 +139,8 @@ def _normal(shape: Shape, total: float) -> NDArray[np.float64]:
 def _standardised(shape: Shape) -> NDArray[np.float64]:
     """Return each tick in standard deviations from the mean of the noisy distribution.
 
-    A target depends smoothly on a column's values as often as on its ranks, so the features are computed from the mean
-    of both.
+    A target depends smoothly on a column's values about as often as on its ranks, so the features are computed from the
+    mean of both.
     """
     edges = np.asarray(shape.axis.edges)
     mean = float(shape.chances @ (edges[1:] + edges[:-1])) / 2
@@ -226,12 +225,12 @@ def _surface(
 ) -> Surface:
     """Return the target's smooth dependence on the features, from noisy matrices of moments of (φ, y), in ``ROUNDS``.
 
-    The first round fits the target, and each later one the residual so far: it is smaller, so a tighter clip suffices,
-    and the noise shrinks with the clip. One matrix serves AᵀA and Aᵀy. Bought separately under replace-one, AᵀA would
-    have Δ = √2 and Aᵀy Δ = 2, and ρ would be split between them; together, with |y| ≤ ‖φ‖, Δ = 2·√2 and every
-    off-diagonal entry has the noise that Aᵀy alone would have had for all of ρ. Synthetic inputs also yield such a
-    matrix, which has no noise except the errors of these inputs: see `cleaned`. ``known`` holds the number of rows, and
-    σ of a count for a ρ of 1. These sums have the same σ, because they have the Δ of counts.
+    The first round fits the target, and each later round fits the residual so far. The residual is smaller, so a
+    tighter clip suffices, and the noise shrinks with the clip. One matrix serves AᵀA and Aᵀy. Bought separately under
+    replace-one, AᵀA would have Δ = √2 and Aᵀy Δ = 2, and ρ would be split between them; together, with |y| ≤ ‖φ‖, Δ =
+    2·√2 and every off-diagonal entry has the noise that Aᵀy alone would have had for all of ρ. Synthetic inputs also
+    yield such a matrix, which has no noise except the errors of these inputs: see `cleaned`. ``known`` holds the number
+    of rows, and σ of a count for a ρ of 1. These sums have the same σ, because they have the Δ of counts.
     """
     (ask, rho), (total, sigma) = bought, known
     axis, shape = inputs.layout.axes[inputs.layout.target], inputs.shapes[inputs.layout.target]
@@ -242,9 +241,9 @@ def _surface(
     surface = Surface(features, np.zeros(features.size), middle, FURTHEST_FIT * spread)
     left, seen, certain = spread, np.zeros((features.size, features.size)), 0.0
     for number, part in enumerate(ROUNDS, 1):
-        noise = 2 * Moments.noise(sigma / math.sqrt(part * rho)) / total  # of an entry, where ‖φ‖² is at most 1
+        noise = 2 * Moments.noise(sigma / math.sqrt(part * rho)) / total  # noise of an entry, where ‖φ‖² is at most 1
         half = reach(noise * wide) * left
-        what = "products of features and " + ("the target" if number == 1 else "what the fit leaves")
+        what = "products of features and " + ("the target" if number == 1 else "the residual of the fit")
         vectors = WithOutcome(surface, axis, half)
         recipe = Moments(what, inputs.layout.reading, vectors)
         answer = ask(recipe, math.nextafter(part * rho, 0), FIT)
@@ -255,7 +254,7 @@ def _surface(
         rest = max(half**2 * float(moments[-1, -1]), (LEAST_LEFT * spread) ** 2)
         weights, told = shrunk(matrix, right + matrix @ before, (half * noise, rest / total, spread))
         step = weights - before
-        # add back the noise that the fit absorbed: its own estimate of the residual would be too small
+        # add back the noise that the fit absorbed, because its own estimate of the residual would be too small
         after = float(rest - 2 * step @ right + step @ matrix @ step + 2 * told * (half * noise) ** 2)
         left = math.sqrt(min(max(after, (LEAST_LEFT * spread) ** 2), spread**2))
         surface = replace(surface, weights=weights / length)
@@ -263,10 +262,10 @@ def _surface(
 
 
 def reach(noise: float) -> float:
-    """Clipping bound in standard deviations, given the ``noise`` of a vector of sums of unit length.
+    """Return the clipping bound in standard deviations, given the ``noise`` of a vector of sums of unit length.
 
     A tighter bound means less noise but cuts off more of the target. The part of a normal target beyond c is about
-    e^(−c²/2), so at √(2·ln(1/noise)) the loss equals the noise. A bound that is smaller by ½ was best on tables that no
+    e^(−c²/2), so at √(2·ln(1/noise)) the loss equals the noise. A bound smaller by ½ was best on tables that no
     benchmark reports.
     """
     return max(1.0, math.sqrt(2 * math.log(1 / min(noise, 0.9))) - 0.5)
@@ -321,7 +320,7 @@ def _left(
     known = _spread(inputs.shapes[layout.target]) ** 2
     fitted = float(surface.at(inputs.draw(ROWS_FOR_MOMENTS, rng)[1]).var())
     most = (1 - LEAST_LEFT**2) * known
-    if fitted > most:  # noise in the fit: a true fit never varies more than the target
+    if fitted > most:  # noise makes the fit vary more than the target, which a true fit never does
         surface, fitted = replace(surface, weights=surface.weights * math.sqrt(most / fitted)), most
     wanted = math.sqrt((known - fitted) / float(chances @ (middles - mean) ** 2 + 1e-300))
     return Response(surface, chances, mean + min(wanted, 1.0) * (edges - mean))

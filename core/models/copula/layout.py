@@ -1,4 +1,4 @@
-"""The use of each column: as a number, ordered or nominal. Only public facts are read, and a table is refused before
+"""Use of each column as a number, as ordered or as nominal. Only public facts are read, and a table is refused before
 anything is spent.
 """
 
@@ -23,10 +23,10 @@ SMALL_TABLE = 5_000
 """Public number of rows below which the features are a polynomial even if all columns are numbers."""
 
 LEAST, LARGEST = 1e-150, 1e150
-"""Smallest width of a tick, and largest bound of a number: a regression sums the squares of both."""
+"""Smallest width of a tick, and largest bound of a number, because a regression sums the squares of both."""
 
 MOST_PRODUCTS = 400
-"""Largest number of products in a polynomial: their moments are about 80,000 sums."""
+"""Maximum number of products in a polynomial, whose moments are then about 80,000 sums."""
 
 FREQUENCIES = 48
 """Number of random frequencies, with two features each."""
@@ -37,7 +37,7 @@ WIDTH = 0.8
 
 @dataclass(frozen=True)
 class Layout:
-    """The columns in schema order: ``axes`` for numbers and ordered categories, ``categories`` (sizes) for others.
+    """Columns in schema order: ``axes`` for numbers and ordered categories, ``categories`` (sizes) for others.
 
     ``ordered`` names the axes of ordered categories: their values are codes. ``names`` are all columns;
     ``edges`` are the schema's bins of the numeric columns.
@@ -74,19 +74,19 @@ class Layout:
 
     @property
     def inputs(self) -> tuple[str, ...]:
-        """The numeric and ordered columns except the target."""
+        """Numeric and ordered columns except the target."""
         return tuple(name for name in self.axes if name != self.target)
 
     @property
     def limits(self) -> tuple[str, ...]:
-        """Sentences that state what the method cannot reproduce in this table, to be read before spending."""
+        """Sentences on the limits of the method for this table, shown before anything is spent."""
         said = [
-            f"{self.target} follows a smooth function of the other columns; a jump inside a column is smoothed.",
-            f"The residual of {self.target} has one distribution for all rows: a spread that differs between groups "
-            "is lost.",
+            f"{self.target} follows a smooth function of the other columns, so a jump inside a column is smoothed.",
+            f"The residual of {self.target} has one distribution for all rows, so differences in spread between "
+            "groups are lost.",
         ]
         if len(self.inputs) > 1:
-            said.append("Dependence between numbers follows a Gaussian copula: U-shaped dependence is lost.")
+            said.append("Dependence between numbers follows a Gaussian copula, so U-shaped dependence is lost.")
         if self.categories and self.inputs:
             said.append("A category shifts the mean of a number, not its spread.")
         if len(self.categories) > 1:
@@ -95,7 +95,7 @@ class Layout:
 
     @property
     def reading(self) -> Reading:
-        """Return how a curator encodes the rows: ticks for axes, codes for nominal columns."""
+        """Encoding of rows for a curator: ticks for axes, codes for nominal columns."""
         return Reading(self.axes, self.ordered, self.categories)
 
     def binned(self, name: str, values: NDArray[Any]) -> NDArray[np.int64]:
@@ -139,9 +139,8 @@ def _axis(column: Column) -> Axis:
     axis = Axis.declared(column.name, column.edges, column.step)
     if np.diff(axis.ticks).min() < max(LEAST, 2 * math.ulp(max(map(abs, column.edges)))):
         raise ProjectError(
-            f"column {column.name!r} has a bin too narrow to divide in floating point: give it wider bins or another "
-            "unit, or "
-            "choose another method",
+            f"column {column.name!r} has a bin that is too narrow for floating-point numbers: give it wider bins "
+            "or another unit, or choose another method",
             key="method",
             column=column.name,
         )

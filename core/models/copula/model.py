@@ -1,4 +1,4 @@
-"""The fitted model: a distribution over rows, made from noisy answers alone."""
+"""Fitted model, a distribution over rows made from noisy answers alone."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ from espalier.core.project.numeric_axis import Axis
 PIECE = 1 << 16
 """Number of rows whose features are in memory at a time."""
 FORMAT = "espalier-copula/1"
-"""The tag in a model file."""
+"""Tag in a model file."""
 
 Drawn = dict[str, NDArray[Any]]
-"""Rows: numbers of numeric columns in their own unit, codes of all others."""
+"""Rows, with numbers of numeric columns in their own unit and codes of all others."""
 
 
 class Nominal(Protocol):
-    """The model of the nominal columns."""
+    """Model of the nominal columns."""
 
     def sample(self, rows: int, rng: np.random.Generator, *, even: bool = False) -> Mapping[str, NDArray[Any]]:
-        """``rows`` rows of codes."""
+        """Return ``rows`` rows of codes."""
         ...
 
     def dumps(self) -> bytes:
@@ -43,7 +43,8 @@ class Nominal(Protocol):
 
 @dataclass(frozen=True)
 class Inputs:
-    """All columns but the target. Nominal columns come from ``nominal``; normal scores are onehot·``slopes`` + L·ε.
+    """Model of all columns except the target. Nominal columns come from ``nominal``; normal scores are
+    onehot·``slopes`` + L·ε.
 
     ``factor`` is L, the Cholesky factor of the part of the scores' correlation that categories do not explain.
     ``shapes`` are the noisy distributions of all axes, the target's included.
@@ -58,8 +59,8 @@ class Inputs:
     def draw(self, rows: int, rng: np.random.Generator) -> tuple[Drawn, dict[str, NDArray[np.int64]]]:
         """Draw ``rows`` rows, once as values and once as ticks and codes.
 
-        Latin hypercube sampling with the correlation of normal scores (Liu et al., Algorithm 1 step 2, where the
-        correlation replaces their covariance): each input has one value from each of ``rows`` parts of its noisy
+        This is Latin hypercube sampling with the correlation of normal scores (Liu et al., Algorithm 1 step 2, where
+        the correlation replaces their covariance). Each input has one value from each of ``rows`` parts of its noisy
         distribution with equal probability, in the order of its scores.
         """
         names, layout = self.layout.inputs, self.layout
@@ -103,7 +104,7 @@ def normal_cube(rows: int, columns: int, rng: np.random.Generator) -> NDArray[np
 
 @dataclass(frozen=True)
 class Response:
-    """The target: a fitted ``surface`` plus a draw of the residual.
+    """Target: a fitted ``surface`` plus a draw of the residual.
 
     ``left`` holds the residual's probability in each of the bins ``left_edges``, in the target's unit.
     """
@@ -133,12 +134,12 @@ class CopulaModel:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The columns that the model draws, in schema order."""
+        """Columns that the model draws, in schema order."""
         return self.inputs.layout.names
 
     @property
     def numeric(self) -> tuple[str, ...]:
-        """The columns that the model draws as numbers."""
+        """Columns that the model draws as numbers."""
         return tuple(self.inputs.layout.edges)
 
     def sample(
@@ -190,7 +191,7 @@ class CopulaModel:
         }
 
     def dumps(self) -> bytes:
-        """Return the model's file: plain arrays under a tag, no pickle."""
+        """Return the model's file, which contains plain arrays under a tag and no pickle."""
         layout, response, surface = self.inputs.layout, self.response, self.response.surface
         features, nominal = surface.features, self.inputs.nominal
         held = features.tables if isinstance(features, Polynomial) else features.phases
@@ -225,7 +226,7 @@ class CopulaModel:
 
     @classmethod
     def loads(cls, data: bytes, nominal: Callable[[bytes], Nominal]) -> CopulaModel:
-        """Read what `dumps` wrote; ``nominal`` reads the nominal columns' model. Raises :class:`EspalierError`."""
+        """Read the output of `dumps`; ``nominal`` reads the nominal columns' model. Raises :class:`EspalierError`."""
         try:
             head, arrays = _unpacked(data)
             if head["format"] != FORMAT:

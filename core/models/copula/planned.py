@@ -1,4 +1,4 @@
-"""The features of the regression: public, computed from noisy distributions and random numbers."""
+"""Public features of the regression, computed from noisy distributions and random numbers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,9 @@ CONSTANT = 0.6
 """The constant's part of that squared length."""
 
 FULL = 1.3
-"""Values at least this many standard deviations from the mean are entries of 1: larger ones would crowd out others."""
+"""Values at least this many standard deviations from the mean become entries of 1, because larger entries would crowd
+out others.
+"""
 
 APART = 2.5
 """Distance between two categories, divided by √2, in standard deviations of a number."""

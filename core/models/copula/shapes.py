@@ -1,4 +1,4 @@
-"""A column's noisy distribution, and values drawn from it."""
+"""Noisy distribution of a column, and values drawn from it."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from espalier.core.project.numeric_axis import Axis
 
 CLEAR = 1.0
-"""Number of standard deviations above which a difference is treated as real: flattening a real difference costs more
-than a little noise.
+"""Number of standard deviations above which a difference is treated as real. The number is small because flattening a
+real difference costs more than a little noise.
 """
 
 
@@ -26,7 +26,7 @@ class Shape:
 
     @cached_property
     def below(self) -> NDArray[np.float64]:
-        """Return the share below each bin edge."""
+        """Share below each bin edge."""
         return np.asarray(np.append(0.0, np.cumsum(self.chances)) / self.chances.sum())
 
     def share_below(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -54,9 +54,9 @@ class Pyramid:
 
     Level 0 holds the bins. ``counts`` are estimates from all counts below them, ``variance`` is their variance,
     ``widths`` are the bins' widths. ``kept`` states for each pair's parent whether its halves differ. Hay et al.,
-    Boosting the accuracy of differentially private histograms (2010), add such counts up; here halves that differ by no
-    more than the noise are also treated as equal (Kolaczyk & Nowak 2004, Multiscale likelihood analysis), which keeps
-    the noise of many empty bins from adding up to a tail.
+    Boosting the accuracy of differentially private histograms (2010), add such counts up; here, halves that differ by
+    no more than the noise are also treated as equal (Kolaczyk & Nowak 2004, Multiscale likelihood analysis), so that
+    the noise of many empty bins does not add up to a tail.
     """
 
     counts: tuple[NDArray[np.float64], ...]

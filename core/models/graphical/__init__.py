@@ -1,4 +1,4 @@
-"""Inference: from noisy marginals to a graphical model, and from the model to marginals and rows. NumPy only."""
+"""Inference from noisy marginals to a graphical model, and from the model to marginals and rows. It uses only NumPy."""
 
 from espalier.core.graph.junction_tree import MAX_CELLS, Zeros
 from espalier.core.models.graphical.estimation import SMOOTHING, estimate, smoothing_for

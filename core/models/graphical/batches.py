@@ -1,8 +1,8 @@
-"""Rows drawn evenly batch by batch: quotas cover the whole output, and memory holds one batch.
+"""Even draws of rows in batches: quotas cover the whole output, while memory holds one batch.
 
 :mod:`espalier.core.models.graphical.sampling` gives category v ⌊n_s p(v|s)⌋ rows of a group s of n_s rows, or one more,
 and shuffles them within the group. Everything except the shuffle can be computed without rows. The quotas of a node are
-a table: the number of rows of the whole output with each combination of its columns. Every node's groups are a margin
+a table of the number of rows in the whole output with each combination of its columns. Every node's groups are a margin
 of its parent's table. Each batch then takes rows out of these tables *without replacement*: the number of a batch's
 rows in group s that get category v is hypergeometric, drawn category by category, and a fresh permutation decides which
 rows they are. Cutting a random permutation of the whole group into batches gives the same distribution, so the whole
@@ -141,7 +141,9 @@ def _shuffled(group: NDArray[Any] | None, groups: int, rows: int, rng: np.random
         assert group is not None
         order = rng.permutation(rows)
         return np.asarray(order[np.argsort(group[order], kind="stable")])
-    keys = rng.integers(0, (1 << 64) - 1, rows, dtype=np.uint64, endpoint=True)  # all 64 bits: no rejection
+    keys = rng.integers(
+        0, (1 << 64) - 1, rows, dtype=np.uint64, endpoint=True
+    )  # all 64 bits are used, so no draw is rejected
     mask = np.uint64((1 << below) - 1)
     for start in range(0, rows, CHUNK):
         part = keys[start : start + CHUNK]

@@ -16,14 +16,14 @@ from espalier.core.privacy.draws import Measurement
 from espalier.core.progress import Report
 
 SMOOTHING, MOST_SMOOTHING, NOISY = 1.0, 3.0, 10.0
-"""Strength with which a release shrinks toward independent columns (see `estimate`): the smallest and the largest
-value. Between them, the strength is the third number times a cell's noise divided by its rows (see `smoothing_for`).
-With 0 the model follows the noise if most cells are noise, which lowers AUC at small ε: on Adult at ε = 0.2 prism has
-0.877 with 1 throughout and 0.880 with up to 3.
+"""Smallest and largest strength with which a release shrinks toward independent columns (see `estimate`). Between them,
+the strength is the third number times a cell's noise divided by its rows (see `smoothing_for`). With 0 the model
+follows the noise if most cells are noise, which lowers AUC at small ε: on Adult at ε = 0.2 prism has 0.877 with 1
+throughout and 0.880 with up to 3.
 """
 
 TOLERANCE = 1e-3
-"""The default relative duality gap."""
+"""Default relative duality gap."""
 
 MAX_ITERATIONS = 1000
 
@@ -55,7 +55,7 @@ def estimate(
     records whether this was reached within ``max_iterations``; if not, the best point found is returned.
 
     Raises ``ValueError`` for a measurement that does not fit the columns, and `espalier.core.errors.EspalierError` if
-    the impossibilities leave no row. Check sizes first (`check_size`): nothing is refused here because of its size.
+    the impossibilities leave no row. Check sizes first (`check_size`), because nothing is refused here for its size.
 
     ``smoothing`` > 0 adds λ N KL(p ‖ q) to the objective, λ = smoothing / (median noise scale), q the distribution with
     independent columns and the pooled one-way counts. The best fit to noisy counts follows the noise. If most cells are
@@ -79,8 +79,8 @@ def estimate(
     mirror descent with line search       5,000 sweeps are never certified, and far off if σ differs
     ====================================  =============  =============  =============  =============
 
-    Continuation in the smoothing (each minimum started at the previous one) came as close to the best objective but,
-    without a proximal centre, its bounds close only in proportion to λ: 400 to over 3,000 steps of L-BFGS.
+    Continuation in the smoothing (each minimum started at the previous one) came as close to the best objective, but
+    without a proximal centre its bounds close only in proportion to λ: 400 to over 3,000 steps of L-BFGS.
     """
     if not smoothing >= 0:
         raise ValueError(f"smoothing ({smoothing}) must not be negative")
@@ -111,9 +111,8 @@ def estimate(
 
 
 def smoothing_for(measurements: Sequence[Measurement], total: float | None) -> float:
-    """Return the smoothing for a fit of ``measurements``: more if a typical cell has few rows relative to its noise.
-
-    Uses noisy answers alone. If ``total`` is None, it is the mean of the measured totals.
+    """Return the smoothing for a fit of ``measurements``, which is stronger if a typical cell has few rows relative to
+    its noise. This uses noisy answers alone. If ``total`` is None, it is the mean of the measured totals.
     """
     noise = [m.sigma * m.values.size for m in measurements if len(m.clique) > 1]
     if not noise:
@@ -123,7 +122,7 @@ def smoothing_for(measurements: Sequence[Measurement], total: float | None) -> f
 
 
 def _closed_form(problem: Problem) -> FloatArray:
-    """Return a cold start: the tree in the measurements, as if the pooled estimate were exact."""
+    """Return a cold start from the tree in the measurements, as if the pooled estimate were exact."""
     floor = 0.3 * np.sqrt(problem.variance())
     return closed_form(problem.regions, links(problem.regions), np.maximum(problem.target, floor))
 
@@ -143,7 +142,7 @@ def _independent(problem: Problem) -> FloatArray:
 
 
 def _transfer(problem: Problem, start: GraphicalModel) -> FloatArray:
-    """Return a warm start: the potentials of another model, if they fit into this problem's regions."""
+    """Return a warm start from the potentials of another model, if they fit into this problem's regions."""
     regions = problem.regions
     sizes = regions.tree.sizes
     potentials = np.zeros(regions.size)

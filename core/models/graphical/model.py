@@ -1,4 +1,4 @@
-"""The fitted model: a distribution over all columns, and the queries it answers."""
+"""Fitted model: a distribution over all columns, and the queries that it answers."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ FORMAT = "espalier-model/1"
 
 @dataclass(frozen=True)
 class FitSummary:
-    """The end of a fit: ``objective`` is Σ ‖μ − y‖²/(2σ²), ``gap`` is a certified bound on its distance to the best
+    """Outcome of a fit. ``objective`` is Σ ‖μ − y‖²/(2σ²), ``gap`` is a certified bound on its distance to the best
     objective, and ``converged`` states whether ``criterion`` (a sentence) was met within ``iterations``.
     """
 
@@ -51,7 +51,7 @@ class FitSummary:
 
 @dataclass(frozen=True)
 class FirstFit:
-    """The first fit, which decides how far the second one shrinks each association; kept for checkers.
+    """First fit, which determines how far the second one shrinks each association. It is kept for checkers.
 
     ``potentials`` belong to its model; ``wider`` is the factor by which each clique's σ is multiplied in the second
     fit.
@@ -63,7 +63,7 @@ class FirstFit:
 
 @dataclass(frozen=True)
 class _Calibrated:
-    """The junction tree with p(v | given) and the marginal probabilities of every node."""
+    """Junction tree with p(v | given) and the marginal probabilities of every node."""
 
     tree: JunctionTree
     log_partition: float
@@ -75,11 +75,11 @@ class _Calibrated:
 class GraphicalModel:
     """A distribution p(x) ∝ exp Σ_c potential_c(x_c) over all columns of ``sizes``, scaled to ``total`` rows.
 
-    ``cliques`` are the measured cliques (and those of structural impossibilities), without the fill-in of the
-    junction tree: two sets of columns that a third separates in the graph of these cliques are independent
-    given it, exactly. ``potentials`` are natural logarithms, one array per maximal clique, axes in the clique's
-    order, −∞ where impossible. Columns in no clique are uniform. Compare models with
-    their marginals: potentials are not unique. ``first`` is the fit before this one, if there was one.
+    ``cliques`` are the measured cliques (and those of structural impossibilities), without the fill-in of the junction
+    tree: two sets of columns that a third separates in the graph of these cliques are independent given it, exactly.
+    ``potentials`` are natural logarithms, one array per maximal clique, axes in the clique's order, −∞ where
+    impossible. Columns in no clique are uniform. Compare models by their marginals, because potentials are not unique.
+    ``first`` is the fit before this one, if there was one.
     """
 
     sizes: Mapping[str, int]
@@ -95,12 +95,14 @@ class GraphicalModel:
         log_partition, kept = collect(tree, tables, sum_product)
         log_partition += constant
         if log_partition < IMPOSSIBLE / 2:
-            raise EspalierError("The structural impossibilities leave no possible row: they contradict each other.")
+            raise EspalierError(
+                "The structural impossibilities leave no possible row, because they contradict each other."
+            )
         conditionals = [np.asarray(table, dtype=np.float64) for table in kept]
         return _Calibrated(tree, log_partition, conditionals, distribute(tree, conditionals))
 
     def _log_tables(self) -> tuple[JunctionTree, list[FloatArray], float]:
-        """The junction tree, its log potentials, and the log potentials of cliques with one cell."""
+        """Junction tree, its log potentials, and the log potentials of cliques with one cell."""
         tree = junction_tree(self.sizes, self.potentials)
         tables, constant = tree.tables(), 0.0
         for clique, potential in self.potentials.items():
@@ -114,20 +116,20 @@ class GraphicalModel:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The columns that the model draws, in schema order."""
+        """Columns that the model draws, in schema order."""
         return tuple(self.sizes)
 
     @property
     def edges(self) -> tuple[tuple[str, str], ...]:
-        """Pairs inside measured cliques, no fill-in: the graph that it is Markov with respect to."""
+        """Pairs inside measured cliques, without fill-in. The model is Markov with respect to this graph."""
         return clique_edges(self.cliques)
 
     def answers(self, separation: Separation) -> Answer:
-        """``exact`` if the graph of its cliques respects ``separation``."""
+        """Return ``exact`` if the graph of the model's cliques respects ``separation``."""
         return "exact" if separation.holds(self.edges) else "not promised"
 
     def facts(self) -> dict[str, Any]:
-        """Return how the fit ended, for release.json."""
+        """Return the outcome of the fit for release.json."""
         fit = self.fit
         return {
             "iterations": fit.iterations,
@@ -138,7 +140,7 @@ class GraphicalModel:
 
     @property
     def log_partition(self) -> float:
-        """Return log Σ_x exp Σ_c potential_c(x_c)."""
+        """Logarithm of Σ_x exp Σ_c potential_c(x_c)."""
         return self._calibrated.log_partition
 
     def marginal(self, clique: Sequence[str], *, max_cells: int = MAX_CELLS) -> FloatArray:
@@ -173,7 +175,8 @@ class GraphicalModel:
             raise ValueError(f"a column is named twice: {', '.join(columns)}")
 
     def conditional(self, columns: Sequence[str], given: Sequence[str], *, max_cells: int = MAX_CELLS) -> FloatArray:
-        """p(columns | given): axes of ``columns`` first, then those of ``given``; sums to one over the former.
+        """Return p(columns | given), with the axes of ``columns`` first and then those of ``given``. It sums to one
+        over the former.
 
         If a combination of ``given`` is impossible, all its probabilities are zero.
         """
@@ -210,11 +213,10 @@ class GraphicalModel:
     def sample(
         self, rows: int, rng: np.random.Generator, *, even: bool = False, report: Report | None = None
     ) -> dict[str, Codes]:
-        """``rows`` rows as one array of codes per column, in schema order, in the smallest unsigned type.
-
-        Exact ancestral sampling. With ``even`` the rows are spread over the cells as evenly as whole numbers
-        allow (`espalier.core.models.graphical.sampling`): every cell keeps its expected count, measured marginals are
-        closer than with independent rows, and conditional independence is preserved.
+        """Return ``rows`` rows as one array of codes per column, in schema order, in the smallest unsigned type. This
+        is exact ancestral sampling. With ``even``, the rows are spread over the cells as evenly as whole numbers allow
+        (`espalier.core.models.graphical.sampling`): every cell keeps its expected count, measured marginals are closer
+        than with independent rows, and conditional independence is preserved.
         """
         if rows < 0:
             raise ValueError(f"rows ({rows}) must not be negative")

@@ -1,4 +1,4 @@
-"""The estimation problem in flat arrays: the measurements, their precision, and their place in the junction tree."""
+"""Estimation problem in flat arrays: the measurements, their precision, and their places in the junction tree."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ from espalier.core.models.graphical.regions import Regions
 from espalier.core.privacy.draws import Measurement
 
 SMALLEST_TOTAL = 1.0
-"""Smallest total, in rows: noise can bring an estimate below zero, where no distribution exists."""
+"""Smallest total, in rows, because noise can bring an estimate below zero, where no distribution exists."""
 
 
 def inner(a: FloatArray, b: FloatArray) -> float:
-    """Σ a b of two flat vectors. BLAS is not used: for vectors of this length its threads are slower, by a factor of
-    twenty on a busy machine.
+    """Return Σ a b of two flat vectors. BLAS is not used, because its threads are slower for vectors of this length, by
+    a factor of twenty on a busy machine.
     """
     return float(np.einsum("i,i->", a, b))
 
 
 @dataclass(frozen=True)
 class Sweep:
-    """The result of one pass up and down the junction tree: p(v | given) and marginals of its nodes, and the flat
+    """Result of one pass up and down the junction tree: p(v | given) and marginals of its nodes, and the flat
     ``marginals`` of the regions, all scaled to the total."""
 
     log_partition: float
@@ -48,7 +48,7 @@ class Sweep:
 
 @dataclass(frozen=True)
 class Problem:
-    """Σ_c ‖μ_c − y_c‖²/(2σ_c²) over flat vectors of region marginals (`Regions`).
+    """Minimisation of Σ_c ‖μ_c − y_c‖²/(2σ_c²) over flat vectors of region marginals (`Regions`).
 
     ``target`` is û, the pooled unbiased estimate, consistent but possibly negative; ``weight`` is its precision per
     region. ``precision`` and ``centre`` give the objective itself, cell by cell, up to ``constant``. ``floor`` is a
@@ -70,19 +70,19 @@ class Problem:
         return self.constant + self.norm(marginals - self.centre)
 
     def norm(self, difference: FloatArray) -> float:
-        """Σ_c ‖d_c‖²/(2σ_c²) of a difference of marginals."""
+        """Return Σ_c ‖d_c‖²/(2σ_c²) of a difference of marginals."""
         return 0.5 * inner(self.precision, difference * difference)
 
     def variance(self) -> FloatArray:
-        """Return the noise variance, cell by cell, of the part of a region that no smaller region measures: 1/w."""
+        """Return the noise variance 1/w, cell by cell, of the part of a region that no smaller region measures."""
         return np.repeat(1.0 / self.weight, [span.stop - span.start for span in self.regions.spans])
 
     def noise(self) -> float:
-        """The median noise scale of the maximal cliques, in rows."""
+        """Return the median noise scale of the maximal cliques, in rows."""
         return float(np.sqrt(np.median(1.0 / self.weight[self.regions.maximal]))) if len(self.weight) else 1.0
 
     def smooth(self, potentials: FloatArray) -> FloatArray:
-        """`Regions.smooth` with this problem's weights."""
+        """Apply `Regions.smooth` with this problem's weights."""
         return self.regions.smooth(potentials, self.weight)
 
     def sweep(self, potentials: FloatArray) -> Sweep:
@@ -94,7 +94,7 @@ class Problem:
         return Sweep(log_partition, conditionals, nodes, self.regions.marginals(nodes))
 
     def covariance(self, sweep: Sweep, direction: FloatArray) -> FloatArray:
-        """Return N Cov(p) times ``direction``: the derivative of the regions' marginals as the potentials move in that
+        """Return N Cov(p) times ``direction``, the derivative of the regions' marginals as the potentials move in that
         direction.
         """
         tables = self.regions.tables(direction)
@@ -155,8 +155,8 @@ def pose(
 
 
 def estimate_total(measurements: Iterable[Measurement]) -> float:
-    """Return the number of rows according to all measurements: the sums of their noisy counts, each weighted by its
-    inverse variance 1/(cells σ²). At least `SMALLEST_TOTAL`.
+    """Return the number of rows according to all measurements, at least `SMALLEST_TOTAL`. It is the mean of the sums of
+    their noisy counts, each weighted by its inverse variance 1/(cells σ²).
     """
     numerator = denominator = 0.0
     for measurement in measurements:
@@ -169,9 +169,8 @@ def estimate_total(measurements: Iterable[Measurement]) -> float:
 def _pool_cells(
     regions: Regions, measurements: Iterable[Measurement], total: float
 ) -> tuple[FloatArray, FloatArray, float]:
-    """Return repeated measurements of one clique merged: precision and mean per cell, and the objective that remains.
-
-    Measurements of columns with one category (or of none) only repeat the total: a constant.
+    """Merge repeated measurements of one clique: return precision and mean per cell, and the objective that remains.
+    Measurements of columns with one category, or of no column, only repeat the total, which is constant.
     """
     precision, centre, constant = np.zeros(regions.size), np.zeros(regions.size), 0.0
     for measurement in measurements:
@@ -198,7 +197,7 @@ def _check(sizes: Mapping[str, int], clique: Clique, shape: tuple[int, ...]) -> 
         raise ValueError(f"{_name(clique)} names a column twice")
     expected = tuple(sizes[name] for name in clique)
     if shape != expected:
-        raise ValueError(f"the table of {_name(clique)} has shape {shape}, its columns have sizes {expected}")
+        raise ValueError(f"the table of {_name(clique)} has shape {shape}, but its columns have sizes {expected}")
 
 
 def _name(clique: Clique) -> str:
@@ -206,4 +205,4 @@ def _name(clique: Clique) -> str:
 
 
 def _no_row() -> EspalierError:
-    return EspalierError("The structural impossibilities leave no possible row: they contradict each other.")
+    return EspalierError("The structural impossibilities leave no possible row, because they contradict each other.")

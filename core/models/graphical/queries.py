@@ -1,8 +1,8 @@
-"""Marginals of columns that share no clique, by variable elimination: multiply and sum, one column at a time.
+"""Marginals of columns that share no clique, computed by variable elimination (multiply and sum, one column at a time).
 
 A fitted model is a product of conditional distributions p(v | given), one per node of its junction tree. Only the nodes
-between the wanted columns and the root matter: everything below sums to one. Variable elimination (Koller & Friedman
-2009, section 9.3) runs in plain probabilities, which is safe here because every factor is a distribution.
+between the wanted columns and the root matter, because everything below sums to one. Variable elimination (Koller &
+Friedman 2009, section 9.3) runs in plain probabilities, which is safe here because every factor is a distribution.
 """
 
 from __future__ import annotations

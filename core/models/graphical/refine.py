@@ -15,8 +15,8 @@ def refine(model: GraphicalModel, sizes: Mapping[str, int], groups: Mapping[str,
     """Return ``model`` over all categories. ``groups[column]`` numbers the group of each category; a group's
     probability is divided evenly among its categories.
 
-    p(x) = p(g(x)) / Π |g(x_column)|, so every marginal over groups and every conditional independence is preserved: the
-    category within a group depends on nothing else.
+    p(x) = p(g(x)) / Π |g(x_column)|, so every marginal over groups and every conditional independence is preserved,
+    because the category within a group depends on nothing else.
     """
     potentials = dict(model.potentials)
     for name, group in groups.items():

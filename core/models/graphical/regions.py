@@ -1,17 +1,15 @@
-"""The information in a set of noisy marginals, without repetition.
-
-Overlapping marginals repeat each other: every pair with column A contains its own noisy copy of A's
-counts. Splitting each marginal into orthogonal components removes the repetition. Take the measured cliques and all
-their intersections (the *regions*). The part of a marginal that belongs to region ``a`` is what remains on ``a`` after
-subtracting the parts of all smaller regions (an analysis of variance; the same split underlies the residual mechanism
-of Xiao, He, Zhang & Kifer 2023, "An Optimal and Scalable Matrix Mechanism for Noisy Marginals under Convex Loss
-Functions"). Marginals agree with each other exactly when they share components, and the squared loss splits into one
-term per component:
+"""Information in a set of noisy marginals, without repetition. Overlapping marginals repeat each other; for example,
+every pair with column A contains its own noisy copy of A's counts. Splitting each marginal into orthogonal components
+removes the repetition. Take the measured cliques and all their intersections (the *regions*). The part of a marginal
+that belongs to region ``a`` is what remains on ``a`` after subtracting the parts of all smaller regions (an analysis of
+variance; the same split underlies the residual mechanism of Xiao, He, Zhang & Kifer 2023, "An Optimal and Scalable
+Matrix Mechanism for Noisy Marginals under Convex Loss Functions"). Marginals agree with each other exactly when they
+share components, and the squared loss splits into one term per component:
 
     Σ_c ‖μ_c − y_c‖²/(2σ_c²) = const + Σ_a w_a ‖u_a − û_a‖²/2,   w_a = Σ_{c ⊇ a} 1/(σ_c² cells(c∖a))
 
-where û_a is the mean over the measurements that contain ``a``, weighted by their share of w_a. So û is the best
-linear unbiased estimate from all measurements together, in closed form, for any overlaps.
+where û_a is the mean over the measurements that contain ``a``, weighted by their share of w_a. Thus û is the best
+linear unbiased estimate from all measurements together, in closed form and for any overlaps.
 
 Everything is kept in flat vectors: one slice per region, axes in tree order.
 """
@@ -29,7 +27,7 @@ from espalier.core.privacy.draws import Measurement
 
 
 class Regions:
-    """The regions of a set of cliques within a junction tree, and the flat vectors over them.
+    """Regions of a set of cliques within a junction tree, and the flat vectors over them.
 
     ``places[i]`` is the node of region ``i``, ``spans[i]`` its slice of a flat vector of ``size`` numbers.
     Smaller regions come before those that contain them; ``maximal`` are the regions that no other contains.
@@ -158,7 +156,7 @@ class Regions:
         return parts
 
     def _assemble(self, components: Sequence[FloatArray], total: float) -> FloatArray:
-        """Return marginals from their components: the inverse of the split."""
+        """Return marginals from their components, which inverts the split."""
         flat = np.empty(self.size)
         for i, view in enumerate(self.views(flat)):
             np.add(components[i], total / view.size, out=view)
@@ -237,8 +235,8 @@ def _maximal(below: Sequence[Sequence[int]]) -> list[int]:
 
 
 def _mobius(top: int, below: Sequence[Sequence[int]]) -> tuple[float, list[tuple[int, float]]]:
-    """Return the Möbius function of the regions under ``top``: for the empty region, and for all regions in which it is
-    not 0.
+    """Return the Möbius function of the regions under ``top``, for the empty region and for all regions where it is not
+    0.
 
     The component of ``top`` in a table is Σ_b m(b, top) mean_b(table).
     """

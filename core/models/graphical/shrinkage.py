@@ -1,4 +1,4 @@
-"""Shrinkage of each pair's association: the part that noise explains is removed."""
+"""Shrinkage of each pair's association, which removes the part that noise explains."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ def believed(
 
     In the result a pair's σ is multiplied by √(1/(λ τ)), at most `WIDEST`, which gives λ the value 1/τ there, and
     columns are held at their values in ``model``. Tables of three columns or more are unchanged. The measurements
-    themselves, and all conclusions from them, do not change: this is post-processing of noisy answers to draw one table
-    of rows.
+    themselves, and all conclusions from them, do not change, because this is post-processing of noisy answers to draw
+    one table of rows.
     """
     pooled = _pooled(measurements)
     limit = _noise(pooled) / smoothing
@@ -68,7 +68,7 @@ def believed(
 
 
 def _pooled(measurements: Sequence[Measurement]) -> list[Measurement]:
-    """Return repeated measurements of a clique as one."""
+    """Merge repeated measurements of a clique into one."""
     precision: dict[Clique, float] = {}
     sums: dict[Clique, FloatArray] = {}
     for m in measurements:

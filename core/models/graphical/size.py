@@ -1,4 +1,4 @@
-"""The size of a model, from the graph alone: nothing is allocated and no data are read."""
+"""Size of a model, computed from the graph alone. Nothing is allocated and no data are read."""
 
 from __future__ import annotations
 
@@ -12,10 +12,12 @@ from espalier.core.graph.junction_tree import MAX_CELLS, JunctionTree, cells, ju
 from espalier.core.graph.separations import Clique
 
 SECONDS_PER_NOISY_CELL = 14e-6
-"""Seconds per draw of discrete Gaussian noise; measured: 9 to 14 µs, more for smaller σ."""
+"""Seconds per draw of discrete Gaussian noise (measured: 9 to 14 µs, and more for smaller σ)."""
 
 SWEEPS = 40
-"""Passes over the junction tree assumed for a fit: trees take 5 to 15, models of 300,000 cells 30 to 65."""
+"""Assumed number of passes over the junction tree in a fit; trees take 5 to 15, and models of 300,000 cells 30 to
+65.
+"""
 
 SECONDS_PER_CELL = 100e-9
 SECONDS_PER_NODE = 60e-6
@@ -24,12 +26,14 @@ columns).
 """
 
 SECONDS_PER_PAIR = 250e-6
-"""Seconds to score one pair of columns against a fitted model: 0.15 to 0.5 ms, most of it the pair's marginal."""
+"""Seconds to score one pair of columns against a fitted model (measured: 0.15 to 0.5 ms, most of it for the pair's
+marginal).
+"""
 
 
 @dataclass(frozen=True)
 class Size:
-    """The cost of a set of measured cliques.
+    """Cost of a set of measured cliques.
 
     ``cells`` and ``largest_cells`` count the cells of the junction tree and of its ``largest`` clique;
     ``measured_cells`` is the number of cells that get noise. ``bytes`` is the peak memory of the fit, ``seconds``

@@ -1,12 +1,12 @@
-"""The minimisation: proximal points, each found by Newton's method, preconditioned on a tree.
+"""Minimisation by proximal points, each found by Newton's method with a preconditioner from a tree.
 
 **The problem.** Minimise f(μ) = Σ_c ‖μ_c − y_c‖²/(2σ_c²) over the marginals of distributions with N rows. The
 best μ mostly lies on the boundary (cells with noisy counts below zero), where potentials run to −∞.
 
-**Outer loop: proximal point.** p_{k+1} minimises f(μ(p)) + λ N KL(p ‖ p_k). This keeps p in the exponential
-family of the measured cliques: θ_{k+1} = θ_k − ∇f(μ_{k+1})/λ, mirror descent with the gradient taken at the *new*
-point. λ falls by the factor LOWER from one point to the next. Close to the optimum ∇f hardly changes, so the next step
-is extrapolated from the last step, divided by LOWER, and kept if it lowers the dual: potentials that tend to −∞ then
+**Outer loop: proximal point.** p_{k+1} minimises f(μ(p)) + λ N KL(p ‖ p_k). This keeps p in the exponential family of
+the measured cliques: θ_{k+1} = θ_k − ∇f(μ_{k+1})/λ, mirror descent with the gradient taken at the *new* point. λ falls
+by the factor LOWER from one point to the next. Close to the optimum, ∇f hardly changes, so the next step is
+extrapolated from the last step, divided by LOWER, and kept if it lowers the dual. Potentials that tend to −∞ then
 diverge in a few steps. λ rises again when steps diverge.
 
 **Inner problem: its dual**, smooth and strictly convex in θ (û, K: the pooled estimate and the conjugate of the
@@ -16,8 +16,8 @@ pooled loss, `espalier.core.models.graphical.regions`):
 
 Its Hessian is N Cov(p) + λK. Newton's direction is found by conjugate gradients: a product with Cov(p) is another pass
 over the junction tree (`espalier.core.graph.junction_tree.derivative`), and the explicit inverse of the Hessian on a
-tree (`espalier.core.models.graphical.metric`) preconditions them at any noise scales: a few products suffice. They stop
-at half the residual or after PRODUCTS, far from an exact solution; the next step corrects the rest.
+tree (`espalier.core.models.graphical.metric`) preconditions them at any noise scale, so that a few products suffice.
+They stop at half the residual or after PRODUCTS, far from an exact solution; the next step corrects the rest.
 
 **Stopping.** Any w bounds the optimum from below: min_s ⟨w, s⟩ − ⟨w, û⟩ − ⟨w, Kw⟩/2 + f(û), s over all
 single rows (one max-plus sweep). With w = −λ(θ − θ_k) that bound is tight at the end. The gap between f and the
@@ -39,11 +39,13 @@ from espalier.core.models.graphical.problem import Problem, Sweep, inner
 from espalier.core.progress import Report
 
 DAMPING, LOWER = 0.3, 0.6
-"""The first λ, times the median noise scale; and the factor by which λ falls from one proximal point to the next."""
+"""First λ as a multiple of the median noise scale, and the factor by which λ falls from one proximal point to the
+next.
+"""
 
 PATIENCE, RAISE = 12, 5.0
 """A proximal point that is not found within this number of steps is replaced by a nearer one, with λ raised by this
-factor: if λ is too low, a step may move most of the mass to wrong cells, and hundreds of steps are needed to return.
+factor. If λ is too low, a step may move most of the mass to wrong cells, and returning takes hundreds of steps.
 """
 
 MOST_GAP = 0.1
@@ -91,7 +93,7 @@ class Solution:
 
 @dataclass(frozen=True)
 class Subproblem:
-    """The dual of one proximal step around ``centre`` with weight ``damping`` (λ)."""
+    """Dual of one proximal step around ``centre`` with weight ``damping`` (λ)."""
 
     problem: Problem
     centre: FloatArray
@@ -115,7 +117,7 @@ class Subproblem:
 
 
 class Solver:
-    """One minimisation. ``solve`` or ``smoothed`` runs it; ``sweeps`` counts passes over the tree."""
+    """State of one minimisation. ``solve`` or ``smoothed`` runs it; ``sweeps`` counts passes over the tree."""
 
     def __init__(self, problem: Problem, tolerance: float, max_iterations: int, report: Report | None) -> None:
         self.problem = problem
@@ -206,8 +208,9 @@ class Solver:
         return trial
 
     def _direction(self, task: Subproblem, point: Point, gradient: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Minus the inverse Hessian times the gradient, by preconditioned conjugate gradients stopped early
-        (Nocedal & Wright 2006, algorithms 5.3 and 7.1); and K times the same."""
+        """Return minus the inverse Hessian times the gradient, by preconditioned conjugate gradients stopped early
+        (Nocedal & Wright 2006, algorithms 5.3 and 7.1), and K times the same.
+        """
         problem = self.problem
         scale = np.maximum(point.marginals, point.marginals - gradient) + task.damping * self.variance
         metric = TreeMetric(problem.regions, self.chain, self.levels, point.marginals, scale)

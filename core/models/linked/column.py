@@ -1,4 +1,4 @@
-"""One column of a visit given its parents, and the fit of its parameters to noisy counts.
+"""Model of one column of a visit given its parents, and the fit of its parameters to noisy counts.
 
 p(b = v | pa) ∝ exp(β_v + s_v·1[a = v] + κ·1[c = v] + Σ_e φ_e(pa_e, v)): b is the column at this visit, a the column at
 the previous visit, c the column at the visit before that. The parameters maximise
@@ -6,10 +6,10 @@ the previous visit, c the column at the visit before that. The parameters maximi
     ⟨θ, T⟩ − Σ_r w_r log Z_r(θ) − (λ/2) Σ_e σ_e² ‖φ_e‖²
 
 over evidence rows r with weights w_r, for noisy counts T. It is the dual of min Σ_e ‖M_e − T_e‖²/(2σ_e²) + λ·KL, so it
-is concave, and it needs no table over all parents, however many there are. β, s and κ are hardly penalised: the fit
-shrinks towards "stay or draw again", not towards independence of the previous visit. Tables whose cells are mostly
-noise have less weight: σ_e² is multiplied by 1 + σ divided by the mean cell. The counts that determine s are shrunk
-towards one probability of staying.
+is concave, and it needs no table over all parents, however many there are. β, s and κ are hardly penalised, so the fit
+shrinks towards "stay or draw again" instead of independence of the previous visit. Tables whose cells are mostly noise
+have less weight: σ_e² is multiplied by 1 + σ divided by the mean cell. The counts that determine s are shrunk towards
+one probability of staying.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Cells = Callable[[str], NDArray[Any]]
 """Function that returns the code of a name at each step."""
 
 PENALTY = 1e-4
-"""Penalty of β, s and κ, per unit of weight; its only purpose is to keep them finite if a value never occurs."""
+"""Penalty of β, s and κ, per unit of weight, which only serves to keep them finite if a value never occurs."""
 ROWS_BY = 2.0
 """Largest factor (or inverse factor) by which a row of a noisy table is scaled to the number of evidence rows."""
 MEMORY = 12
@@ -97,7 +97,8 @@ class NoisyTable:
 
 @dataclass(frozen=True)
 class Target:
-    """The noisy counts for the column ``name``: ``tables`` by parent, its ``margin``, and how often it repeats.
+    """Noisy counts for the column ``name``: ``tables`` by parent, its ``margin``, and the frequency with which it
+    repeats.
 
     All are in people; ``total`` is the number of people with steps.
     """
@@ -118,8 +119,7 @@ def fit_column(
 
 
 def minimised(loss: Callable[[Array], tuple[float, Array]], x: Array, evaluations: int) -> Array:
-    """Return a minimum of ``loss``, which returns a value and its gradient: L-BFGS (Nocedal & Wright 2006, 7.4).
-
+    """Return a minimum of ``loss``, which returns a value and its gradient, by L-BFGS (Nocedal & Wright 2006, 7.4).
     SciPy's implementation takes a second and many threads on these short vectors.
     """
     value, slope = loss(x)
@@ -152,7 +152,7 @@ def minimised(loss: Callable[[Array], tuple[float, Array]], x: Array, evaluation
 
 
 class _Problem:
-    """The fit of one column, in shares of the total weight, with parameters scaled to curvatures of about 1."""
+    """Fit of one column, in shares of the total weight, with parameters scaled to curvatures of about 1."""
 
     def __init__(self, target: Target, cells: Cells, weights: Array) -> None:
         from scipy import sparse
@@ -174,7 +174,7 @@ class _Problem:
         noise = np.array([table.sigma for table in target.tables.values()])
         typical = target.total / np.array([table.values.size for table in target.tables.values()])
         people_to_a_row = target.total * float((self.weights.astype(np.float64) ** 2).sum())
-        sigmas = np.sqrt(noise**2 + typical * (1 + people_to_a_row))  # people are a sample, and so is the evidence
+        sigmas = np.sqrt(noise**2 + typical * (1 + people_to_a_row))  # both the people and the evidence are samples
         strength = sigmas**2 / (np.median(sigmas) * target.total) * (1 + noise / typical)
         self.penalty = np.concatenate([np.full((h, 1), p) for h, p in zip(heights, strength, strict=True)])
         self.wanted = np.concatenate(
@@ -201,7 +201,7 @@ class _Problem:
         return shrunk(counted, chance * self.margin + (1 - chance) * by_chance, sigma)
 
     def packed(self, start: StepColumn | None) -> Array:
-        """Return scaled parameters to begin with."""
+        """Return the initial scaled parameters."""
         size = len(self.margin)
         if start is None:
             base = np.log(np.maximum(self.margin, 1e-4))
@@ -222,13 +222,15 @@ class _Problem:
         size = len(self.margin)
         small, effects = x[: 2 * size + 1] / self.small, x[2 * size + 1 :].reshape(-1, size) * self.scale
         base, stay, echo = small[:size], small[size:-1], small[-1]
-        logits = self.design @ effects.astype(np.float32)  # half the time of float64, and far below the noise
+        logits = self.design @ effects.astype(
+            np.float32
+        )  # takes half the time of float64, with errors far below the noise
         logits += base.astype(np.float32)
         (at_a, at_c), a, c = self.same, self.before, self.earlier
         logits[at_a, a[at_a]] += stay[a[at_a]]
         logits[at_c, c[at_c]] += echo
         np.exp(np.clip(logits, -LARGEST, LARGEST, out=logits), out=logits)
-        z = np.einsum("rv->r", logits)  # faster than a sum over a short axis, and on one thread
+        z = np.einsum("rv->r", logits)  # faster than a sum over a short axis, and uses one thread
         logits *= (self.weights / z)[:, None]
         value = float((self.weights * np.log(z)).sum(dtype=np.float64))
         value -= float((base * self.margin + stay * self.stays).sum() + echo * self.echoes)
@@ -244,8 +246,8 @@ class _Problem:
 def shrunk(values: Array, towards: Array, sigma: float) -> Array:
     """Return noisy counts, moved ``towards`` an estimate by the part of their distance that noise explains.
 
-    The positive-part estimator of James and Stein (1961): values with much noise rely on the estimate, and values with
-    little noise hardly change.
+    This is the positive-part estimator of James and Stein (1961). Values with much noise rely on the estimate, and
+    values with little noise hardly change.
     """
     apart = values - towards
     distance = float((apart**2).sum())

@@ -1,4 +1,4 @@
-"""The fitted model of linked tables: people with their first visit, and every later visit."""
+"""Fitted model of linked tables: people with their first visit, and every later visit."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class LinkedModel:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The columns of a row, in schema order."""
+        """Columns of a row, in schema order."""
         return self.people.columns
 
     @property
@@ -49,7 +49,7 @@ class LinkedModel:
 
     @property
     def edges(self) -> tuple[tuple[str, str], ...]:
-        """The pairs of a row's columns that it links."""
+        """Pairs of a row's columns that the model links."""
         return self.people.edges
 
     def sample(self, rows: int, rng: np.random.Generator, *, even: bool = False, report: Report | None = None) -> Codes:
@@ -62,7 +62,7 @@ class LinkedModel:
 
     @property
     def unrolled(self) -> Unrolled:
-        """The graph of the columns that the model draws, over all visits."""
+        """Graph of the columns that the model draws, over all visits."""
         arcs: dict[str, list[tuple[str, str]]] = {"whole": [], "within": [], "before": [], "earlier": []}
         for column in self.steps.columns:
             arcs["before"].append((column.name, column.name))
@@ -76,15 +76,15 @@ class LinkedModel:
         return Unrolled(self.slices, self.edges, arcs["whole"], arcs["within"], arcs["before"], arcs["earlier"])
 
     def answers(self, separation: Separation) -> Answer:
-        """``exact`` if its graph respects ``separation`` at every visit."""
+        """Return ``exact`` if the model's graph respects ``separation`` at every visit."""
         return "exact" if self.unrolled.path(separation) is None else "not promised"
 
     def facts(self) -> dict[str, Any]:
-        """Return how the fit ended, for release.json."""
+        """Return the outcome of the fit for release.json."""
         return self.people.facts()
 
     def dumps(self) -> bytes:
-        """Return the model's file: plain arrays and text, no pickle."""
+        """Return the model's file, which contains plain arrays and text and no pickle."""
         arrays: dict[str, NDArray[Any]] = {"people": np.frombuffer(self.people.dumps(), dtype=np.uint8)}
         columns = list[dict[str, Any]]()
         for i, column in enumerate(self.steps.columns):
@@ -105,7 +105,7 @@ class LinkedModel:
 
 
 def load_linked(data: bytes) -> LinkedModel:
-    """Read a file that `LinkedModel.dumps` wrote. Raises :class:`EspalierError` for anything else."""
+    """Read a file written by `LinkedModel.dumps`. Raises :class:`EspalierError` for anything else."""
     try:
         with np.load(io.BytesIO(data), allow_pickle=False) as file:
             head = json.loads(file["head"].tobytes())

@@ -1,4 +1,4 @@
-"""The model of a visit after the first, and drawing visits from it: visit by visit, column by column."""
+"""Model of a visit after the first, from which visits are drawn one by one and column by column."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from espalier.core.project.linked import BEFORE, Codes, Linked, Steps
 
 @dataclass(frozen=True)
 class StepModel:
-    """The columns of a visit in the order in which they are drawn; ``sizes`` is `Linked.step_sizes`."""
+    """Columns of a visit in the order in which they are drawn; ``sizes`` is `Linked.step_sizes`."""
 
     linked: Linked
     sizes: Mapping[str, int]
@@ -31,7 +31,7 @@ class StepModel:
         """
         many = np.asarray(rows[self.linked.number], dtype=np.int64) + 1
         made = first_visits(self.linked, self.sizes, rows, [c.name for c in self.columns])
-        steps = Steps(self.linked, self.sizes, rows, made)  # which sees each column once it is drawn
+        steps = Steps(self.linked, self.sizes, rows, made)  # which sees each column as soon as it is drawn
         for at in range(1, self.linked.keep):
             who = np.flatnonzero(many > at)
             if len(who):

@@ -1,4 +1,4 @@
-"""Models fitted to questions and counts over whole rows: fit, certificate and multiplicative weights."""
+"""Models fitted to questions and counts over whole rows, with certificates and multiplicative weights."""
 
 from espalier.core.models.question_fit.fitting import Fit, fit
 from espalier.core.models.question_fit.joint import fit_together

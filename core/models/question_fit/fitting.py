@@ -1,4 +1,4 @@
-"""The distribution nearest to noisy answers of any kind: questions, counts and marginals in one fit.
+"""Fit of a distribution to noisy answers of any kind: questions, counts and marginals together.
 
 The table p of N rows minimises Σ_j (μ_j − y_j)²/(2 s_j²) + τ KL(p ‖ uniform), all in shares of N, s = σ/N. Divided by
 τ, with S² = τ s², the dual is smooth, strictly convex and unconstrained,
@@ -28,11 +28,11 @@ from espalier.core.models.question_fit.network import Calibrated, Network
 from espalier.core.models.question_fit.newton import entries, newton_direction
 
 TOLERANCE = 1e-3
-"""The default duality gap, as a share of max(1, objective): differences below that mean nothing."""
+"""Default duality gap, as a share of max(1, objective). Smaller differences have no meaning."""
 
 MAX_ITERATIONS = 200
 DENSE = 2_000
-"""Largest number of statistics for which the covariance matrix is stored."""
+"""Maximum number of statistics for which the covariance matrix is stored."""
 
 SPARSE_ENTRIES, SPARSE_SHARE = 500_000, 0.5
 """Limits of the sparse equations (`espalier.core.models.question_fit.newton`): entries, and their share of the
@@ -130,7 +130,7 @@ class _Dual:
         return _Point(phi, value, (now.mean - self.share) / self.scale + phi, now)
 
     def step(self, point: _Point) -> _Point | None:
-        """One Newton step with backtracking; None if rounding prevents descent."""
+        """Take one Newton step with backtracking; return None if rounding prevents descent."""
         direction = self._direction(point)
         descent, length = float(direction @ point.slope), 1.0
         if not descent < 0:

@@ -1,4 +1,4 @@
-"""Marginals, questions and counts fitted together, each with the noise of its measurement."""
+"""Joint fit of marginals, questions and counts, each with the noise of its measurement."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def fit_together(
     smoothing: float = 0.0,
     report: Callable[[float, str], None] | None = None,
 ) -> tuple[VisibleModel, Fit]:
-    """The model of ``total`` rows that minimises Σ (μ − y)²/(2σ²) over all marginals and questions, plus τ KL.
+    """Return the model of ``total`` rows that minimises Σ (μ − y)²/(2σ²) over all marginals and questions, plus τ KL.
 
     ``answers`` are noisy counts of the questions, in their order, with noise of scale ``sigma``. ``zeros`` are the
     project's impossibilities; ``merged`` the groups of categories used by the marginals. ``smoothing`` has the same

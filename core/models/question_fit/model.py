@@ -46,30 +46,30 @@ class VisibleModel:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The columns that the model draws, in schema order."""
+        """Columns that the model draws, in schema order."""
         return self.visible
 
     @property
     def edges(self) -> tuple[tuple[str, str], ...]:
-        """The pairs of visible columns that it links."""
+        """Pairs of visible columns that the model links."""
         return self.links
 
     @property
     def sizes(self) -> Mapping[str, int]:
-        """The visible columns with their numbers of categories."""
+        """Visible columns with their numbers of categories."""
         return {name: self.inner.sizes[name] for name in self.visible}
 
     @property
     def total(self) -> float:
-        """The number of rows."""
+        """Number of rows."""
         return self.inner.total
 
     def answers(self, separation: Separation) -> Answer:
-        """``exact`` if the graph of its links respects ``separation``."""
+        """Return ``exact`` if the graph of the model's links respects ``separation``."""
         return "exact" if separation.holds(self.links) else "not promised"
 
     def facts(self) -> dict[str, Any]:
-        """Return how the fit ended, for release.json."""
+        """Return the outcome of the fit for release.json."""
         return self.inner.facts()
 
     def marginal(self, clique: Sequence[str], *, max_cells: int = MAX_CELLS) -> FloatArray:
@@ -114,7 +114,7 @@ class VisibleModel:
 
 
 def loads(data: bytes) -> GraphicalModel | VisibleModel:
-    """Read a file that the ``dumps`` of either model wrote. Raises `EspalierError` for anything else."""
+    """Read a file written by the ``dumps`` of either model. Raises `EspalierError` for anything else."""
     inner = GraphicalModel.loads(data)
     with np.load(io.BytesIO(data), allow_pickle=False) as file:
         if _NAMES not in file:

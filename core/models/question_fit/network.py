@@ -1,4 +1,4 @@
-"""Weights on statistics of rows, and sweeps of the junction tree: the best row, log Z, expectations.
+"""Weights on statistics of rows, and sweeps of the junction tree that compute the best row, log Z and expectations.
 
 A weight w_j on every statistic q_j makes a score Σ_j w_j q_j(x) of each row x. One max-plus sweep finds the best row
 (the paper's separation oracle). One sum-product sweep finds log Σ_x exp of the score, and the expectations of all
@@ -71,10 +71,10 @@ class Calibrated:
 
 
 class Network:
-    """The statistics of ``blocks``, one after the other, over all rows that ``zeros`` allow.
+    """Statistics of ``blocks``, one after the other, over all rows that ``zeros`` allow.
 
     ``sizes`` are all columns, hidden ones included. ``length`` is the number of statistics. Raises ``LookupError`` or
-    ``ValueError`` for cliques that do not fit the columns. Check sizes first: this refuses nothing.
+    ``ValueError`` for cliques that do not fit the columns. Check sizes first, because this class refuses nothing.
     """
 
     def __init__(
@@ -140,7 +140,7 @@ class Network:
         return tables, constant
 
     def evaluate(self, weights: FloatArray) -> tuple[float, FloatArray]:
-        """log Σ_x exp Σ_j w_j q_j(x) over all possible rows, and the expectation of every statistic."""
+        """Return log Σ_x exp Σ_j w_j q_j(x) over all possible rows, and the expectation of every statistic."""
         at = self.calibrate(weights)
         return at.log_partition, at.mean
 
@@ -148,7 +148,9 @@ class Network:
         tables, constant = self._tables(weights)
         log_partition, kept = collect(self.tree, tables, sum_product)
         if log_partition < IMPOSSIBLE / 2:
-            raise EspalierError("The structural impossibilities leave no possible row: they contradict each other.")
+            raise EspalierError(
+                "The structural impossibilities leave no possible row, because they contradict each other."
+            )
         return [np.asarray(table, dtype=np.float64) for table in kept], log_partition + constant
 
     def calibrate(self, weights: FloatArray) -> Calibrated:
@@ -158,7 +160,7 @@ class Network:
         return Calibrated(log_partition, self._expectations(nodes), conditionals, nodes)
 
     def product(self, at: Calibrated, direction: FloatArray) -> FloatArray:
-        """The covariance of all statistics times ``direction``: one more pass up and down."""
+        """Return the covariance of all statistics times ``direction``, by one more pass up and down."""
         tables = [np.zeros(node.shape) for node in self.tree.nodes]
         for part in self.parts:
             own = direction[part.span]
@@ -168,10 +170,9 @@ class Network:
         return self._expectations(derivative(self.tree, at.conditionals, at.nodes, tables), constant=0.0)
 
     def covariance(self, at: Calibrated) -> FloatArray:
-        """The covariance matrix of all statistics.
-
-        Any two statistics first meet at one node of the tree. Below it, each is replaced by its expectation given the
-        separator; at the node, E[q q'] is a sum over the node's cells. So every pair costs one product.
+        """Return the covariance matrix of all statistics. Any two statistics first meet at one node of the tree. Below
+        it, each is replaced by its expectation given the separator; at the node, E[q q'] is a sum over the node's
+        cells. Every pair therefore costs one product.
         """
         outer = np.outer(at.mean, at.mean)
         both = outer.copy()

@@ -1,9 +1,8 @@
 """Newton's equations of the fit in time linear in the tree: (I + D Cov D) x = −slope, D = 1/S, without the matrix Cov.
 
-On the way up the tree, node v holds the table u_v = Σ_blocks M_bᵀ x_b/S_b + Σ_children E[u_c | given], and
-xᵀ D Cov D x = Σ_v E Var[u_v | given]: the variance, one column of the tree at a time. So x minimises
-
-    ½ ‖x‖² + ⟨slope, x⟩ + ½ Σ_v u_vᵀ W_v u_v   subject to   u = M x + P u,
+On the way up the tree, node v holds the table u_v = Σ_blocks M_bᵀ x_b/S_b + Σ_children E[u_c | given], and xᵀ D Cov D x
+= Σ_v E Var[u_v | given]: the variance, one column of the tree at a time. Thus x minimises ½ ‖x‖² + ⟨slope, x⟩ + ½ Σ_v
+u_vᵀ W_v u_v   subject to   u = M x + P u,
 
 where W_v is the covariance of the node's own column given the others, and P computes the expectations that are passed
 up. The optimality conditions with multipliers ν are sparse, and a sparse LU factorisation follows the tree: its cost is
@@ -31,7 +30,7 @@ def entries(network: Network) -> int:
     count = 2 * network.length
     for node in tree.nodes:
         count += prod(node.shape) * node.shape[-1]
-        count += 4 * prod(node.shape[:-1]) ** 2  # the factors link expectations and multipliers of a node
+        count += 4 * prod(node.shape[:-1]) ** 2  # the factors link the expectations and multipliers of a node
         if node.parent >= 0:
             count += 2 * prod(tree.nodes[node.parent].shape) * node.shape[-1]
     for part in network.parts:
@@ -60,7 +59,7 @@ def newton_direction(network: Network, at: Calibrated, scale: FloatArray, slope:
     held = matrix(_statistics(network, scale, first), (cells, k))
     system = block_array([[own, None, up.T], [None, eye_array(k), -held.T], [up, -held, None]], format="csc")
     right = np.concatenate([np.zeros(cells), -slope, np.zeros(cells)])
-    # The pattern is symmetric: this ordering takes a fifth of the time that SuperLU's usual one takes.
+    # The pattern is symmetric, and this ordering takes a fifth of the time of SuperLU's default.
     return np.asarray(splu(system, permc_spec="MMD_AT_PLUS_A").solve(right)[cells : cells + k])
 
 
@@ -78,7 +77,9 @@ def _variances(network: Network, at: Calibrated, first: NDArray[np.intp]) -> Ite
 
 
 def _expectations(network: Network, at: Calibrated, first: NDArray[np.intp]) -> Iterator[Entries]:
-    """Row: a cell of the parent; columns: the cells of the child that agree with it; values: p(own | given)."""
+    """Return a matrix with a row for each cell of the parent, whose columns are the cells of the child that agree with
+    it; the values are p(own | given).
+    """
     for node in network.tree.nodes:
         if node.parent < 0:
             continue

@@ -1,21 +1,20 @@
-"""The table with the smallest worst deviation from noisy answers, and the proof that no table has a smaller one.
-
-Algorithm A of the paper. Over shares h of all rows, minimise α subject to |Σ_x q_j(x) h(x) − y_j| ≤ α s_j. Its dual is
-max ⟨λ, y⟩ − max_x Σ_j λ_j q_j(x) over Σ_j s_j |λ_j| ≤ 1; the inner maximum is one max-plus sweep, so any λ proves a
-lower bound of α without further assumptions.
+"""Search for the table with the smallest worst deviation from noisy answers, and a proof that no table has a smaller
+one (Algorithm A of the paper). Over shares h of all rows, minimise α subject to |Σ_x q_j(x) h(x) − y_j| ≤ α s_j. Its
+dual is max ⟨λ, y⟩ − max_x Σ_j λ_j q_j(x) over Σ_j s_j |λ_j| ≤ 1; the inner maximum is one max-plus sweep, so any λ
+proves a lower bound of α without further assumptions.
 
 The paper proposes the ellipsoid method. This module generates columns instead:
 
 1. Fit the maximum-entropy table (`espalier.core.models.question_fit.fitting`) and draw rows from it as columns.
 2. Solve one linear program over the columns with HiGHS. Interior point and crossover take a quarter of the time of its
    simplex at 1,000 questions.
-3. Search with its λ for a row that improves. Usually the first round finds none.
+3. Search with its λ for a row that improves. Usually there is none even in the first round.
 
 Without a ``start``, column generation needs no fit, but 20 to 300 rounds.
 
-The projection is for comparison. In most cases its answers err *more* than the noisy ones, because a vertex of the
-linear program puts residuals on ±α. It has at most k + 1 rows, too few for a useful table. Columns that no question
-names are arbitrary, so the answers should include one-way counts. The maximum-entropy fit is better than both.
+The projection is for comparison. In most cases its answers have *larger* errors than the noisy ones, because a vertex
+of the linear program puts residuals on ±α. It has at most k + 1 rows, too few for a useful table. Columns that no
+question names are arbitrary, so the answers should include one-way counts. The maximum-entropy fit is better than both.
 """
 
 from __future__ import annotations
@@ -36,8 +35,8 @@ PERTURBED = 8
 
 @dataclass(frozen=True)
 class Certificate:
-    """Every table deviates from the noisy answers by at least ``bound`` in its worst question, and one table by
-    ``alpha``.
+    """Proof that every table deviates from the noisy answers by at least ``bound`` in its worst question, while one
+    table deviates by ``alpha``.
 
     Both are in units of the scale given for each answer. ``weights`` are the λ that prove the bound: `lower_bound`
     computes it from them alone.
@@ -50,7 +49,7 @@ class Certificate:
 
 @dataclass(frozen=True)
 class Projection:
-    """The best table: ``codes`` of its rows (hidden columns included), their ``shares``, its expected ``answers`` in
+    """Best table: ``codes`` of its rows (hidden columns included), their ``shares``, its expected ``answers`` in
     rows, the number of pricing ``rounds``, and the number of ``columns`` in the last program."""
 
     certificate: Certificate
@@ -63,7 +62,7 @@ class Projection:
 
 def lower_bound(network: Network, answers: FloatArray, scale: FloatArray, total: float, weights: FloatArray) -> float:
     """Return the bound that λ = ``weights`` proves: every table of ``total`` rows deviates from some answer by at least
-    the bound times its scale. Weak duality, one max-plus sweep."""
+    the bound times its scale. This uses weak duality and one max-plus sweep."""
     norm = float(np.sum(scale * np.abs(weights)))
     if norm == 0.0:
         return 0.0
@@ -85,8 +84,8 @@ def project(
     """Run algorithm A over the rows ``start`` (drawn from a fit; if empty, plain column generation) and the rows that
     it adds.
 
-    ``answers`` and ``scale`` are in rows. Ends when alpha − bound ≤ ``tolerance``, or after ``max_rounds`` programs:
-    the certificate records both values.
+    ``answers`` and ``scale`` are in rows. It ends when alpha − bound ≤ ``tolerance``, or after ``max_rounds`` programs.
+    The certificate records both values.
     """
     codes = start if start and len(next(iter(start.values()))) else _rows([network.best(np.zeros(network.length))[1]])
     columns = network.statistics(codes)
@@ -130,7 +129,9 @@ def _rows(rows: list[dict[str, int]]) -> dict[str, Codes]:
 
 
 def _program(columns: FloatArray, share: FloatArray, scale: FloatArray) -> tuple[float, FloatArray, FloatArray, float]:
-    """The linear program over given columns: α, shares h, λ (Σ s|λ| ≤ 1), and the dual of Σ h = 1."""
+    """Solve the linear program over the given columns; return α, the shares h, λ (Σ s|λ| ≤ 1), and the dual of Σ h =
+    1.
+    """
     from scipy.optimize import linprog
 
     k, m = columns.shape

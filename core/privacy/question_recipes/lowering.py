@@ -75,7 +75,7 @@ class Lowered:
 
     @property
     def cliques(self) -> tuple[Clique, ...]:
-        """The cliques that the junction tree must contain."""
+        """Cliques that the junction tree must contain."""
         return (*(rule.clique for rule in self.zeros), *(block.clique for block in self.blocks))
 
     def back(self, statistics: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -148,7 +148,7 @@ def _held(tree: JunctionTree, scope: Sequence[str]) -> bool:
 
 @dataclass
 class _Gates:
-    """The network under construction; ``tree`` determines the order in which columns are read."""
+    """Network under construction; ``tree`` determines the order in which columns are read."""
 
     sizes: dict[str, int]
     tree: JunctionTree
@@ -182,7 +182,7 @@ class _Gates:
         return self._add(parts, most) if parts else None
 
     def _add(self, parts: Sequence[tuple[str, IntArray, int]], most: int, name: str = "") -> tuple[str, IntArray, int]:
-        """A saturating adder for two parts at a time; the last one writes to the column ``name``."""
+        """Add a saturating adder for two parts at a time; the last one writes to the column ``name``."""
         held, worth, top = parts[0]
         rest = parts[1:]
         if not rest and name:

@@ -27,7 +27,7 @@ statistics.
 
 @dataclass(frozen=True)
 class Cost:
-    """The ``cells`` of the junction tree with all hidden columns, those of its largest table, the visible ``columns``
+    """``cells`` of the junction tree with all hidden columns, those of its largest table, the visible ``columns``
     of that table, the ``questions`` and counts whose states it contains, and the ``seconds`` of a fit.
     ``treewidth`` is the width of the decomposition, hidden columns included."""
 
@@ -117,7 +117,7 @@ class Errors:
 
 
 def direct_errors(questions: int, sensitivity: float, rho: float) -> Errors:
-    """Questions answered directly for ρ = ``rho``: σ = Δ/√(2ρ) for each."""
+    """Return the errors of questions answered directly for ρ = ``rho``, with σ = Δ/√(2ρ) for each."""
     return _errors(np.full(questions, sensitivity / sqrt(2.0 * rho)))
 
 

@@ -34,7 +34,7 @@ LARGEST = 2.0**36
 
 @dataclass(frozen=True)
 class QuestionSums:
-    """The numbers of rows that satisfy each of ``questions``, as one vector. ``sizes`` covers all columns of the table;
+    """Numbers of rows that satisfy each of ``questions``, as one vector. ``sizes`` covers all columns of the table;
     ``less`` is a public number of rows subtracted from every answer, the same for two neighbouring tables.
 
     Sensitivity under replace-one: k · √max_{x,x'} Σ_j (q_j(x) − q_j(x'))², under add-remove k · √max_x Σ_j q_j(x).
@@ -101,14 +101,14 @@ class QuestionSums:
         return self.squared(unit.neighbors == "replace-one") * unit.rows_per_person * self.units
 
     def sums(self, source: Source) -> NDArray[np.int64]:
-        """The exact answers, in units. For the curator only."""
+        """Return the exact answers, in units. For the curator only."""
         found = self.units * answers(source, self.questions, self.counts, self.sizes)
         return found - round(self.units * min(max(self.less, -LARGEST), LARGEST))
 
 
 @dataclass(frozen=True)
 class CountHistogram:
-    """The number of rows with each value of a count: one histogram, however many conditions are counted.
+    """Number of rows with each value of a count: one histogram, however many conditions are counted.
 
     Sensitivity: k·√2 rows under replace-one, k under add-remove, that of any one marginal. Proof: every row has exactly
     one value of the count, so the histogram is like that of one column; see :meth:`Unit.count_sensitivity`.
@@ -150,7 +150,7 @@ class CountHistogram:
         return unit.rows_moved * self.units
 
     def sums(self, source: Source) -> NDArray[np.int64]:
-        """The exact histogram, in units. For the curator only."""
+        """Return the exact histogram, in units. For the curator only."""
         found = np.zeros(self.cells, dtype=np.int64)
         for batch in source.batches():
             found += np.bincount(self.count.values(batch), minlength=self.cells)
