@@ -14,8 +14,8 @@ from espalier.core.privacy.draws import Measurement
 from espalier.core.project.file import Project
 from espalier.core.project.plan import Plan
 from espalier.core.project.schema import Column, Schema
-from espalier.core.release.spend import release
 from espalier.core.tables.table import Table
+from tests.support.loosely import release
 
 SIZES = {"a": 2, "b": 3, "c": 2}
 TRUE = np.array([[0.1, 0.2, 0.1], [0.25, 0.05, 0.3]])
@@ -104,8 +104,8 @@ SCHEMA = Schema(
 def project(**plan) -> Project:
     roles = Roles(outcome=("y",), protected=("s",), admissible=("a",), inadmissible=("p",))
     dag = Dag((("a", "y"), ("s", "a"), ("s", "p")))
-    plan = Plan.from_json({"method": "privci", "epsilon": 1.0, "target": "y", **plan})
-    return Project("copies", SCHEMA, plan, dag, roles)
+    whole = Plan.from_json({"method": "privci", "epsilon": 1.0, "target": "y", **plan})
+    return Project("copies", SCHEMA, whole, dag, roles)
 
 
 def table(n: int = 3000) -> Table:

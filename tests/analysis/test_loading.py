@@ -9,6 +9,7 @@ import struct
 import tracemalloc
 import zipfile
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -86,6 +87,7 @@ def facts_changed(files, **more):
 
 def crafted(files):
     """Crafted files, each with its name; all must be refused."""
+    value: Any
     facts = json.loads(files["release.json"])
     deep = b"[" * 100_000 + b"]" * 100_000
     nest = '{"a":' * 60 + "1" + "}" * 60

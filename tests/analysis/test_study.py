@@ -23,8 +23,8 @@ from espalier.core.models.graphical import GraphicalModel
 from espalier.core.project.file import Project
 from espalier.core.project.plan import Plan
 from espalier.core.project.schema import Column, Schema
-from espalier.core.release import release
 from espalier.core.tables.table import Table
+from tests.support.loosely import release
 from verifier.check import verify
 
 SCHEMA = Schema(
@@ -127,8 +127,8 @@ def test_what_is_assumed_comes_with_the_plan_that_would_have_counted_it():
     assert "the regime effect with the treatment side, adjusted for noise" in answer_text.remedy(drawn, effect, assumed)
     fenced = replace(every.project, roles=Roles(outcome=("sick",), protected=("side",), admissible=("hours",)))
     fenced = fenced.with_plan(method="privci")
-    figure = figure_from_text.odds_ratio(SCHEMA, "sick", "side")
-    assert answer_text.remedy(fenced, figure, assumed).startswith("The fence separates sick and side")
+    ratio = figure_from_text.odds_ratio(SCHEMA, "sick", "side")
+    assert answer_text.remedy(fenced, ratio, assumed).startswith("The fence separates sick and side")
 
 
 @pytest.mark.nightly

@@ -6,6 +6,7 @@ import itertools
 import json
 import math
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -142,7 +143,8 @@ def test_a_difference_covers_and_several_rows_per_person_widen_it():
     value, low, high = difference(one, other, 2)
     assert 0.91 < ((low <= exact[0] - exact[1]) & (exact[0] - exact[1] <= high)).mean() < 0.985
     assert ((low <= value) & (value <= high)).all()
-    wide = difference(*(survival(noisy[:, g], sigma, 4, exact=True) for g in (0, 1)), 2)
+    few, many = (survival(noisy[:, g], sigma, 4, exact=True) for g in (0, 1))
+    wide = difference(few, many, 2)
     assert 1.5 < np.median((wide[2] - wide[1]) / (high - low)) < 2
 
 
@@ -232,7 +234,16 @@ def test_a_survival_table_goes_from_a_plan_to_every_answer_and_buys_no_new_kind_
 def test_a_survival_table_with_half_an_interval_is_refused(key, odd):
     """Previously, it was a traceback in `analyse` and in the report."""
     numbers = dict.fromkeys(NUMBERS, 0.5)
-    one = {"name": "n", "kind": "survival", "time": "t", "event": "e=y", "at": 1, "value": 0.5, "low": 0.5, "high": 0.5}
+    one: dict[str, Any] = {
+        "name": "n",
+        "kind": "survival",
+        "time": "t",
+        "event": "e=y",
+        "at": 1,
+        "value": 0.5,
+        "low": 0.5,
+        "high": 0.5,
+    }
     one["table"] = [{"group": "", "interval": "0 to 1", **numbers}]
     check_survival(one)
     place = one if key == "value" else one["table"][0]
@@ -298,4 +309,5 @@ def test_the_gradient_of_survival_in_the_counts_is_that_of_differences(w):
         moved = counts.copy()
         moved[place] += 1e-4
         squared += ((parts(moved)[0] - parts(counts)[0]) / 1e-4) ** 2
-    assert _squared_gradient(*parts(counts), w)[:5] == pytest.approx(squared[:5], rel=1e-4)
+    left, risk, ratio = parts(counts)
+    assert _squared_gradient(left, risk, ratio, w)[:5] == pytest.approx(squared[:5], rel=1e-4)

@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,7 +17,7 @@ from espalier.core.cli.main import main
 from espalier.core.cli.terminal import Plain
 
 ROOT = Path(__file__).resolve().parents[2]
-SCHEMA = [
+SCHEMA: list[dict[str, Any]] = [
     {"name": "a", "kind": "categorical", "categories": ["x", "y"]},
     {"name": "b c", "kind": "numeric", "edges": [0, 5, 10], "missing": True},
 ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -15,7 +16,7 @@ from espalier.core.ledger.ledger import Ledger
 from espalier.core.privacy.accounting import Budget
 from espalier.core.project.file import Project
 
-PROJECT = {
+PROJECT: dict[str, Any] = {
     "format": "espalier-project/1",
     "name": "t",
     "schema": [{"name": "a", "kind": "categorical", "categories": ["x", "y"]}],

@@ -8,6 +8,7 @@ import shutil
 from collections import Counter
 from datetime import date, timedelta
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import numpy as np
@@ -21,7 +22,8 @@ from espalier.core.tables import frames
 def tables(tmp_path_factory):
     """A table of 300 people and one of their visits."""
     folder, rng = tmp_path_factory.mktemp("linked"), np.random.default_rng(0)
-    people, visits = [["patient", "age"]], [["patient", "encounter", "admitted", "diag", "back"]]
+    people: list[Any] = [["patient", "age"]]
+    visits: list[Any] = [["patient", "encounter", "admitted", "diag", "back"]]
     for i in range(300):
         people.append([f"q{i}", rng.choice(["young", "old"])])
         day = date(2020, 1, 1) + timedelta(int(rng.integers(300)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -96,12 +97,14 @@ def test_chance_is_right_where_cells_are_few():
 class Fixed(GraphicalModel):
     """A model of three columns that returns the given distribution."""
 
+    value: Any
+
     def __init__(self, value, *more):
         cliques = (("y", "a"), ("a", "s"), *more)
         super().__init__(dict.fromkeys("yas", 1), cliques, {}, 1.0, FitSummary(0, 0.0, 0.0, True, "as told"))
         object.__setattr__(self, "value", value)
 
-    def cmi(self, left, right, given):
+    def cmi(self, left, right, given, **_: Any):
         assert (left, right, given) == (("y",), ("s",), ("a",))
         if self.value is None:
             raise SizeError("too large")

@@ -9,6 +9,7 @@ import pytest
 from scipy import stats
 
 from espalier.core.evaluation.private.intervals import (
+    Interval,
     area_interval,
     distance_interval,
     entropy_bound,
@@ -17,6 +18,12 @@ from espalier.core.evaluation.private.intervals import (
     information_interval,
     share_interval,
 )
+
+
+def given(found: Interval | str) -> Interval:
+    """Return the interval; fail if a reason was returned instead."""
+    assert isinstance(found, Interval), found
+    return found
 
 
 def noisy(rng, counts, sigma):
@@ -87,7 +94,7 @@ def test_the_upper_end_includes_what_bins_of_normal_scores_cost(apart):
     bins = np.searchsorted(np.quantile(scores, np.arange(1, 10) / 10), scores)
     h = np.array([np.bincount(bins[truth == t], minlength=10) for t in (0, 1)], dtype=float)
     whole = float(stats.norm.cdf(apart / 2**0.5))
-    found = area_interval([(h, 1e-9)], 1, 3.0)
+    found = given(area_interval([(h, 1e-9)], 1, 3.0))
     assert hidden(whole, 10) == pytest.approx(whole - found.value, abs=2e-3)
     assert 0.5 < hidden(whole, 10) / hidden(whole, 20) / 4 < 1.5, "half the bins, about four times the cost"
     assert found.high - found.value == pytest.approx(found.value - found.low + hidden(found.value, 10))
@@ -103,7 +110,7 @@ def test_the_bound_of_an_area_holds_whatever_the_order_inside_bins(won):
     found = []
     for _ in range(800):
         h = rng.multinomial(n, np.stack([0.7 * off, 0.3 * on]).ravel()).reshape(2, 10)
-        found.append(area_interval([(noisy(rng, h, sigma), sigma)], 1, 3.0))
+        found.append(given(area_interval([(noisy(rng, h, sigma), sigma)], 1, 3.0)))
     assert np.mean([one.low <= truth <= one.high for one in found]) < 0.05
     assert 0.95 < np.mean([one.bound[0] <= truth <= one.bound[1] for one in found]) < 0.995
     assert all(one.bound[0] <= one.low <= one.high <= one.bound[1] for one in found)
@@ -116,7 +123,7 @@ def test_the_bound_of_an_area_is_that_of_the_rows_with_every_pair_in_a_bin_lost_
     truth = rng.integers(0, 2, 3000)
     score = np.clip(truth + rng.integers(-2, 4, 3000), 0, 5)
     h = np.array([np.bincount(score[truth == t], minlength=6) for t in (0, 1)], dtype=float)
-    found = area_interval([(h, 1e-9)], 1, 3.0)
+    found = given(area_interval([(h, 1e-9)], 1, 3.0))
     lost, won = (roc_auc_score(truth, score + side * 0.5 * truth) for side in (-1, 1))
     assert found.bound[0] < lost < found.value < won < found.bound[1]
     half = found.value - found.low
@@ -145,22 +152,25 @@ def test_an_area_is_that_of_the_rows_where_there_is_no_noise():
     truth = rng.integers(0, 2, 500)
     score = np.clip(truth + rng.integers(-2, 4, 500), 0, 5)
     h = np.array([np.bincount(score[truth == t], minlength=6) for t in (0, 1)], dtype=float)
-    found = area_interval([(h, 1e-9)], 1, 3.0)
+    found = given(area_interval([(h, 1e-9)], 1, 3.0))
     assert found.value == pytest.approx(roc_auc_score(truth, score))
-    assert "few" in area_interval([(h, 100.0)], 1, 3.0)
+    assert "few" in str(area_interval([(h, 100.0)], 1, 3.0))
 
 
 def test_the_area_of_several_values_is_over_all_of_them_whatever_noise_does_to_a_rare_one():
     h = np.array([[300.0, 100.0], [50.0, 150.0]])
     rare = np.array([[598.0, 1.0], [1.0, 0.0]])
-    one = area_interval([(h, 2.0)], 1, 3.0)
-    assert area_interval([(h, 2.0), (h, 2.0)], 1, 3.0).value == one.value
-    mixed = area_interval([(h, 2.0), (rare, 2.0)], 1, 3.0)
+    one = given(area_interval([(h, 2.0)], 1, 3.0))
+    assert given(area_interval([(h, 2.0), (h, 2.0)], 1, 3.0)).value == one.value
+    mixed = given(area_interval([(h, 2.0), (rare, 2.0)], 1, 3.0))
     assert mixed.value == pytest.approx(one.value / 2 + 0.25)
     assert mixed.low == pytest.approx(one.low / 2)
     assert mixed.high == pytest.approx(one.high / 2 + 0.5)
     assert "1 of them have too few rows" in mixed.method
-    assert one.high - one.low < area_interval([(h, 2.0)], 4, 3.0).high - area_interval([(h, 2.0)], 4, 3.0).low
+    assert (
+        one.high - one.low
+        < given(area_interval([(h, 2.0)], 4, 3.0)).high - given(area_interval([(h, 2.0)], 4, 3.0)).low
+    )
 
 
 @pytest.mark.parametrize(
@@ -195,7 +205,7 @@ def test_one_way_errors(sizes, n, sigma, error, where):
         m = min(n, 2000)
         errors = [rng.multinomial(m, q, size=400) / m - q for q in shares]
         sampling = np.concatenate(errors, axis=1) * math.sqrt(m / n)
-        found = distance_interval(h, shares, sampling, [sigma] * len(sizes), n, 0.0, rng)
+        found = given(distance_interval(h, shares, sampling, [sigma] * len(sizes), n, 0.0, rng))
         assert found.low <= found.value <= found.high
         hit += found.low - 1e-12 <= truth <= found.high
         widths.append(found.high - found.low)
@@ -236,11 +246,11 @@ def test_strata_with_too_few_rows_are_left_out_or_stop_the_figure():
     few = p.copy()
     few[:, :, :2] *= 1e-3  # two strata with hardly any rows
     draw = [noisy(rng, 6000 * t / t.sum(), sigma) for t in (p, few)]
-    assert "over" not in information_interval(draw[0], sigma, [[0], [1], [2]], 1, rng).method
-    some = information_interval(draw[1], sigma, [[0], [1], [2]], 1, rng)
+    assert "over" not in given(information_interval(draw[0], sigma, [[0], [1], [2]], 1, rng)).method
+    some = given(information_interval(draw[1], sigma, [[0], [1], [2]], 1, rng))
     assert "over the 6 of 8 strata" in some.method
     assert some.low == 0.0, "noise in empty strata does not pass for dependence"
-    assert "too many strata" in information_interval(draw[0] / 40, sigma, [[0], [1], [2]], 1, rng)
+    assert "too many strata" in str(information_interval(draw[0] / 40, sigma, [[0], [1], [2]], 1, rng))
 
 
 def test_information_is_zero_for_independence_and_the_entropy_for_identity():
@@ -255,8 +265,8 @@ def test_axes_say_which_column_is_which():
     rng = np.random.default_rng(2)
     p = conditional(1.5, 6, rng)
     h = rng.multinomial(50_000, p.ravel()).reshape(p.shape)
-    one = information_interval(h, 1.0, [[0], [1], [2]], 1, np.random.default_rng(0))
-    other = information_interval(np.transpose(h, (2, 0, 1)), 1.0, [[1], [2], [0]], 1, np.random.default_rng(0))
+    one = given(information_interval(h, 1.0, [[0], [1], [2]], 1, np.random.default_rng(0)))
+    other = given(information_interval(np.transpose(h, (2, 0, 1)), 1.0, [[1], [2], [0]], 1, np.random.default_rng(0)))
     assert one == other
     assert one.low < float(information(p)[()]) < one.high
 
@@ -266,13 +276,13 @@ def test_luck_promises_nothing():
     rng = np.random.default_rng(1)
     q = [np.full(5, 0.2)] * 3
     sampling = np.concatenate([rng.multinomial(500, p, size=400) / 500 - p for p in q], axis=1)
-    found = distance_interval([500 * p for p in q], q, sampling, [10.0] * 3, 500, 0.0, rng)
-    usual = distance_interval(None, q, sampling, [10.0] * 3, 500, 0.0, rng)
+    found = given(distance_interval([500 * p for p in q], q, sampling, [10.0] * 3, 500, 0.0, rng))
+    usual = given(distance_interval(None, q, sampling, [10.0] * 3, 500, 0.0, rng))
     assert found.low == found.value == 0.0
     assert found.high == pytest.approx(usual.high, rel=0.1)
     assert found.high > 0.01
     apart = np.full((2, 2, 4), 200.0)
-    lucky = information_interval(apart, 6.0, [[0], [1], [2]], 1, rng)
+    lucky = given(information_interval(apart, 6.0, [[0], [1], [2]], 1, rng))
     assert lucky.low == 0.0
     assert lucky.high > 0.001
 

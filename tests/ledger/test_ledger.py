@@ -20,6 +20,7 @@ from dataclasses import replace
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -603,7 +604,7 @@ def test_processes_together_never_exceed_the_total(where):
     ledger = opened(where, epsilon=1.2)
     room = int(Fraction(rho_of(1.2, DELTA)) / Fraction(rho_of(0.5, DELTA)))
     command = [sys.executable, "-c", RACE, where, PROJECT.with_plan(epsilon=0.5).dumps()]
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True, "cwd": ROOT}
+    pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True, "cwd": ROOT}
     racers = [subprocess.Popen(command, **pipes) for _ in range(3)]
     assert [racer.stdout.readline() for racer in racers] == ["ready\n"] * 3
     for racer in racers:

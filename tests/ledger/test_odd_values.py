@@ -7,6 +7,7 @@ import os
 import sqlite3
 from decimal import Decimal
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
@@ -94,7 +95,7 @@ def ledger(where):
     return made
 
 
-def call(ledger: Ledger, act: str, field: str, value: object) -> None:
+def call(ledger: Ledger, act: str, field: str, value: Any) -> None:
     """One call with one odd value."""
     fresh = os.urandom(6).hex()
     if act == "open":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections import Counter
+from collections import defaultdict
 
 import networkx as nx
 import numpy as np
@@ -239,7 +239,8 @@ def test_the_preview_shows_the_same_budget(case, made):
     shown = preview(project(**case), 2000)
     assert shown.spent == pytest.approx(made.spending.rho, rel=1e-9)
     assert math.fsum(line.rho for line in shown.lines) == pytest.approx(shown.spent)
-    real, told = Counter(), Counter()
+    real: dict[tuple[str, ...], float] = defaultdict(float)
+    told: dict[tuple[str, ...], float] = defaultdict(float)
     for d in bought(made.spending, "count"):
         real[d.columns] += d.rho
     for line in shown.lines:
@@ -292,7 +293,7 @@ def test_a_release_pays_for_the_unit_of_its_plan(case, neighbors):
     for c in bought(made.spending, "choice"):
         replaced = neighbors == "replace-one"
         if c.what in EDGE:
-            expected = 6 if replaced else 3
+            expected: float = 6 if replaced else 3
         elif c.what == "three-way table":
             expected = 12 if replaced else 6
         else:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import replace
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -74,7 +75,7 @@ def test_bounds_whose_squares_no_float_holds_are_refused_with_the_plan():
     """Previously, such columns were fitted with a useless result: the first fit contains values that are not
     numbers."""
     for name in ("b", "y"):
-        wide = replace(SCHEMA[name], edges=(-1.0, 0.5, 1e151))
+        wide = replace(cast(Any, SCHEMA[name]), edges=(-1.0, 0.5, 1e151))
         schema = type(SCHEMA)(tuple(wide if c.name == name else c for c in SCHEMA.columns))
         with pytest.raises(ProjectError, match=f"{name!r} is declared up to 1e\\+151.*narrower bounds or another unit"):
             preview(replace(project(), schema=schema), 6000)
@@ -86,7 +87,7 @@ def test_bounds_whose_squares_no_float_holds_are_refused_with_the_plan():
 def test_bins_that_floats_cannot_divide_are_refused_with_the_plan(edges):
     """Previously, this was an error after everything had been paid for."""
     for name in ("b", "y"):
-        narrow = replace(SCHEMA[name], edges=edges)
+        narrow = replace(cast(Any, SCHEMA[name]), edges=edges)
         schema = type(SCHEMA)(tuple(narrow if c.name == name else c for c in SCHEMA.columns))
         with pytest.raises(ProjectError, match=f"{name!r} has a bin too narrow to divide in floating point"):
             preview(replace(project(), schema=schema), 6000)

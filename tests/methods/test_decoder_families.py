@@ -19,8 +19,8 @@ from espalier.core.privacy.softmax_heads import Heads
 from espalier.core.project.file import Project
 from espalier.core.project.plan import Plan
 from espalier.core.project.schema import Column, Schema
-from espalier.core.release.spend import release
 from espalier.core.tables.table import Table
+from tests.support.loosely import release
 from tests.support.tables import schema_of
 from verifier.check import verify
 

@@ -17,7 +17,7 @@ from espalier.core.planning.preview import preview
 from espalier.core.privacy.curator import PrivateCurator
 from espalier.core.project.file import Project
 from espalier.core.project.plan import Plan
-from espalier.core.release.spend import release
+from tests.support.loosely import release
 from tests.support.tables import bought, random_table, schema_of
 
 SCHEMA = schema_of(a=2, b=3, c=2, y=2)

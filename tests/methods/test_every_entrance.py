@@ -33,7 +33,8 @@ DIALS: list[dict[str, Any]] = [
 def choices() -> list[dict[str, Any]]:
     """One plan for each method, for each of its choices and switches, and for each of the dials."""
     plans: list[dict[str, Any]] = [{"method": name} for name in NAMES]
-    for name, method in {**METHODS, **BLURRINGS}.items():
+    known: dict[str, Any] = {**METHODS, **BLURRINGS}
+    for name, method in known.items():
         usual = vars(method.options())
         for key, option in declared(method.options).items():
             values = [*option.choices, *([not usual[key]] if isinstance(usual[key], bool) else [])]

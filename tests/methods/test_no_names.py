@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,7 +17,7 @@ from espalier.core.project.options import declared
 ROOT = Path(__file__).resolve().parents[2]
 REGISTRY = "core/methods/registry.py"
 FILES = sorted([*(ROOT / "core").rglob("*.py"), *(ROOT / "pages").rglob("*.py"), ROOT / "app.py"])
-KNOWN = {**METHODS, **BLURRINGS}
+KNOWN: dict[str, Any] = {**METHODS, **BLURRINGS}
 NAMES = {*KNOWN, *(m.title for m in KNOWN.values())}
 
 
@@ -139,7 +140,7 @@ def option_names() -> set[str]:
 def options_used(tree: ast.AST, keys: set[str]) -> Iterator[tuple[int, str]]:
     """Line and key of every option that is read from a plan, or set in one, by its name."""
     for node in ast.walk(tree):
-        found: list[str | None] = []
+        found: list[Any] = []
         if isinstance(node, ast.Subscript) and ast.unparse(node.value).endswith("options"):
             found = [node.slice.value] if isinstance(node.slice, ast.Constant) else []
         elif isinstance(node, ast.Compare) and any(ast.unparse(c).endswith("options") for c in node.comparators):

@@ -23,8 +23,8 @@ from espalier.core.privacy.unit import Unit
 from espalier.core.project.file import Project
 from espalier.core.project.plan import Plan
 from espalier.core.project.schema import Column, Schema
-from espalier.core.release.spend import release
 from espalier.core.tables.table import Table
+from tests.support.loosely import release
 from tests.support.tables import bought
 
 
@@ -77,9 +77,9 @@ def test_a_choice_has_one_new_column_and_parents_that_were_counted_together():
     rows = Table(schema, {c.name: rng.integers(0, c.size, 500) for c in schema.columns}, 500)
     budget = Budget.of(plan(), 500)
     curator = PrivateCurator(rows, Unit(), budget, 10**6)
-    budget = BudgetSplit.of(plan(), budget, schema.sizes)
+    split = BudgetSplit.of(plan(), budget, schema.sizes)
     for useful in (1, 40, 10**6):
-        cliques, unspent = choose_network(Choices(curator, budget, 0.1), "c0", useful, 10**7)
+        cliques, unspent = choose_network(Choices(curator, split, 0.1), "c0", useful, 10**7)
         placed, allowed = {"c0"}, [{"c0"}]
         for q in cliques:
             (x,) = set(q) - placed

@@ -27,8 +27,8 @@ from espalier.core.project.file import Project
 from espalier.core.project.plan import Plan
 from espalier.core.project.question_list import QuestionList
 from espalier.core.project.schema import Column, Schema
-from espalier.core.release.spend import release
 from tests.methods.test_contract import ASKED, SCHEMA, project, table
+from tests.support.loosely import release
 
 ROOT = Path(__file__).resolve().parents[2]
 TRUE = {"young no": ({"a": [0], "y": [0]},), "far": ({"x": [0, 1]}, {"p": [0, 1]})}

@@ -9,14 +9,13 @@ from importlib import import_module
 import numpy as np
 import pytest
 from scipy.stats import binom
-from test_contract import project, table
 
 from espalier.core.errors import ProjectError
 from espalier.core.evaluation.dependence import cmi
 from espalier.core.graph.dag import Dag
 from espalier.core.graph.roles import Roles
 from espalier.core.graph.separations import Separation
-from espalier.core.methods import fit, frame_of
+from espalier.core.methods import frame_of
 from espalier.core.methods.select.allocation import BudgetSplit
 from espalier.core.methods.select.marginals import TREES
 from espalier.core.methods.select.pairs import tells_its_pairs
@@ -30,8 +29,9 @@ from espalier.core.project.file import Project
 from espalier.core.project.plan import Plan
 from espalier.core.project.schema import Column, Schema
 from espalier.core.release.artefact import SHRUNK
-from espalier.core.release.spend import release
 from espalier.core.tables.table import Table
+from tests.methods.test_contract import project, table
+from tests.support.loosely import fit, release
 
 
 def curator_of(plan, rows):

@@ -560,7 +560,7 @@ def test_a_draft_with_guesses_keeps_the_drawing_only() -> None:
 
 
 def test_only_a_drawing_about_the_open_table_is_offered() -> None:
-    def left(*edges: tuple[str, str]) -> restore.Found:
+    def left(*edges: tuple[str, str]) -> Any:
         return restore.read(restore.kept(fresh(("a", "y"), edges=edges, guessed=("categories",))))
 
     assert restore.fits(Session(), left(("a", "y")))

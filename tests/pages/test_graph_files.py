@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from streamlit.testing.v1 import AppTest
 
@@ -33,7 +35,7 @@ def paste(app: AppTest, text: str) -> AppTest:
     return app
 
 
-def field(app: AppTest, line: int) -> AppTest:
+def field(app: AppTest, line: int) -> Any:
     found = next(s for s in app.selectbox if s.label.startswith(f"Line {line}: "))
     return found
 

@@ -50,7 +50,7 @@ def test_numbers_are_shown_in_their_unit_and_dates_as_dates() -> None:
     regression, distances, quantiles = (d.value for d in app.dataframe)
     assert regression["R²"].tolist() == [found["numbers"]["r2_synthetic"], found["numbers"]["r2_real"]]
     by = distances.set_index("column")
-    assert abs(by.loc["days", "moved by, on average"] - 5) < 2
+    assert abs(float(by.loc["days", "moved by, on average"]) - 5) < 2
     assert by.loc["admitted", "unit"] == "days"
     assert list(quantiles["of the rows"]) == ["5 %", "25 %", "50 %", "75 %", "95 %"]
     assert any("differs by at most" in m.value for m in app.markdown)

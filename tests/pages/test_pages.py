@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from streamlit import runtime
 from streamlit.elements.lib import policies
 from streamlit.testing.v1 import AppTest
 
@@ -393,7 +394,7 @@ def test_the_structure_page_claims_a_fence_only_where_the_plan_has_one(app: AppT
 
 def test_changing_methods_keeps_the_switch_and_logs_no_complaint(app: AppTest, monkeypatch: pytest.MonkeyPatch) -> None:
     said: list[str] = []
-    monkeypatch.setattr(policies.runtime, "exists", lambda: True)
+    monkeypatch.setattr(runtime, "exists", lambda: True)
     monkeypatch.setattr(policies, "_shown_default_value_warning", False)
     monkeypatch.setattr(policies._LOGGER, "warning", lambda text, *_, **__: said.append(text))
     go(sample(app, "hiring"), "plan")

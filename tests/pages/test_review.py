@@ -183,7 +183,7 @@ def test_a_code_book_is_declared_whole_with_one_press() -> None:
     person = Reviewer(table)
     assert person.rows()["state"].books == ("us-states",)
     person.draft.use_book(person.editor, person.text, "us-states", ["state"])
-    column = Project.loads(person.editor.project.dumps()).schema["state"]
+    column: Any = Project.loads(person.editor.project.dumps()).schema["state"]
     assert column.tree.texts == tuple(code_book("us-states").codes)
     assert (column.guessed, column.missing, column.missing_marks) == ((), True, ("?",))
     assert column.confirmed

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -197,7 +198,7 @@ def test_the_top_of_a_hierarchy_may_be_named_in_constraints_and_questions(method
 
 def test_places_are_kept_for_the_top_before_it_is_bought():
     """Disjoint groups stay disjoint and together cover everything, so sensitivities are those of the release."""
-    column = a_project().schema["code"]
+    column: Any = a_project().schema["code"]
     assert list(column.named) == ["chapter A", "chapter B", "chapter C"]
     assert sorted(itertools.chain(*column.named.values())) == list(range(30))
     expanded = column.expanded(column.tree.cut([(n,) for n in column.tree.children[-1]]))

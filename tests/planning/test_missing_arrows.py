@@ -17,8 +17,8 @@ from espalier.core.planning.preview import preview
 from espalier.core.project.file import Project
 from espalier.core.project.plan import Plan
 from espalier.core.project.schema import Column, Schema
-from espalier.core.release import release
 from espalier.core.tables.table import Table
+from tests.support.loosely import release
 
 SCHEMA = Schema(
     (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -170,7 +171,7 @@ def test_no_person_moves_the_sum_by_more_than_its_sensitivity(latent, neighbors,
     for seed, scale in enumerate((0.0, 1.0, 30.0)):
         parameters = numbers(net.parameters, seed, scale)
         one = [clipped_sums(codes([row]), net, parameters, clip).astype(object) for row in ROWS]
-        groups = [sum(g) for g in itertools.combinations_with_replacement(one, k)]
+        groups: list[Any] = [sum(g) for g in itertools.combinations_with_replacement(one, k)]
         others = groups if neighbors == "replace-one" else [0 * groups[0]]
         worst = max(worst, max(int(((g - h) ** 2).sum()) for g in groups for h in others))
     assert worst <= bound**2, "compared as whole numbers, so no rounding hides an excess"
@@ -202,7 +203,7 @@ def test_the_noise_of_z_hangs_on_the_row_and_the_step_alone_and_is_normal():
     net = heads(2)
     wide = Heads({f"c{i}": 256 for i in range(3)}, {}, latent=2)
     rng = np.random.default_rng(0)
-    draws = _row_noise({f"c{i}": rng.integers(0, 256, 100_000) for i in range(3)}, wide, 1)
+    draws: Any = _row_noise({f"c{i}": rng.integers(0, 256, 100_000) for i in range(3)}, wide, 1)
     assert abs(draws.mean()) < 0.015
     assert draws.std() == pytest.approx(1, abs=0.01)
     assert abs(np.corrcoef(draws)[0, 1]) < 0.02

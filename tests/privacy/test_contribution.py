@@ -24,16 +24,16 @@ from espalier.core.privacy.unit import Unit
 from espalier.core.project.file import Project
 from espalier.core.project.plan import Plan
 from espalier.core.project.schema import Column, Schema
-from espalier.core.release.spend import release
 from espalier.core.tables import random_rows
 from espalier.core.tables.random_rows import first_of_each
 from espalier.core.tables.reading import read_table
 from espalier.core.tables.table import Table
+from tests.support.loosely import release
 
 SCHEMA = Schema((Column("a", "categorical", ("0", "1")), Column("b", "categorical", ("0", "1"))))
 CELLS = list(itertools.product((0, 1), repeat=2))
 MINE = [rows for size in range(3) for rows in itertools.combinations_with_replacement(CELLS, size)]
-MINE += [(cell,) * 3 for cell in CELLS] + [CELLS[:3]]
+MINE += [(cell,) * 3 for cell in CELLS] + [tuple(CELLS[:3])]
 """The rows of the one person in whom two tables differ: all sets of up to two rows, and some of three."""
 OTHERS = [
     {0: [(0, 0)], 1: [(1, 1)]},

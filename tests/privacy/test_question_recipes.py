@@ -56,8 +56,8 @@ def furthest(recipe, unit):
     ]
     if unit.neighbors == "add-remove":
         return max(np.linalg.norm(v) for v in whole)
-    whole = np.array(whole)
-    return max(np.linalg.norm(whole - v, axis=1).max() for v in whole)
+    sums = np.array(whole)
+    return max(np.linalg.norm(sums - v, axis=1).max() for v in sums)
 
 
 @pytest.mark.parametrize("unit", UNITS_OF_PRIVACY, ids=str)

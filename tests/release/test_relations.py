@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
@@ -140,7 +141,7 @@ def test_counting_on_a_snapshot_can_be_cancelled(path):
         def cancel():
             raise Cancelled("stop")
 
-        source.pulse = cancel
+        cast(Any, source).pulse = cancel
         with pytest.raises(Cancelled):
             source.count(("a",))
 

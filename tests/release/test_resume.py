@@ -24,12 +24,11 @@ from espalier.core.errors import Cancelled, LedgerError, ProjectError, SizeError
 from espalier.core.ledger.account import Reservation
 from espalier.core.ledger.ledger import Ledger
 from espalier.core.methods import METHODS
-from espalier.core.planning import space
 from espalier.core.privacy.journal import Journal, Record, RequestDiffers, request_digest
 from espalier.core.project.file import Project
 from espalier.core.project.plan import Plan
 from espalier.core.project.schema import Column, Schema, to_buy
-from espalier.core.release import run
+from espalier.core.release.artefact import Release
 from espalier.core.release.resume import resume
 from espalier.core.release.spend import release
 from espalier.core.release.unfinished import HEAD, Begun, FolderJournal, work_folder
@@ -152,7 +151,7 @@ def test_a_release_with_all_answers_needs_no_rows_and_is_the_same_again(tmp_path
         raise MemoryError
 
     with monkeypatch.context() as patch:
-        patch.setattr(run.Release, "__init__", fail)
+        patch.setattr(Release, "__init__", fail)
         with pytest.raises(MemoryError) as error:
             release(given, table(400), folder=out)
     assert "espalier resume" in error.value.__notes__[0]
@@ -595,7 +594,7 @@ def test_every_method_has_a_case():
 def test_a_disk_with_too_little_room_is_refused_before_anything_is_drawn(tmp_path, recorder, monkeypatch):
     """The check adds up what goes to one disk, from public facts alone."""
     free = SimpleNamespace(free=6 << 20)
-    monkeypatch.setattr(space.shutil, "disk_usage", lambda _: free)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: free)
     given, rows = project(**CASES["mst"]), table(400)
     release(given, rows, folder=tmp_path / "fits").save(tmp_path / "fits")
     recorder.used.clear()

@@ -85,9 +85,9 @@ def test_a_table_of_names_alone_is_released(neighbors, tmp_path):
     assert facts["spent"]["rho"] == pytest.approx(shown.spent, rel=1e-9)
     assert facts["spent"]["epsilon"] <= 2.0
     assert math.fsum(p["rho"] for p in facts["schema_bought"]) == pytest.approx(0.1 * shown.budget.rho, rel=1e-9)
-    shown = render(facts)
-    assert "Bought parts of the schema" in shown
-    assert re.search(r"Found: age \d bins from 0 to 100; income \d bins from \S+ to \S+; job 3 categories\.", shown)
+    report = render(facts)
+    assert "Bought parts of the schema" in report
+    assert re.search(r"Found: age \d bins from 0 to 100; income \d bins from \S+ to \S+; job 3 categories\.", report)
     assert not [w for w in facts["warnings"] if "No category" in w]
     assert "the only" not in json.dumps(facts) + made.csv()
     made.save(tmp_path / "out")

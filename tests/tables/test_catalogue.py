@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from typing import Any
 
 import duckdb
 import pytest
@@ -101,13 +102,14 @@ def test_postgres(postgres):
 
 def test_an_engine_that_is_not_known(tmp_path):
     relation = open_relation(in_sqlite(tmp_path), "v")
-    backend = relation.feed.backend
+    feed: Any = relation.feed
+    backend = feed.backend
 
     class Other:
         name = "trino"
         con = backend.con
 
-    assert origin(Other(), relation.feed.table) == "unknown"
+    assert origin(Other(), feed.table) == "unknown"
     assert "not known" in TRUSTED["unknown"]
 
 

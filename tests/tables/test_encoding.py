@@ -11,6 +11,7 @@ import uuid
 import zipfile
 from decimal import Decimal
 from types import SimpleNamespace
+from typing import Any, cast
 
 import duckdb
 import numpy as np
@@ -198,7 +199,7 @@ def test_duckdb_reads_no_file_by_a_relation_or_a_view(tmp_path):
         opened = open_relation(f"duckdb://{base}", relation)
         assert opened.snapshot(schema).rows == open_relation(f"duckdb://{base}", relation).snapshot(schema).rows == 1
         with pytest.raises(duckdb.Error):
-            opened.feed.backend.con.execute("SET enable_external_access = true")
+            cast(Any, opened.feed).backend.con.execute("SET enable_external_access = true")
         opened.close()
 
 
@@ -369,7 +370,19 @@ CELLS = {
     "view": pa.array(["x", "y", "x", None], pa.string_view()),
     "nothing": pa.nulls(3),
 }
-TEXTS = ("7", "0.1", "0.10000000149011612", "0", "inf", "7.50", "True", "x", "X", "2024-04-01", "10:00:00")
+TEXTS: tuple[str, ...] = (
+    "7",
+    "0.1",
+    "0.10000000149011612",
+    "0",
+    "inf",
+    "7.50",
+    "True",
+    "x",
+    "X",
+    "2024-04-01",
+    "10:00:00",
+)
 TEXTS += ("9007199254740993", "9007199254740992", "9007199254740994.0", "2024-03-31T23:59:59.999999", "e\u0301")
 TEXTS += ("1970-01-01", "1970-01-01T01:00:00+01:00", str(uuid.UUID(int=7)), "1 day, 0:00:00", "5e-324", "-0", "nan")
 EDGES = (-(2.0**63), -0.01, 0, 0.1, 0.3, 7.0, 7.5, 2.0**53, 2.0**53 + 2, 1e300)
@@ -488,6 +501,7 @@ def test_every_layout_gives_the_same_codes(tmp_path, kind):
     rows, schema = pa.table(cells), Schema((categorical("text", "x", "y"), numeric("n", 0, 7, 50, 100)))
     expected = Table.encode(from_arrow(rows, "t"), schema).count(("text", "n")).tolist()
     path = tmp_path / "t.parquet"
+    relation: Any
     if kind == "duckdb":
         with duckdb.connect(str(tmp_path / "t.duckdb")) as con:
             con.register("rows", rows)

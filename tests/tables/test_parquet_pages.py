@@ -10,7 +10,7 @@ import pytest
 
 from espalier.core.errors import TableError
 from espalier.core.project.schema import Column, Schema
-from espalier.core.tables import parquet_files, unpacking
+from espalier.core.tables import parquet_files, parquet_pages, unpacking
 from espalier.core.tables.frames import located
 from espalier.core.tables.reading import read_table
 from tests.support.forged_parquet import BYTE_ARRAY, DECIMAL, INT64, TEXT, Chunk, numbers, page, repeated, written
@@ -196,7 +196,7 @@ def test_the_pages_that_are_read_are_those_that_were_checked(tmp_path, monkeypat
     path = tmp_path / "t.parquet"
     path.write_bytes(written([(1, [Chunk(b"a", numbers(3), 1)])], 1))
     if when == "between check and read":
-        check = parquet_files.check_pages
+        check = parquet_pages.check_pages
 
         def changes(*given):
             found = check(*given)

@@ -38,7 +38,7 @@ def test_another_version_is_noticed(recorded):
 
 
 def test_each_of_them_is_pinned_to_the_recorded_version(recorded):
-    found = {}
+    found: dict[str, str] = {}
     for path in ROOT.glob("requirements*.txt"):
         found |= pins(path.name)
     for name in LIBRARIES:

@@ -33,7 +33,7 @@ from espalier.core.tables.relation import open_relation
 from espalier.core.tables.row_limits import kept_rows
 from espalier.core.tables.table import Table
 
-HOSTILE = {
+HOSTILE: dict[str, list[Any]] = {
     "f": [1.0, float("nan"), None, 2.5, -0.0, 1e300, 5.0, 0.1 + 0.2],
     "f2": [1.0, 2.5, None, float("nan"), -0.0, 1e22, 0.1, float("inf")],
     "s": ["a ", "A", "a", None, "", "zz", "É", "a"],
@@ -189,7 +189,7 @@ WRITTEN = [
     *("2024-04-01", "2023-12-31", "2024-12-31", "2025-01-01"),
 ]
 MIDNIGHT = dt.datetime(2024, 4, 1)
-CALENDAR = {
+CALENDAR: dict[str, list[Any]] = {
     "t": WRITTEN,
     "d": [dt.date(2024, 3, 31), dt.date(2024, 4, 1), None, dt.date(1, 1, 1), dt.date(9999, 12, 31)] * 5 + [None] * 3,
     "m": [MIDNIGHT - dt.timedelta(microseconds=1), MIDNIGHT, None, dt.datetime(9999, 12, 31, 23)] * 7,

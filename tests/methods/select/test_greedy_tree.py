@@ -173,9 +173,9 @@ def chosen(separations, epsilon=100.0):
     plan = Plan("mst", epsilon, 1e-9)
     budget = Budget.of(plan, None)
     c = PrivateCurator(table, Unit(), budget, 10**6)
-    budget = BudgetSplit.of(plan, budget, sizes)
-    ones = c.measure(budget.split(1 / 3, [(n,) for n in sizes]))
-    return choose_tree(Choices(c, budget, 1 / 3), separations, EdgeScore(independent(ones, 3000.0)))[0], c, budget
+    split = BudgetSplit.of(plan, budget, sizes)
+    ones = c.measure(split.split(1 / 3, [(n,) for n in sizes]))
+    return choose_tree(Choices(c, split, 1 / 3), separations, EdgeScore(independent(ones, 3000.0)))[0], c, split
 
 
 def test_with_a_large_budget_the_strong_edges_win():
@@ -206,14 +206,14 @@ def test_each_step_pays_an_equal_share_and_the_rest_is_handed_back():
     plan = Plan("mst", 1.0, 1e-9)
     budget = Budget.of(plan, None)
     c = PrivateCurator(table, Unit(), budget, 10**6)
-    budget = BudgetSplit.of(plan, budget, sizes)
-    ones = c.measure(budget.split(0.1, [(n,) for n in sizes]))
+    split = BudgetSplit.of(plan, budget, sizes)
+    ones = c.measure(split.split(0.1, [(n,) for n in sizes]))
     edges, unspent = choose_tree(
-        Choices(c, budget, 0.3), [Separation(("a",), ("b", "c", "d"), ())], EdgeScore(independent(ones, 3000.0))
+        Choices(c, split, 0.3), [Separation(("a",), ("b", "c", "d"), ())], EdgeScore(independent(ones, 3000.0))
     )
     assert len(edges) == 2
     prices = [x.rho for x in bought(c.spending, "choice")]
-    assert prices == pytest.approx([0.1 * budget.budget.rho] * 2)
+    assert prices == pytest.approx([0.1 * split.budget.rho] * 2)
     assert unspent == pytest.approx(0.1), "the third of three steps never happened: b, c, d and a stay separate"
 
 
@@ -243,9 +243,9 @@ def test_a_rehearsal_of_200_columns_offers_the_largest_pairs_first():
     plan = Plan("mst", 1.0, 1e-9)
     budget = Budget.of(plan, None)
     r = Rehearsal(sizes, Unit(), budget, 1000)
-    budget = BudgetSplit.of(plan, budget, sizes)
-    ones = r.measure(budget.split(0.3, [(n,) for n in sizes]))
-    edges, _ = choose_tree(Choices(r, budget, 0.3), [], EdgeScore(independent(ones, 1000.0)))
+    split = BudgetSplit.of(plan, budget, sizes)
+    ones = r.measure(split.split(0.3, [(n,) for n in sizes]))
+    edges, _ = choose_tree(Choices(r, split, 0.3), [], EdgeScore(independent(ones, 1000.0)))
     assert len(edges) == 199
     assert sizes[edges[0][0]] * sizes[edges[0][1]] == 64
 
