@@ -378,7 +378,7 @@ def small_tables(seeds: int, epsilons: Sequence[float]) -> None:
 
 
 def _small(seed: int, rows: int, kind: str, **plan: Any) -> list[float]:
-    """Return the figures on 6,000 further rows: AUC of p(y | causes), errors of p(column | causes); and the two-way TV."""
+    """Return the AUC of p(y | causes), the errors of p(column | causes) on 6,000 further rows, and the two-way TV."""
     return _on_further_rows(*small(seed, rows + 6_000, kind), **plan)
 
 

@@ -56,7 +56,7 @@ Codes = Mapping[str, NDArray[Any]]
 Way = Callable[[Case, Table, float, Neighbors], Codes]
 
 LEAST = 8
-"""Smallest number of runs of **predict**: with fewer, the standard error is a poor estimate."""
+"""Minimum number of runs of **predict**: with fewer, the standard error is a poor estimate."""
 
 QUOTED = (
     "adult, quantile bins, add-remove, ε = 1, one split: dpsynth SWIFT (source of August 2026, all pairs, clique cap "
@@ -97,7 +97,7 @@ def _measured_star(
 
 
 def mbi_star(case: Case, train: Table, epsilon: float, unit: Neighbors) -> Codes:
-    """Return the code that a user of mbi 2.0 would write: half for one-way counts, half for the pairs with the target."""
+    """Do what a user of mbi 2.0 would write: half for one-way counts, and half for the pairs with the target."""
     return _by_mbi(train, _measured_star(case, train, epsilon, unit, 0.5)[1])
 
 

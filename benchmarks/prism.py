@@ -249,7 +249,7 @@ def _methods(
 
 
 def star(project: Project, table: Table) -> Mapping[str, NDArray[Any]]:
-    """Return the paper's naive-Bayes backend over all features: one-way counts for a tenth, every (X, Y) for the rest."""
+    """Run the paper's naive Bayes over all features: one-way counts for a tenth, and every (X, Y) for the rest."""
     plan, sizes, target = project.plan, project.schema.sizes, project.plan.target or ""
     budget = Budget.of(plan, table.rows)
     curator = PrivateCurator(table, Unit(), budget, plan.max_cells)

@@ -188,7 +188,7 @@ class Turn:
         return dict(zip(marks, held, strict=True)), ""
 
     def explained(self, refused: str, alone: set[str]) -> bool:
-        """Return whether the refusals of the rows alone explain that of their table, which names each column of theirs."""
+        """Return whether refusals of single rows explain that of their table, which must name all their columns."""
         columns = self.columns[refused]
         if len(columns) == 1:
             return refused in alone

@@ -51,7 +51,7 @@ SHARE, AT_MOST = 0.03, 50
 """Share of ρ for the schema, and the largest number of categories of a column."""
 
 WIDEST = 300
-"""Largest number of categories for a column of 5,000 codes."""
+"""Maximum number of categories for a column of 5,000 codes."""
 
 JUDGED = {
     "age": (17, 20, 24, 28, 33, 38, 43, 48, 53, 58, 68, 91),

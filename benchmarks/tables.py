@@ -53,7 +53,7 @@ def _loaded(case: Case) -> Table:
 
 
 def judge(codes: Mapping[str, NDArray[Any]], train: Table, test: Table, target: str) -> dict[str, float]:
-    """Return the fidelity of ``codes`` to ``train``, and the AUC on ``test`` of a logistic regression fitted to them."""
+    """Return the fidelity of ``codes`` to ``train``, and the AUC on ``test`` of a logistic regression on them."""
     sizes = train.schema.sizes
     rows = len(codes[target])
     made = Table(train.schema, codes, rows)

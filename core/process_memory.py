@@ -1,4 +1,6 @@
-"""Memory of this process: its use, the amount that it can still get, and the return of free memory to the system."""
+"""Memory of this process: the amount in use, the amount that it can still get, and the return of free memory to the
+system.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,7 @@ _PROC, _GROUPS = Path("/proc"), Path("/sys/fs/cgroup")
 MANY_CELLS = 5_000_000
 """Number of cells of a table above which memory is returned to the system, which takes a tenth of a second."""
 UNLIMITED = 1 << 60
-"""A group of processes without a limit reports a number above this one."""
+"""Number above which a reported limit means that a group of processes has none."""
 
 
 def used() -> int:
@@ -59,7 +61,7 @@ def _of_groups() -> Iterator[int]:
         root, names = (_GROUPS, ("memory.max", "memory.current", "inactive_file"))
         if kind:
             root, names = _GROUPS / "memory", ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file")
-        for folder in (root / place.lstrip("/"), root):  # in a container, its own group is the root
+        for folder in (root / place.lstrip("/"), root):  # in a container, the container's own group is the root
             most, now = (next(iter(_lines(folder / name)), "") for name in names[:2])
             if most.isdigit() and now.isdigit() and int(most) < UNLIMITED:
                 kept = (x.split() for x in _lines(folder / "memory.stat"))

@@ -10,11 +10,13 @@ T = TypeVar("T")
 PULSE = 0.3
 """Seconds between two checks for cancellation."""
 Report = Callable[[float, str], None]
-"""Called with (fraction done, message). Raising from it, usually :class:`espalier.core.errors.Cancelled`, cancels."""
+"""Function that is called with (fraction done, message). Raising an exception from it, usually
+:class:`espalier.core.errors.Cancelled`, cancels the work.
+"""
 
 
 def silent(fraction: float, message: str) -> None:
-    """Ignore progress: the default report."""
+    """Ignore progress. This is the default report."""
 
 
 def part(report: Report, start: float, end: float) -> Report:
@@ -23,7 +25,9 @@ def part(report: Report, start: float, end: float) -> Report:
 
 
 def interruptible(work: Callable[[], T], pulse: Callable[[], None], stop: Callable[[], object]) -> T:
-    """Run ``work`` in a thread and return its result. If ``pulse`` raises meanwhile, call ``stop()`` and raise it."""
+    """Run ``work`` in a thread and return its result. If ``pulse`` raises an exception in the meantime, call ``stop()``
+    and raise it.
+    """
     with ThreadPoolExecutor(1) as pool:
         answer = pool.submit(work)
         try:

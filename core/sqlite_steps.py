@@ -1,4 +1,4 @@
-"""A limit on the work that a SQLite file can cause: in a damaged file, following the pages may never end."""
+"""Limit on the work that a SQLite file can cause, because following the pages of a damaged file may never end."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from pathlib import Path
 STEP = 50_000
 """Number of SQLite's instructions between two checks of the limit."""
 FEWEST = 1_000_000
-"""Number of instructions that any connection may take. A scan of a ledger takes about one instruction for every ten
-bytes.
+"""Minimum number of instructions that a connection is allowed. A scan of a ledger takes about one instruction for every
+ten bytes.
 """
 
 
@@ -22,6 +22,8 @@ def limit_steps(connection: sqlite3.Connection, file: Path) -> None:
 
 
 def most_rows(file: Path) -> int:
-    """Return a number of rows that no table in ``file`` and its log can have: a row takes at least six bytes."""
+    """Return a number of rows that no table in ``file`` and its log can reach, because a row takes at least six
+    bytes.
+    """
     log = file.with_name(f"{file.name}-wal")
     return sum(part.stat().st_size for part in (file, log) if part.exists()) // 4

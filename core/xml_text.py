@@ -1,4 +1,4 @@
-"""XML of unknown origin; documents that declare entities or refer to other files are refused."""
+"""Reader of XML of unknown origin, which refuses documents that declare entities or refer to other files."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from xml.etree.ElementTree import Element, ParseError
 from espalier.core.errors import SchemaError
 
 MOST_XML = 256 << 20
-"""Largest size of an XML file in bytes."""
+"""Maximum size of an XML file in bytes."""
 MOST_PIECES, MOST_PIECE = 200, 10_000
-"""Largest number of parts of a text that markup separates, and largest length of each in characters."""
+"""Maximum number of parts of a text that markup separates, and largest length of each in characters."""
 
 
 def read_xml(data: bytes, what: str) -> Element:

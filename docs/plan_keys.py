@@ -1,4 +1,4 @@
-"""Write ``plan-keys.md``: every key of a plan, from what the methods declare. ``python -m docs.plan_keys``"""
+"""Write ``plan-keys.md``: every key of a plan, from the declarations of the methods. ``python -m docs.plan_keys``"""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from espalier.core.project.plan import Plan
 FILE = Path(__file__).with_name("plan-keys.md")
 HEAD = """# Plan keys
 
-`python -m docs.plan_keys` writes this page from what the methods declare. A plan is flat: the keys of a method are next
-to the keys that every plan has. The Plan page shows a field for each key.
+`python -m docs.plan_keys` writes this page from the declarations of the methods. A plan is flat: the keys of a method
+are next to the keys that every plan has. The Plan page shows a field for each key.
 
 ## Every plan
 """
@@ -27,20 +27,20 @@ SHARED = {
     "delta": "δ of the whole release; 1/n² by default if n is public",
     "neighbors": "`replace-one` (n is public) or `add-remove` (n is private)",
     "person": "column that identifies the person; it is never released",
-    "rows_per_person": "row limit per person with a person column, otherwise a promise",
-    "rows": "rows to release; with a person column under replace-one, the declared total",
+    "rows_per_person": "maximum number of rows per person; without a person column, it is a promise",
+    "rows": "number of rows to release; with a person column under replace-one, the declared total",
     "target": "column to predict",
     "targets": "further columns to predict, with weights; the target's weight is 1",
-    "fair": "whether the fence is required; if not set, the method decides",
+    "fair": "`true` requires the fence; if not set, the method decides",
     "strict": "also separate inadmissible columns from the outcome",
     "allocation": '`auto`, `optimal`, `uniform`, or shares of named marginals: `{"age × income": 0.3}`',
     "accounting": "`zcdp`; `basic` composition to compare with a paper; `pure` for δ = 0 with `fpt-lp` and `fpt-mw`",
-    "rows_drawn": "`even` spreads rows over cells as evenly as whole numbers allow; `independent` draws one by one",
+    "rows_drawn": "`even` spreads rows over cells as evenly as whole numbers allow; `independent` draws each row on its own",
     "max_cells": "largest table of the model, in cells",
     "schema_share": "share of the budget that buys undeclared bins and categories",
     "question_share": "share of the budget that measures the project's questions and counts",
     "analysis_share": "share of the budget that buys the counts of the project's planned analyses",
-    "embedding_share": 'share of a second stage for structure that pairs do not carry; `"auto"`: a probe decides',
+    "embedding_share": 'share of the budget for a second stage, which adds structure that pairs cannot show; with `"auto"`, a probe decides',
     "regression_share": "share of the budget that buys the plan's regressions",
     "regressions": 'regressions to buy: `[{"name": "stay", "outcome": "los", "on": ["age"], "family": "linear"}]`',
     "private_evaluation": "share of people (or rows) held out for private evaluation",

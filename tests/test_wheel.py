@@ -178,7 +178,7 @@ def test_every_page_of_the_installed_app_opens(port, tmp_path):
         person.page.set_default_timeout(30_000)
         person.page.goto(f"http://127.0.0.1:{port}")
         person.press("Open hiring")
-        person.press("Straight to the release")
+        person.press("Go straight to the release")
         person.press("Spend ε = 1 and release")
         person.sees(": 6,000 synthetic rows")
         for page in PAGES:

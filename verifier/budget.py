@@ -89,7 +89,7 @@ def published(facts: dict[str, Any]) -> list[float]:
 
 
 def scores(b: Bought) -> int:
-    """Return the number of scores of a draw: the stated one, and at least the number that is published with its noise."""
+    """Return the stated number of scores of a draw, or the number published with its noise if that is larger."""
     alike = [d for d in b.folder.statement["draws"] if (d["kind"], d["scale"]) == ("scores", b.draw["scale"])]
     return max(int(b.draw["cells"]), math.ceil(published(b.folder.facts).count(b.draw["scale"]) / len(alike)), 1)
 

@@ -155,7 +155,7 @@ def crossed(panel: Panel, model: Model, head: Any, s: dict[str, Any]) -> bool:
     drawn = {c["name"]: [*c["effects"], f"{c['name']}@before", f"{c['name']}@earlier"] for c in head["columns"]}
 
     def nodes(names: Iterable[str], times: Iterable[int]) -> set[Any]:
-        """Return the columns at these visits, as far as they exist then; a column of people is the same at each visit."""
+        """Return the columns that exist at these visits; a column of people is the same at each visit."""
         visits = {*drawn, *panel.visits}
         return {
             (n, at) if n in visits else n

@@ -75,7 +75,7 @@ def answers(folder: Folder, rows: dict[str, Array]) -> Array:
 
 
 def codes_of(folder: Folder, name: str, values: list[Any]) -> list[int]:
-    """Return the codes of the categories, the bins between two edges, or the numbers of a count that a condition lists."""
+    """Return the codes that a condition lists: categories, bins between two edges, or numbers of a count."""
     column = next((c for c in folder.columns if c["name"] == name), None)
     if column is None:
         return list(range(int(values[0]), int(values[1]) + 1))

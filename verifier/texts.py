@@ -90,7 +90,7 @@ def leaves(value: Any, key: str = "") -> Iterator[tuple[str, Any]]:
 
 
 def words(folder: Folder, name: str) -> tuple[str, str]:
-    """Return the words of a file that people read, and all of them: HTML without its tags, or all texts of a JSON file."""
+    """Return the words that people read in a file, and all its words: HTML without tags, or all texts of JSON."""
     data = folder.read(name)
     if not name.endswith(".html"):
         text = plain("\n".join(v for _, v in leaves(parsed(data, name)) if isinstance(v, str)))
@@ -181,7 +181,7 @@ def check_texts(folder: Folder) -> None:
 
 
 def described(folder: Folder, card: dict[str, Any]) -> list[str]:
-    """Return the errors of the Croissant card: it describes the tables of the folder, their columns, and nothing else."""
+    """Return the errors of the Croissant card, which must describe exactly the folder's tables and columns."""
     facts, (record,) = folder.facts, card["recordSet"]
     columns = [c["name"] for c in facts["project"]["schema"] if c["kind"] != "identifier" or c.get("invented")]
     columns = [n for n in columns if n != "visits per person"] if folder.linked else columns

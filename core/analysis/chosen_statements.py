@@ -32,12 +32,12 @@ FACTORS = (0.25, 0.5, 1.0, 2.0)
 most.
 """
 MOST_ALTERNATIVES = 2000
-"""Largest number of alternatives; with more, an evenly spaced subset is used, so that a drawing of hundreds of columns
+"""Maximum number of alternatives; with more, an evenly spaced subset is used, so that a drawing of hundreds of columns
 takes only seconds.
 """
 REFERENCE = math.log(2)
 MOST_CONTESTED = 10
-"""Largest number of contested pairs that are tested even if the plan asks for fewer statements."""
+"""Maximum number of contested pairs that are tested even if the plan asks for fewer statements."""
 
 
 def contested(dag: Dag) -> set[frozenset[str]]:

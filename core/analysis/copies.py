@@ -31,7 +31,7 @@ it. On Adult at ε = 1, intervals of counted odds ratios cover 71 % if copies sm
 """
 
 MOST_DRAWN = 4_000_000
-"""Largest number of rows drawn as the sample. A release may state up to 10⁹ rows, which would not fit into memory."""
+"""Maximum number of rows drawn as the sample. A release may state up to 10⁹ rows, which would not fit into memory."""
 
 FIRM = 2.0
 """The fit of a copy divides the noise of single-column counts (`one_ways`) by this factor."""

@@ -31,7 +31,7 @@ from espalier.core.project.file import Project
 
 POOL = "test of the drawing"
 MOST_CANDIDATES = 1000
-"""Largest number of statements that are compared. Statements over fewer cells come first."""
+"""Maximum number of statements that are compared. Statements over fewer cells come first."""
 LEVEL = 0.05
 """The chance of any false alarm, over all statements of a release."""
 

@@ -25,10 +25,10 @@ LEVEL = 0.05
 """The chance of any false alarm, over all statements of a release."""
 
 MOST = 20
-"""Largest number of statements that are tested. Statements with the least noise come first."""
+"""Maximum number of statements that are tested. Statements with the least noise come first."""
 
 MOST_PAIRS = 400
-"""Largest number of pairs of columns for which a separating set is sought; the smallest tables come first."""
+"""Maximum number of pairs of columns for which a separating set is sought; the smallest tables come first."""
 
 
 def family_contradictions(project: Project, fitted: Any) -> dict[str, Any]:

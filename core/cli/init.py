@@ -418,7 +418,8 @@ def _to_answer(draft: Project) -> str:
     aside = [c.name for c in draft.schema.left_out]
     column = proposed(aside, draft.schema.names) or "COLUMN"
     return (
-        "     Decide whether one person can have several rows; no plan is possible before that. In the project file, set\n"
+        "     Decide whether one person can have several rows; until then, no plan is possible. "
+        "In the project file, set\n"
         f'       "{KEY}": true                                  each person has one row, or\n'
         f'       "person": {json.dumps(column, ensure_ascii=False)}, "rows_per_person": {ROWS_KEPT}   '
         "in the plan: this column identifies the person, or\n"

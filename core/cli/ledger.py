@@ -247,7 +247,7 @@ def _verify(opt: argparse.Namespace) -> None:
         raise LedgerError("; ".join(problems))
     count, last = ledger.head()
     print(
-        f"{ledger.name}: {count:,} event{'s' * (count != 1)}, every hash, sum and rule is valid; the last hash is "
+        f"{ledger.name}: {count:,} event{'s' * (count != 1)}, all hashes, sums and rules are right; the last hash is "
         f"{last}"
     )
 

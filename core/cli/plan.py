@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 MOST_SHOWN = 40
-"""Largest number of questions listed on a terminal."""
+"""Maximum number of questions listed on a terminal."""
 
 UP_TO = "; the release may spend the rest, depending on its private choices"
 

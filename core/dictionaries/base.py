@@ -22,7 +22,7 @@ MOST_COLUMNS, MOST_TEXT = 20_000, 10_000
 MOST_CELLS, MOST_NOTES, SHORT = 16_384, 1_000, 200
 """Maximum number of cells in a line and of notes, and maximum length of a name in them in characters."""
 MOST_MARKS = 50
-"""Largest number of missing codes into which a range of whole numbers is expanded."""
+"""Maximum number of missing codes into which a range of whole numbers is expanded."""
 YES = {"y", "yes", "true", "1", "x"}
 """Words for yes in dictionaries."""
 DELIMITERS = ",;\t|"

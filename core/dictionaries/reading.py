@@ -21,7 +21,7 @@ from espalier.core.limited_file import read_limited
 from espalier.core.tables.stat_rows import READERS
 
 MOST_BYTES = 256 << 20
-"""Largest size of a dictionary in bytes."""
+"""Maximum size of a dictionary in bytes."""
 MOST_START = 1 << 20
 """Number of characters of a file in which commands of SPSS, SAS and Stata are searched for, if its extension is not one
 of theirs.

@@ -20,7 +20,7 @@ from espalier.core.tables.table import Table
 TESTED = 1 / 3
 SEED = 20_251_123
 FEWEST = 30
-"""Smallest number of steps for training and for testing."""
+"""Minimum number of steps for training and for testing."""
 
 
 @dataclass(frozen=True)

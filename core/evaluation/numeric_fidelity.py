@@ -22,7 +22,7 @@ SHARES = (0.05, 0.25, 0.5, 0.75, 0.95)
 """The quantiles compared."""
 
 MOST_ROWS = 20_000
-"""Largest number of rows for training or testing a forest; longer tables are sampled."""
+"""Maximum number of rows for training or testing a forest; longer tables are sampled."""
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,7 @@ ROUND = 9.0
 EAGER = 1.5
 """Largest accepted ratio of a detour to the shortest one; with 1, large drawings take four times as long."""
 MOST = 60
-"""Largest number of boxes that one leg of a line may avoid."""
+"""Maximum number of boxes that one leg of a line may avoid."""
 
 
 def rectangle(at: Point, wide: float, high: float) -> Rectangle:

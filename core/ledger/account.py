@@ -26,7 +26,7 @@ from espalier.core.project.people import KEY as ONE_ROW
 from espalier.core.project.people import stated
 
 KEPT_BYTES = 64 << 20
-"""Largest size of a kept release, zipped."""
+"""Maximum size of a kept release, zipped."""
 TOO_LARGE = "too large to keep"
 """Start of the note about a release that the ledger does not keep."""
 

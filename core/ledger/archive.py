@@ -25,7 +25,7 @@ MODEL = "model.npz"
 MOST_BYTES = 1 << 30
 """Largest unpacked size of a release's files."""
 MOST_ARRAYS = 100_000
-"""Largest number of arrays in one file of a model or of counts."""
+"""Maximum number of arrays in one file of a model or of counts."""
 _HEADER_2 = np.lib.format.read_array_header_2_0
 ADDED = ("statement.json", "statement.sig")
 """Files that describe the others. The hash of a release leaves them out, so the release can be signed later."""

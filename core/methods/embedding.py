@@ -54,7 +54,7 @@ MARKED = 0.3
 """Share of a row's squared length that encodes its coarse cell."""
 
 LARGEST_SET = 5
-"""Largest number of columns in the coarse cell."""
+"""Maximum number of columns in the coarse cell."""
 
 CHOICE_SECONDS, PER_ROW, PER_SET = 3.0, 4e-9, 3e-5
 """Maximum CPU time for choosing the coarse columns, and the seconds for one set of columns (per row, and fixed)."""
@@ -66,7 +66,7 @@ this factor.
 """
 
 MOST_DRAWN = 4_000_000
-"""Largest number of rows in the gate's bootstrap. With fewer, the gate opens less easily."""
+"""Maximum number of rows in the gate's bootstrap. With fewer, the gate opens less easily."""
 
 MOST_CLASSES = 200
 """Maximum number of target classes, each of which has its own vector of noisy sums."""
@@ -330,7 +330,7 @@ def column_sets(
 
 
 def directions(rows: float, sigma: float, columns: int) -> int:
-    """Return the columns of one random direction, as many as possible while a neighbourhood has more rows than noise."""
+    """Return how many columns one random direction may have while a neighbourhood still has more rows than noise."""
     return max(1, min(columns, math.floor(math.log2(max(2.0, rows / (8 * sigma))))))
 
 

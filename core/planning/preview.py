@@ -47,7 +47,7 @@ from espalier.core.project.file import Project
 from espalier.core.project.options import declared
 
 NAMED = 2
-"""Largest number of methods that an error message suggests if a plan's questions do not fit."""
+"""Maximum number of methods that an error message suggests if a plan's questions do not fit."""
 
 
 UNRATED = (

@@ -88,7 +88,7 @@ NONE = "(none)"
 _LESS = 1 - 1e-12
 
 ESCAPED, NUMBER = 12, 27
-"""Largest number of bytes that a letter, and a number with its comma, take in JSON."""
+"""Maximum number of bytes that a letter, and a number with its comma, take in JSON."""
 
 
 @dataclass(frozen=True)

@@ -84,8 +84,8 @@ def check_fits(project: Project, table: Source, what: str = "the table", *, figu
         by = "without a person column" if said is None else f"with the person column {said!r}"
         wants = "names none" if named is None else f"names {named!r}"
         raise TableError(
-            f"{what} was read {by}, and the plan {wants}: the promise would protect people other than those the plan "
-            "names; read the table again with the plan's person column",
+            f"{what} was read {by}, but the plan {wants}, so the promise would protect people other than those "
+            "the plan names; read the table again with the plan's person column",
             column=named,
         )
 
@@ -93,9 +93,9 @@ def check_fits(project: Project, table: Source, what: str = "the table", *, figu
 def known_rows(source: Source, unit: Unit) -> int | None:
     """Return the number of rows of ``source`` that is public under ``unit``: n under replace-one, else None.
 
-    With a person column n is public only once the table was filled or cut to a declared total. Raises
-    :class:`TableError` if a person may have more rows than ``unit`` allows, or the total was declared for replace-one
-    and ``unit`` is add-remove: the unit's sensitivities would not hold.
+    With a person column, n is public only after the table was filled or cut to a declared total. Raises
+    :class:`TableError` if a person may have more rows than ``unit`` allows, or if the total was declared for
+    replace-one and ``unit`` is add-remove, because the unit's sensitivities would not hold.
     """
     if source.person_column is not None:
         if source.row_limit is None or source.row_limit > unit.rows_per_person:
@@ -117,7 +117,9 @@ def known_rows(source: Source, unit: Unit) -> int | None:
 
 
 def held_rows(plan: Plan, total: int | None) -> int:
-    """Return how many of ``total`` rows are held out for private evaluation; 0 if none are, or if ``total`` is None."""
+    """Return the number of ``total`` rows that are held out for private evaluation; 0 if there are none, or if
+    ``total`` is None.
+    """
     if not plan.private_evaluation or total is None:
         return 0
     if total < 2:
@@ -171,12 +173,12 @@ def split(table: S, share: float, size: int | None = None) -> tuple[S, S]:
 
     Proof by row. With k = 1 it is the same with "row" for "person" (under replace-one a row is its place in the table,
     and keeps its lot). With up to k rows of a person, j may fall into the rest and k − j into the held part. Every
-    sensitivity Δ(j) in this project is at most (j/k)·Δ(k): counts √2·j and j; edge score 2j and j; feature score
-    3j + 2j²/n and 2j; conditional score 4j and 2j; several scores together √count times that; a logistic fit's
-    gradient 2j and j times a constant; sums of features by class, of regressions and of questions, and the score of
-    column sets, j times a constant. A mechanism calibrated to Δ(k) at price ρ costs (Δ(j)/Δ(k))²·ρ ≤ (j/k)²·ρ for j
-    rows (the Gaussian's Δ²/2σ², the exponential mechanism's ε²/8 with ε ∝ Δ). Together at most
-    (j/k)²ρ₁ + ((k − j)/k)²ρ₂ ≤ max(ρ₁, ρ₂), since s² + (1 − s)² ≤ 1.
+    sensitivity Δ(j) in this project is at most (j/k)·Δ(k): counts √2·j and j; edge score 2j and j; feature score 3j +
+    2j²/n and 2j; conditional score 4j and 2j; several scores together √count times that; a logistic fit's gradient 2j
+    and j times a constant; sums of features by class, of regressions and of questions, and the score of column sets, j
+    times a constant. A mechanism calibrated to Δ(k) at price ρ costs (Δ(j)/Δ(k))²·ρ ≤ (j/k)²·ρ for j rows (the
+    Gaussian's Δ²/2σ², the exponential mechanism's ε²/8 with ε ∝ Δ). Together at most (j/k)²ρ₁ + ((k − j)/k)²ρ₂ ≤
+    max(ρ₁, ρ₂), since s² + (1 − s)² ≤ 1.
     """
     if table.names_people and size is not None:
         raise TableError("people are held out with all their rows, so the number of held-out rows cannot be set")

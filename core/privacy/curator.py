@@ -1,9 +1,8 @@
-"""The curator: the only access to the rows. It answers paid requests and nothing else.
-
-A method is given a :class:`Curator` and never a table. Every verb debits *before* it draws and refuses before it reads.
+"""Curator, which is the only access to the rows. It answers paid requests and nothing else. A method gets a
+:class:`Curator` and never a table. Every verb debits *before* it draws and refuses before it reads.
 :class:`PrivateCurator` queries the table and adds noise. The
-:class:`~espalier.core.privacy.rehearsal.Rehearsal` has no rows: a method run against it spends the same budget on
-made-up answers. So a plan shows every draw and its price without reading data.
+:class:`~espalier.core.privacy.rehearsal.Rehearsal` has no rows. A method run against it spends the same budget on
+made-up answers, so that a plan shows every draw and its price without reading data.
 """
 
 from __future__ import annotations
@@ -52,10 +51,10 @@ from espalier.core.tables.public_chance import Chance, fresh
 from espalier.core.tables.source import Source
 
 Impossible = Mapping[Clique, NDArray[np.bool_]]
-"""The cells that no row of the model may have, by clique: True for an impossible cell."""
+"""Cells that no row of the model may have, by clique; True for an impossible cell."""
 
 TOGETHER = 1 << 22
-"""Largest number of cells of exact counts in memory at a time (32 MB)."""
+"""Maximum number of cells of exact counts in memory at a time (32 MB)."""
 
 
 class Curator(ABC):
@@ -64,9 +63,9 @@ class Curator(ABC):
     ``whole`` maps the columns, in schema order, to their numbers of categories. ``sizes`` does the same after
     categories were merged into groups. ``scored`` lists the vectors of scores that were answered. ``rows`` is the
     number of rows if it is public, else None. ``max_cells`` is the size of the largest marginal that may be counted.
-    ``held_out`` states whether the rows belong to people held out to judge a release. ``impossible`` contains, by
-    clique, the cells that no row of the model may have (public constraints: models use them, and sensitivities ignore
-    them).
+    ``held_out`` is true if the rows belong to people held out to judge a release. ``impossible`` contains, by clique,
+    the cells that no row of the model may have (these are public constraints, which models use and sensitivities
+    ignore).
     """
 
     takes_first = False
@@ -97,7 +96,7 @@ class Curator(ABC):
         self._max_cells = max_cells
         self._order = {name: i for i, name in enumerate(sizes)}
         self._fine: set[Clique] = set()
-        """Cliques that were already checked: a tree requests each of its 19,900 pairs about a hundred times."""
+        """Cliques that were already checked, because a tree requests each of its 19,900 pairs about a hundred times."""
 
     @property
     def cell_sensitivity(self) -> float:
@@ -113,8 +112,8 @@ class Curator(ABC):
             return recipe.sensitivity(self.unit)
         if not isinstance(recipe, PureRecipe):
             raise BudgetError(
-                f"pure accounting cannot pay for {recipe.what}: only Gaussian noise is proved for them. Leave them out "
-                "of the plan, or set accounting to zcdp"
+                f"pure accounting cannot pay for {recipe.what}, because their proof covers only Gaussian noise. "
+                "Leave them out of the plan, or set accounting to zcdp"
             )
         return recipe.total_sensitivity(self.unit)
 
@@ -223,7 +222,7 @@ class Curator(ABC):
         """Return the noisy scores of ``cliques`` as one vector of whole numbers: discrete Gaussian noise, Δ from
         `vector_sensitivity`.
 
-        A pure budget refuses them: only Gaussian noise is proved for the vector.
+        A pure budget refuses them, because the proof for the vector covers only Gaussian noise.
         """
         wanted = tuple(dict.fromkeys(cliques))
         self._check_score(score, wanted)
@@ -339,18 +338,16 @@ class PrivateCurator(Curator):
     """Curator of a private table.
 
     Guarantee: all its answers together are ``spending.rho``-zCDP for its ``unit``, at most ``budget.rho``, hence (ε,
-    δ)-DP as planned. Proof: each answer is one call of a discrete Gaussian or exponential
-    mechanism whose sensitivity is proved in :class:`Unit` or in ``scores.py``; ρ adds up, and a filter that
-    stops at a fixed total holds for adaptive choices too (Whitehouse et al. 2023, Theorem 1).
-    Under a pure budget Laplace noise replaces Gaussian noise, and everything is also ``budget.epsilon``-DP with δ = 0
-    (:class:`Spending` has the proof). Rows chosen at random before anything is counted change neither guarantee: a
-    mixture with equal weights on both sides has no larger likelihood ratio than its parts.
-    If a table has a person column, the curator refuses it if a person may have more than ``unit.rows_per_person`` rows
-    (:func:`espalier.core.privacy.contribution.bounded` ensures the limit). Without a person column the limit is a
-    promise, which nothing checks. ``rows`` is the number of rows if it is public, else None: the exact number is then
-    never shown.
-    Each answer passes through a ``journal``, which stores it before it is returned. No answer is drawn twice
-    (:mod:`espalier.core.privacy.journal` has the proof).
+    δ)-DP as planned. Proof: each answer is one call of a discrete Gaussian or exponential mechanism whose sensitivity
+    is proved in :class:`Unit` or in ``scores.py``; ρ adds up, and a filter that stops at a fixed total holds for
+    adaptive choices too (Whitehouse et al. 2023, Theorem 1). Under a pure budget Laplace noise replaces Gaussian noise,
+    and everything is also ``budget.epsilon``-DP with δ = 0 (:class:`Spending` has the proof). Rows chosen at random
+    before anything is counted change neither guarantee: a mixture with equal weights on both sides has no larger
+    likelihood ratio than its parts. If a table has a person column, the curator refuses it if a person may have more
+    than ``unit.rows_per_person`` rows (:func:`espalier.core.privacy.contribution.bounded` ensures the limit). Without a
+    person column the limit is a promise, which nothing checks. ``rows`` is the number of rows if it is public, else
+    None: the exact number is then never shown. Each answer passes through a ``journal``, which stores it before it is
+    returned. No answer is drawn twice (:mod:`espalier.core.privacy.journal` has the proof).
     """
 
     def __init__(
@@ -387,8 +384,8 @@ class PrivateCurator(Curator):
     def merge(self, merged: Merged) -> Merged:
         """Count in groups of categories from now on.
 
-        The groups must be computed from this curator's answers, so they are public. A histogram of groups is
-        a histogram: every sensitivity stays the same.
+        The groups must be computed from this curator's answers, so they are public. A histogram of groups is a
+        histogram: every sensitivity stays the same.
         """
         for name, groups in merged.items():
             used = np.unique(groups)
@@ -401,7 +398,7 @@ class PrivateCurator(Curator):
     def _noise_scale(self, sensitivity: float, rho: float) -> float:
         from espalier.core.privacy.mechanisms import gaussian_scale, laplace_scale
 
-        if not rho > 0:  # NaN too: the debit refuses it
+        if not rho > 0:  # also refuses NaN
             return 0.0
         return gaussian_scale(sensitivity, rho) if self.noise == "gaussian" else laplace_scale(int(sensitivity), rho)
 
@@ -518,7 +515,7 @@ class PrivateCurator(Curator):
 
 
 def _few(cliques: Sequence[Clique], sizes: Mapping[str, int]) -> int:
-    """Return how many of the first ``cliques`` are counted together: at least one, and at most `TOGETHER` cells."""
+    """Return the number of first ``cliques`` to count together: at least one, but at most `TOGETHER` cells."""
     cells = itertools.accumulate(math.prod(sizes[name] for name in clique) for clique in cliques)
     return max(1, sum(1 for _ in itertools.takewhile(lambda total: total <= TOGETHER, cells)))
 

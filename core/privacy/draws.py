@@ -1,4 +1,4 @@
-"""A curator's answers: one :class:`Draw` for every purchase, and the noisy answers passed to the fit."""
+"""Answers of a curator: one :class:`Draw` for every purchase, and the noisy answers passed to the fit."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ from espalier.core.graph.separations import Clique
 from espalier.core.privacy.accounting import total_up
 
 Kind = Literal["count", "choice", "scores", "gradient", "sums", "schema"]
-"""Counts of a marginal, a private choice, a vector of scores, a gradient that chooses, other sums over the rows."""
+"""Kinds of draws: counts of a marginal, a private choice, a vector of scores, a gradient that chooses, and other sums
+over the rows.
+"""
 
 
 Noise = Literal["gaussian", "laplace"]
@@ -25,14 +27,14 @@ Noise = Literal["gaussian", "laplace"]
 class Draw:
     """A purchase and its cost. It does not contain the answer.
 
-    ``what`` describes it. ``columns`` are the columns that were counted or chosen, None if there are none. ``is_open``:
-    in a rehearsal, a private choice still decides the columns, and these are the largest. ``cells`` is the length of
-    the answer (0 for a choice, which states its number of ``candidates``). ``sensitivity`` Δ and ``scale`` are in rows;
-    the scale is σ of a discrete Gaussian, or the scale of a choice's noise. ``rho`` is its price in zCDP and ``delta``
-    the δ₀ of an approximate-zCDP draw (0 for nearly all). ``held_out``: it was drawn from the people held out to judge
-    the release. ``recipe`` names the proof of Δ (`PROOFS`), and ``given`` lists the public numbers that Δ depends on in
-    addition to the unit of privacy. ``noise``: with Laplace noise Δ is an L1 sensitivity, and the scale is σ = √2·b,
-    the standard deviation of a Laplace distribution with parameter b.
+    ``what`` describes it. ``columns`` are the columns that were counted or chosen, None if there are none. ``is_open``
+    is true in a rehearsal if a private choice still determines the columns, and these are the largest. ``cells`` is the
+    length of the answer (0 for a choice, which states its number of ``candidates``). ``sensitivity`` Δ and ``scale``
+    are in rows; the scale is σ of a discrete Gaussian, or the scale of a choice's noise. ``rho`` is its price in zCDP
+    and ``delta`` the δ₀ of an approximate-zCDP draw (0 for nearly all). ``held_out`` is true if it was drawn from the
+    people held out to judge the release. ``recipe`` names the proof of Δ (`PROOFS`), and ``given`` lists the public
+    numbers that Δ depends on in addition to the unit of privacy. ``noise`` is its distribution. With Laplace noise, Δ
+    is an L1 sensitivity, and the scale is σ = √2·b, the standard deviation of a Laplace distribution with parameter b.
     """
 
     kind: Kind
@@ -205,7 +207,7 @@ def fold(values: NDArray[Any], clique: Clique, merged: Merged) -> NDArray[Any]:
 
 
 def counts_of(clique: Clique, is_open: bool) -> str:
-    """Return the name of a draw of counts; an open one was chosen by an earlier draw."""
+    """Return the name of a draw of counts; an earlier draw chose an open one."""
     if not is_open:
         return "counts of " + " × ".join(clique)
     chosen = "a pair" if len(clique) == 2 else f"{len(clique)} columns"

@@ -1,10 +1,10 @@
-"""Selection of bin edges for a column of numbers: bins in which its values lie nearly flat.
+"""Selection of bin edges for a column of numbers, so that its values are nearly uniform inside each bin.
 
-Rows are drawn uniformly inside a bin, so a bin errs if its values are not uniform. For any other cut of the column, the
-error is at most the largest distance between the cumulative count inside the bin and the straight line between its two
-ends. A bin with many rows also hides how these rows differ in other columns. The chosen bins minimise the sum
-of both costs. So a value shared by many rows gets a separate bin, a long tail gets bins although it has few rows, and
-flat stretches are cut into bins with similar numbers of rows.
+Rows are drawn uniformly inside a bin, so a bin has an error if its values are not uniform. For any other cut of the
+column, the error is at most the largest distance between the cumulative count inside the bin and the straight line
+between its two ends. A bin with many rows also hides differences between these rows in other columns. The chosen bins
+minimise the sum of both costs. As a result, a value shared by many rows gets a separate bin, a long tail gets bins
+although it has few rows, and flat stretches are cut into bins with similar numbers of rows.
 
 Everything is computed from noisy counts of the cells between the cuts, so it is post-processing.
 """
@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 BRIDGE = math.sqrt(math.pi / 2) * math.log(2)
-"""The expected largest distance of a Brownian bridge of unit length from 0 (Kolmogorov's distribution): noise alone
-adds about this value times σ·√(m − 1) to a flat bin of m cells.
+"""Expected largest distance of a Brownian bridge of unit length from 0 (Kolmogorov's distribution). Noise alone adds
+about this value times σ·√(m − 1) to a flat bin of m cells.
 """
 
 LUMPED = 0.2
@@ -57,7 +57,9 @@ def flattest(
 
 
 def _places(cuts: Sequence[float], integer: bool) -> NDArray[np.float64]:
-    """Return the position of each cut on the axis of flatness: for whole numbers, how many of them lie below it."""
+    """Return the position of each cut on the axis of flatness; for whole numbers, it is the number of them below the
+    cut.
+    """
     at = np.asarray(cuts, dtype=np.float64)
     return np.append(np.ceil(at[:-1]), math.floor(at[-1]) + 1.0) if integer else at
 

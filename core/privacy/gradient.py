@@ -1,4 +1,4 @@
-"""The gradient of a logistic fit as a recipe for a curator: its sensitivity, and the proof.
+"""Gradient of a logistic fit as a recipe for a curator, with its sensitivity and the proof.
 
 `espalier.core.tables.gradient` computes the sums.
 """
@@ -51,11 +51,11 @@ class LogisticGradient:
         for name in (*self.columns, self.target):
             if self.weights[name].shape != (1 if name == self.target else sizes[name], others):
                 raise ValueError(f"the weights of {name!r} do not fit its categories")
-            if not np.all(np.abs(self.weights[name]) <= LARGEST_WEIGHT):  # true if one is NaN, too
+            if not np.all(np.abs(self.weights[name]) <= LARGEST_WEIGHT):  # also true if one is NaN
                 raise ValueError(f"the weights of {name!r} must be numbers of at most {LARGEST_WEIGHT:g}")
 
     def given(self, unit: Unit) -> tuple[tuple[str, float], ...]:  # noqa: ARG002
-        """Return the number of columns, and of classes."""
+        """Return the numbers of columns and of classes."""
         return (("columns", len(self.columns)), ("classes", self.weights[self.target].shape[1] + 1))
 
     def sensitivity(self, unit: Unit) -> int:
@@ -73,10 +73,10 @@ def gradient_sensitivity(unit: Unit, columns: int, classes: int) -> int:
     Proof. The weights are public (made from earlier noisy answers), the same for both of two neighbouring tables, and
     numbers of at most `LARGEST_WEIGHT`, so that every p is a number from 0 to 1. A row adds its residual vector once
     for each of the d columns, at the category it has there, so it contributes a vector of norm √d times the residual's.
-    With y = c > 0 the residual has one entry 1 − p_c and the others −p, whose squares sum to at most
-    (1 − p_c)² + (Σ p)² ≤ 2, and at most 1 if there is one class besides the reference; with y = 0 it is −p, at most 1.
-    Rounding towards 0 makes no entry larger. k rows that come or go move the sum by at most k such vectors, replaced
-    rows by 2k, by the triangle inequality. One unit is added for the last digit of p.
+    With y = c > 0 the residual has one entry 1 − p_c and the others −p, whose squares sum to at most (1 − p_c)² + (Σ
+    p)² ≤ 2, and at most 1 if there is one class besides the reference; with y = 0 it is −p, at most 1. Rounding towards
+    0 makes no entry larger. k rows that come or go move the sum by at most k such vectors, replaced rows by 2k, by the
+    triangle inequality. One unit is added for the last digit of p.
     """
     rows = unit.rows_per_person * (2 if unit.neighbors == "replace-one" else 1)
     square = rows * rows * columns * (1 if classes == 2 else 2)

@@ -1,10 +1,10 @@
-"""The journal of a release: its noisy answers in order, which lets an interrupted release be finished.
+"""Journal of a release, which stores its noisy answers in order so that an interrupted release can be finished.
 
 Every noisy answer and every private choice passes through :meth:`Journal.answer`. A new answer is drawn, stored durably
 and only then returned. In a resumed release the stored answers are returned in their order and nothing is drawn. A
 request that differs from the stored one is refused with :class:`RequestDiffers`.
 
-Guarantee: a release that was interrupted and resumed, any number of times, is as private as an uninterrupted one.
+Guarantee: a release that was interrupted and resumed any number of times is as private as an uninterrupted one.
 Proof. Let M₁, M₂, … be the mechanisms of a release; each may depend on earlier answers, and the filter bounds the sum
 of their ρ. A journal holds a₁, …, aⱼ and public facts (the plan, seeds that generate no noise, a keyed fingerprint).
 Returning aᵢ again is post-processing of aᵢ. The plan is rehearsed and debited again from the same public facts, so the
@@ -37,8 +37,8 @@ from numpy.typing import NDArray
 from espalier.core.errors import Unfinished
 
 EXACT = 1 << 20
-"""Resolution of floats in requests, relative to an array's largest entry: other machines may add floats in another
-order.
+"""Resolution of floats in requests, relative to an array's largest entry, because other machines may add floats in a
+different order.
 """
 
 
@@ -118,7 +118,7 @@ class Journal:
         self.drawn += 1
         if self._storage is not None:
             self._storage.append(place, Record(digest, drawn).packed(place))
-            self._stored.append(Record(digest, b""))  # counted as stored; its bytes are in the storage
+            self._stored.append(Record(digest, b""))  # counts as stored, because its bytes are in the storage
         self.place += 1
         return drawn
 

@@ -1,7 +1,6 @@
-"""The only protective draws: OpenDP's discrete Gaussian, discrete Laplace and exponential mechanism.
+"""The only protective draws, which are OpenDP's discrete Gaussian, discrete Laplace and exponential mechanism.
 
-All use OpenDP's secure generator. Laplace noise serves plans with a pure guarantee (δ = 0), Gaussian noise all others.
-
+All use OpenDP's secure generator. Plans with a pure guarantee (δ = 0) use Laplace noise; all others use Gaussian noise.
 Nothing here can be seeded. Apart from the draw, no function returns anything about the data.
 """
 
@@ -40,7 +39,7 @@ def _opendp() -> Any:
 
 @lru_cache
 def gaussian_scale(sensitivity: float, rho: float) -> float:
-    """σ in rows of a discrete Gaussian with L2 ``sensitivity`` that costs at most ``rho`` in zCDP: Δ/√(2ρ).
+    """Return σ in rows of a discrete Gaussian with L2 ``sensitivity`` that costs at most ``rho`` in zCDP: Δ/√(2ρ).
 
     Canonne, Kamath & Steinke (2020), Theorem 4: the discrete Gaussian is Δ²/(2σ²)-zCDP. σ is moved up by single
     floats until OpenDP's own map, which rounds toward privacy, agrees.
@@ -52,14 +51,16 @@ def gaussian_scale(sensitivity: float, rho: float) -> float:
 
 
 def add_gaussian(counts: NDArray[np.int64], sigma: float) -> NDArray[np.float64]:
-    """``counts`` (any shape, rows) plus discrete Gaussian noise of scale ``sigma``: whole numbers, as floats."""
+    """Return ``counts`` (any shape, in rows) plus discrete Gaussian noise of scale ``sigma``, which are whole numbers
+    as floats.
+    """
     noisy = _opendp().gaussian(sigma)(counts.ravel().tolist())
     return np.asarray(noisy, dtype=np.float64).reshape(counts.shape)
 
 
 @lru_cache
 def laplace_scale(sensitivity: int, rho: float) -> float:
-    """σ = √2·b in rows of a discrete Laplace with L1 ``sensitivity`` that is pure √(2·``rho``)-DP: b = Δ₁/√(2ρ).
+    """Return σ = √2·b in rows of a discrete Laplace with L1 ``sensitivity`` that is pure √(2·``rho``)-DP: b = Δ₁/√(2ρ).
 
     Proof. Noise z has probability proportional to exp(−|z|/b) on the whole numbers, independently in each entry. A
     vector that moves by at most Δ₁ in L1 changes the likelihood of any answer by at most exp(Δ₁/b) = exp(√(2ρ)). ε-DP
@@ -80,17 +81,19 @@ def laplace_parameter(sigma: float) -> float:
 
 
 def add_laplace(counts: NDArray[np.int64], sigma: float) -> NDArray[np.float64]:
-    """``counts`` (any shape, rows) plus discrete Laplace noise with b = ``sigma``/√2: whole numbers, as floats."""
+    """Return ``counts`` (any shape, in rows) plus discrete Laplace noise with b = ``sigma``/√2, which are whole numbers
+    as floats.
+    """
     noisy = _opendp().laplace(laplace_parameter(sigma))(counts.ravel().tolist())
     return np.asarray(noisy, dtype=np.float64).reshape(counts.shape)
 
 
 @lru_cache
 def gumbel_scale(sensitivity: int, rho: float) -> float:
-    """Scale of the exponential mechanism (noisy max, not monotonic) of cost ``rho``: Δ/√(2ρ).
+    """Return the scale of the exponential mechanism (noisy max, not monotonic) of cost ``rho``: Δ/√(2ρ).
 
-    With Gumbel noise of scale 2Δ/ε the noisy max is the exponential mechanism, which is (ε²/8)-zCDP
-    (Cesar & Rogers 2021); ρ = ε²/8 gives Δ/√(2ρ). ``sensitivity`` is a whole number because scores are.
+    With Gumbel noise of scale 2Δ/ε the noisy max is the exponential mechanism, which is (ε²/8)-zCDP (Cesar & Rogers
+    2021); ρ = ε²/8 gives Δ/√(2ρ). ``sensitivity`` is a whole number because scores are.
     """
     scale = sensitivity / math.sqrt(2 * rho)
     while _opendp().noisy_max(scale).map(sensitivity) > rho:

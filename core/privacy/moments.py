@@ -1,7 +1,7 @@
-"""Two sums over the rows for a private regression: a histogram and a matrix of moments, in whole numbers.
+"""Two sums over the rows for a private regression, a histogram and a matrix of moments, in whole numbers.
 
-One row's contribution is found by lookup in public tables, only by the classes in ``ROW_BY_ROW``: it cannot depend on
-the row's position or on other rows.
+Only the classes in ``ROW_BY_ROW`` compute a row's contribution, by lookup in public tables, so it cannot depend on the
+row's position or on other rows.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from espalier.core.project.numeric_axis import Axis
 from espalier.core.tables.source import Source
 
 BLOCK = 2**14
-"""Largest number of rows whose products are added at a time."""
+"""Maximum number of rows whose products are added at a time."""
 
 LARGEST = 2**63 - 1
-"""The largest sum that is represented exactly."""
+"""Largest sum that is represented exactly."""
 
 DIAGONAL, BESIDE = 29, 41
 """Whole-number weights of a matrix's diagonal and of its off-diagonal entries: 2·29² − 41² = 1, so 41/29 is √2 minus
@@ -148,12 +148,12 @@ class WithOutcome:
         phi, length = self.surface.features.of(codes), math.isqrt(self.surface.features.square)
         left = self.axis.middles[codes[self.axis.name]] - self.surface.of(phi)
         with np.errstate(invalid="ignore", divide="ignore"):
-            part = np.nan_to_num(np.clip(left / self.half, -1, 1))  # 0 if bounds are too wide for a fit in floats
+            part = np.nan_to_num(np.clip(left / self.half, -1, 1))  # 0 if the bounds are too wide for a fit in floats
         return np.hstack([phi, np.trunc(length * part).astype(np.int64)[:, None]])
 
 
 ROW_BY_ROW: tuple[type, ...] = (Bin, Left, Scored, WithOutcome)
-"""The permitted functions of a row: each depends on that row alone, because its values are looked up."""
+"""Permitted functions of a row. Each depends on that row alone, because its values are looked up."""
 
 
 @dataclass(frozen=True)
@@ -258,8 +258,8 @@ class Moments:
         """Return the weighted sums, exact within int64 and clipped to it. For the curator only.
 
         The number of rows may be private, so no number is refused. Clipping never moves two sums farther apart, so the
-        sensitivity is unchanged. Raises :class:`OverflowError` for a ``square``, which is public, that
-        floats cannot add up.
+        sensitivity is unchanged. Raises :class:`OverflowError` for a ``square``, which is public, that floats cannot
+        add up.
         """
         p, block = self.vectors.size, (2**53 - 1) // self.square
         if not block:

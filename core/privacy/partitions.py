@@ -1,4 +1,4 @@
-"""Categories of a text column, bought: a private histogram over unknown keys, with a threshold.
+"""Purchase of the categories of a text column, by a private histogram over unknown keys with a threshold.
 
 Noise is added to the number of rows of each text that occurs, and texts whose noisy count stays below a threshold are
 left out (stable partition selection: Korolova et al. 2009; Rogers 2023). A text that only one person has may pass the
@@ -46,9 +46,11 @@ from espalier.core.privacy.unit import Unit
 from espalier.core.project.schema import MOST_CATEGORIES
 
 LARGEST = 2**61
-"""The largest threshold, in rows."""
+"""Largest threshold, in rows."""
 LONGEST = 200
-"""Largest number of characters of a category; longer texts are not categories. A public rule, applied row by row."""
+"""Maximum number of characters of a category; longer texts are not categories. This public rule is applied row by
+row.
+"""
 
 
 @dataclass(frozen=True)
@@ -64,7 +66,8 @@ class Distances:
 
 @dataclass(frozen=True)
 class Threshold:
-    """A recipe: counts with discrete Gaussian noise of scale ``sigma`` that fall below ``threshold`` are left out.
+    """Recipe in which counts with discrete Gaussian noise of scale ``sigma`` that fall below ``threshold`` are left
+    out.
 
     It costs at most ``rho`` and ``delta`` (δ₀) for its unit of privacy.
     """

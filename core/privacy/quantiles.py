@@ -1,4 +1,4 @@
-"""Private quantiles: bin edges for numbers, bought by the exponential mechanism over a public grid; and a range.
+"""Private quantiles: bin edges and a range for numbers, bought by the exponential mechanism over a public grid.
 
 A quantile q = a/b is a choice among the points z of a finite public grid. Its score is the whole number
 
@@ -9,10 +9,10 @@ values equal to an edge z lie on its right, as here. Several quantiles are found
 those of each half among the values of that half (Kaplan, Schnapp & Stemmer 2022). The sequence of choices depends on
 the grid and on earlier choices alone, never on the values.
 
-Edges are chosen from one histogram, the numbers of values between the points of the grid
-(`Source.grid_counts`): any engine that counts can compute it, and the values stay in the engine.
+Edges are chosen from one histogram, the numbers of values between the points of the grid (`Source.grid_counts`): any
+engine that counts can compute it, and the values stay in the engine.
 
-Nothing here draws: the caller pays for ``choose(scores, sensitivity)``, the exponential mechanism. Missing values (NaN)
+Nothing here draws. The caller pays for ``choose(scores, sensitivity)``, the exponential mechanism. Missing values (NaN)
 are not counted. Infinite values are clipped into the grid like any other.
 
 If rows are held out or limited at random: every sensitivity here is k times a constant, so an answer calibrated to k
@@ -34,7 +34,9 @@ from espalier.core.privacy.unit import Unit
 from espalier.core.project.schema import MOST_BINS
 
 Choose = Callable[[Sequence[int], int], int]
-"""The exponential mechanism at the price of one call: scores and their sensitivity → the index chosen."""
+"""The exponential mechanism at the price of one call, as a function of the scores and their sensitivity that returns
+the chosen index.
+"""
 
 Values = NDArray[np.float64]
 
@@ -156,7 +158,7 @@ def range_of(noisy: NDArray[np.float64], sigma: float) -> tuple[float, float]:
 
     The range contains the run of cells with the largest sum of counts above ``sigma`` times `LIKELY`, and every cell
     with a count above ``sigma`` times `CERTAIN`. A cell with less than a share `TAIL` of the rows counts as empty.
-    Values outside join the outermost bins. This is post-processing: nothing is drawn.
+    Values outside join the outermost bins. This is post-processing, because nothing is drawn.
     """
     grid, few = range_grid(), TAIL * max(float(noisy.sum()), 0.0)
     sums = np.concatenate([[0.0], np.cumsum(noisy - max(LIKELY * sigma, few))])

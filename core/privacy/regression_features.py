@@ -1,7 +1,8 @@
 """Public whole-number features of a row for a private linear regression.
 
-Each is looked up in tables computed from public numbers and earlier noisy answers, so a row's contribution depends on
-no other row. The private sums and the rows drawn later use the same features, so rounding them costs no accuracy.
+Each is looked up in tables computed from public numbers and earlier noisy answers, so a row's contribution does not
+depend on any other row. The private sums and the rows drawn later use the same features, so rounding them costs no
+accuracy.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ TURN = 2**16
 """Units of a whole turn."""
 
 Tables = Mapping[str, NDArray[np.int64]]
-"""A column's lines, indexed by code."""
+"""Lines of a column, indexed by code."""
 
 
 def looked_up(codes: Codes, tables: Tables) -> NDArray[np.int64]:
@@ -61,7 +62,8 @@ def clipped(vectors: NDArray[np.int64], square: int) -> NDArray[np.int64]:
 
 @dataclass(frozen=True)
 class Polynomial:
-    """All products of two entries of b = (1, scores, categories): of degree 2, every interaction included.
+    """All products of two entries of b = (1, scores, categories), which form a polynomial of degree 2 with every
+    interaction.
 
     ``tables`` hold each column's part of b by code; ``one`` is the constant entry. The squares of b are weighted 5 and
     its mixed products 7. Proof of the length: as at :class:`~espalier.core.privacy.moments.Moments`, the squared length
@@ -157,7 +159,7 @@ class Surface:
         Each row is added up in the same order, so its value depends on no other row.
         """
         out = np.zeros(len(phi))
-        with np.errstate(invalid="ignore", over="ignore"):  # a caller checks for NaN
+        with np.errstate(invalid="ignore", over="ignore"):  # the caller checks for NaN
             for j in np.flatnonzero(self.weights):
                 out += self.weights[j] * phi[:, j]
         return np.asarray(self.middle + np.clip(out, -2 * self.half, 2 * self.half))

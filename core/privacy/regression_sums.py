@@ -1,8 +1,8 @@
-"""Sums over the rows for a bought regression, in whole numbers: products of public scores of each row.
+"""Sums over the rows for a bought regression, in whole numbers, of products of each row's public scores.
 
 A row becomes a vector v = (1, scores of the predictors, score of the outcome), by lookup in public tables. The sums of
 products of its entries determine a linear regression. Logistic and Poisson regressions need sums weighted by an
-earlier, released fit. A row with a missing cell in one of the columns adds nothing.
+earlier, released fit. A row with a missing cell in one of the columns contributes nothing.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ LARGEST_COEFFICIENT = 1e4
 """Coefficients of a fit are clipped to this value."""
 
 OUTCOME, OTHER = 7, 5
-"""Whole-number weights of moments: products with the outcome, which cause nearly all error, and others."""
+"""Whole-number weights of moments, for products with the outcome, which cause nearly all error, and for others."""
 
 BLOCK = 2**14
 """Number of rows whose products are added at a time."""
@@ -48,8 +48,8 @@ IntArray = NDArray[np.int64]
 class Block:
     """Scores of one predictor, or of an interaction of two: ``lines`` by code, each of length at most ``ONE``.
 
-    ``products``: whether products inside the block are bought. For categories they follow from the sums of the scores,
-    because each row has one of a few lines that are affinely independent.
+    ``products`` is true if products inside the block are bought. For categories, they follow from the sums of the
+    scores, because each row has one of a few affinely independent lines.
     """
 
     columns: tuple[str, ...]
@@ -78,7 +78,7 @@ class Design:
     """Public tables that turn a row into scores.
 
     ``sizes`` are the columns' numbers of codes, excluding missing. ``outcome`` is the outcome's share of its range by
-    code, from 0 to ``ONE``. ``missing``: a row can have a missing cell.
+    code, from 0 to ``ONE``. ``missing`` is true if a row can have a missing cell.
     """
 
     sizes: Mapping[str, int]
@@ -115,7 +115,7 @@ class Fit:
     """An earlier, released fit: whole-number ``coefficients`` of the scores, in ``COEFFICIENT`` units.
 
     ``means`` has the fitted outcome, from 0 to ``ONE``, and ``weights`` the weight of a row's products, from 0 to
-    ``ONE``, both by the position of the linear predictor on a grid. Residuals beyond ``clip`` count as ``clip``.
+    ``ONE``, both by the position of the linear predictor on a grid. Residuals are clipped to ``clip``.
     """
 
     coefficients: tuple[int, ...]
@@ -323,7 +323,8 @@ class RegressionSums:
     def expansion(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Linear map from the vector (in rows) to the matrix of all products, and its constant per row.
 
-        The matrix is ``map @ vector + rows × constant``, where ``rows`` counts complete rows if they are not bought.
+        The matrix is ``map @ vector + rows × constant``, where ``rows`` is the number of complete rows if it is not
+        bought.
         """
         design, width = self.design, self.design.width + (self.part == "moments")
         place = {pair: i for i, pair in enumerate(self.pairs)}
@@ -342,7 +343,9 @@ class RegressionSums:
             if block.products:
                 continue
             lines = block.flat / ONE
-            counts = np.linalg.inv(np.vstack([lines.T, np.ones(len(lines))]))  # of categories, from sums and the total
+            counts = np.linalg.inv(
+                np.vstack([lines.T, np.ones(len(lines))])
+            )  # products of categories follow from the sums and the total
             for i, j in itertools.combinations_with_replacement(range(block.size), 2):
                 weights = (lines[:, i] * lines[:, j]) @ counts
                 for k in range(block.size):

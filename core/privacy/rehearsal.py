@@ -1,4 +1,4 @@
-"""A rehearsal is a curator without a table. It reports a plan's purchases and their prices."""
+"""Rehearsal: a curator without a table, which reports a plan's purchases and their prices."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from espalier.core.privacy.unit import Unit
 from espalier.core.project.linked import Pair
 
 UNKNOWN_ROWS = 10_000
-"""Number of rows that a rehearsal assumes if n is private; the plan's figures apply to a table of this size."""
+"""Number of rows that a rehearsal assumes if n is private. The plan's figures apply to a table of this size."""
 
 
 class Rehearsal(Curator):
-    """A curator without rows: it spends the same budget, answers uniformly, and takes the first candidate.
+    """A curator without rows, which spends the same budget, answers uniformly, and takes the first candidate.
 
     Selection offers candidates largest marginal first, so a rehearsal ends with a pessimistic estimate of a release's
-    size. If a private choice decides which columns are counted, their draw leaves ``columns`` open.
+    size. If a private choice determines the columns that are counted, their draw leaves ``columns`` open.
     """
 
     takes_first = True
@@ -51,7 +51,9 @@ class Rehearsal(Curator):
         self._chosen = False
 
     def merge(self, merged: Merged) -> Merged:  # noqa: ARG002
-        """Merge nothing: rare categories are unknown before a release, and a plan shows tables at their largest."""
+        """Merge nothing, because rare categories are unknown before a release and a plan shows tables at their
+        largest.
+        """
         return {}
 
     def _debit(self, draws: Iterable[Draw]) -> None:
@@ -60,10 +62,10 @@ class Rehearsal(Curator):
         self._chosen |= any(draw.kind in ("choice", "scores", "gradient") for draw in bought)
 
     def _is_open(self, clique: Clique) -> bool:
-        return self._chosen and len(clique) > 1  # later steps may depend on a choice
+        return self._chosen and len(clique) > 1  # later steps may depend on the choice
 
     def _score_rows(self) -> int | None:
-        """Return n if it is public. If no n is given yet, return a number large enough that Δ is at its limit."""
+        """Return n if it is public and given, or else a number so large that Δ is at its limit."""
         return self.rows if self.unit.neighbors == "add-remove" or self.rows else 10**9
 
     def _noise_scale(self, sensitivity: float, rho: float) -> float:
@@ -86,11 +88,11 @@ class Rehearsal(Curator):
         return 0
 
     def _set(self, recipe: ColumnSets, scale: float) -> int:  # noqa: ARG002
-        """Return the largest set: a plan shows tables at their largest."""
+        """Return the largest set, because a plan shows tables at their largest."""
         return max(range(len(recipe.candidates)), key=lambda i: len(recipe.candidates[i]))
 
     def _scores(self, score: Score, cliques: Sequence[Clique], scale: float) -> NDArray[np.float64]:  # noqa: ARG002
-        """Return the table's number of rows for each clique: a plan shows tables at their largest."""
+        """Return the number of cells of each clique, because a plan shows tables at their largest."""
         return np.full(len(cliques), float(self._guess) * score.per_row(self._score_rows()))
 
     def _sums(self, recipe: SumRecipe, scale: float) -> NDArray[np.float64]:  # noqa: ARG002

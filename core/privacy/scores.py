@@ -1,8 +1,8 @@
-"""Scores for private selection: named recipes in whole numbers, each with its sensitivity and the proof.
+"""Scores for private selection, as named recipes in whole numbers, each with its sensitivity and the proof.
 
-A score's value is a whole number of *units*, ``per_row`` units to a row, computed in exact integer arithmetic. So its
-sensitivity needs no allowance for floating-point rounding. Selection names a recipe; only the curator ever evaluates
-one, and no value leaves it.
+A score's value is a whole number of *units*, ``per_row`` units to a row, computed in exact integer arithmetic. Its
+sensitivity therefore needs no allowance for floating-point rounding. Selection names a recipe; only the curator ever
+evaluates one, and no value leaves it.
 """
 
 from __future__ import annotations
@@ -20,8 +20,9 @@ from espalier.core.privacy.unit import Unit
 FIXED_POINT = 1024
 """Units per row if a score is not a fraction with a public denominator."""
 LARGEST = 2.0**36
-"""Expected counts are clipped here, far above any table's rows; sums stay within 64 bits for fewer than 2^53 expected
-rows in total."""
+"""Bound to which expected counts are clipped, far above the number of rows of any table. Sums stay within 64 bits for
+fewer than 2^53 expected rows in total.
+"""
 
 
 class Score(Protocol):
@@ -77,7 +78,7 @@ class EdgeScore:
     inequality the score moves by at most ‖c − c′‖₁; k rows that change cells move the counts by at most 2k in L1, k
     rows that come or go by k. Both are attained when every cell that gains lies above E and every cell that loses lies
     below it. (PrivCI's Algorithm 1 claims "unit sensitivity"; see its corrections.) None of this depends on the number
-    of columns in the clique: its joint table is one histogram.
+    of columns in the clique, because its joint table is one histogram.
     """
 
     recipe = "edge-score"
@@ -129,12 +130,11 @@ class FeatureScore:
     the score Σ|n·c_xy − c_x·c_y| and the bound 6kn + 4k² are whole numbers.
 
     Under add-remove: less than 2k rows. Proof for one row entering cell (x, y), with p = c_x/n, q = c_y/n: the counts
-    move by 1, and n·pq becomes (np + e_x)(nq + e_y)/(n + 1), which differs from n·pq by
-    [−n·pq + n·p e_y + n·e_x q + e_x e_y]/(n + 1), L1 norm at most (3n + 1)/(n + 1) < 3. So ½(1 + 3) = 2 is never
-    attained (for n = 0 the score is 0 before and after); k rows by the triangle inequality. n is private here, so the
-    score is rounded down to 1/1024 row. That adds nothing: two numbers less than M apart, M whole, are at most M apart
-    when rounded down. So 2048k units. Under replace-one with a private (or unknown) n, a replaced row counts as one
-    removed and one added: 4096k units.
+    move by 1, and n·pq becomes (np + e_x)(nq + e_y)/(n + 1), which differs from n·pq by [−n·pq + n·p e_y + n·e_x q +
+    e_x e_y]/(n + 1), L1 norm at most (3n + 1)/(n + 1) < 3. So ½(1 + 3) = 2 is never attained (for n = 0 the score is 0
+    before and after); k rows by the triangle inequality. n is private here, so the score is rounded down to 1/1024 row.
+    That adds nothing: two numbers less than M apart, M whole, are at most M apart when rounded down. So 2048k units.
+    Under replace-one with a private (or unknown) n, a replaced row counts as one removed and one added: 4096k units.
     """
 
     recipe = "feature-score"
@@ -180,8 +180,8 @@ class FeatureScore:
 class ConditionalScore:
     """Association of two columns given the target, in rows: Σ_y ½‖c_aby − c_ay·c_by/c_y‖₁, PRISM's pairs (§5.3).
 
-    It replaces the paper's conditional mutual information. It measures what a three-way table adds to
-    the two-way ones: if a and b are independent given y, it is 0.
+    It replaces the paper's conditional mutual information. It measures what a three-way table adds to the two-way ones:
+    if a and b are independent given y, it is 0.
 
     Sensitivity: 2k rows under add-remove, 4k under replace-one. Proof: a row that comes or goes is in one stratum y,
     whose part is the score of :class:`FeatureScore` on that stratum alone and so moves by less than 2 rows (its proof

@@ -1,7 +1,7 @@
-"""The decoder's network, with one softmax head per column over its parents in the drawing.
+"""Network of the decoder, with one softmax head per column over its parents in the drawing.
 
-A private fit requests its clipped gradient. The description is public: shapes, arrows, base categories and importance
-weights, never a row. Parameters are one flat vector.
+A private fit requests its clipped gradient. The description is public, because it contains shapes, arrows, base
+categories and importance weights but never a row. Parameters are one flat vector.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from espalier.core.errors import GraphError, SizeError
 FloatArray = NDArray[np.float64]
 
 MAX_PARAMETERS = 200_000
-"""Largest number of parameters. Each costs one discrete Gaussian draw per step, 10 to 24 µs: 25 steps take minutes at
+"""Maximum number of parameters. Each costs one discrete Gaussian draw per step, 10 to 24 µs: 25 steps take minutes at
 this size.
 """
 
 MAX_LATENT = 8
 
 CONSTANT = 45 / 64
-"""The constant input of every head, multiplied by its intercept. It is below 1 because the one-way counts already
+"""Constant input of every head, which multiplies its intercept. It is below 1 because the one-way counts already
 determine the intercepts; at 1, most of a row's gradient would be spent on them. It was chosen in the same way as the
 number of steps.
 """
@@ -67,8 +67,9 @@ class Heads:
         if self.parameters > MAX_PARAMETERS:
             widest = max(self.sizes, key=lambda name: np.prod(self._shape(name)))
             raise SizeError(
-                f"the decoder would have {self.parameters:,} parameters, more than the {MAX_PARAMETERS:,} allowed; "
-                f"{widest!r} has the most: remove some of its parents, or use fewer categories for it and its parents",
+                f"the decoder would have {self.parameters:,} parameters, more than the {MAX_PARAMETERS:,} "
+                f"allowed; {widest!r} has the most, so remove some of its parents, or use fewer categories for it "
+                "and its parents",
                 parameters=self.parameters,
                 limit=MAX_PARAMETERS,
                 column=widest,
@@ -102,9 +103,7 @@ class Heads:
 
     @cached_property
     def spans(self) -> Mapping[str, slice]:
-        """Slice of each column's categories in a row's one-hot vector. Entry 0 of the vector is
-        `CONSTANT`.
-        """
+        """Slice of each column's categories in a row's one-hot vector. Entry 0 of the vector is `CONSTANT`."""
         ends = np.cumsum([1, *self.sizes.values()])
         return {name: slice(int(a), int(b)) for name, a, b in zip(self.sizes, ends[:-1], ends[1:], strict=True)}
 

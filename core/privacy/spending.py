@@ -1,4 +1,4 @@
-"""The purchases from a budget: one record per draw, debited before anything is drawn."""
+"""Purchases from a budget, with one record per draw, debited before anything is drawn."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Spending:
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return everything except the lock: a copy gets its own."""
+        """Return everything except the lock, because a copy gets its own."""
         return {key: value for key, value in self.__dict__.items() if key != "_lock"}
 
     def __setstate__(self, state: dict[str, Any]) -> None:

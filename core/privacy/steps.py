@@ -1,4 +1,4 @@
-"""Counts over the visits of people, as named recipes. In pooled counts over steps, each person has weight 1.
+"""Recipes of counts over the visits of people. In pooled counts over steps, each person has weight 1.
 
 A step is a visit after the first (`espalier.core.project.linked`). A person with m steps has weight 1/m at each of
 them. The choice of the first k visits reads one person's rows only, so neighbouring tables stay neighbours: one person
@@ -21,10 +21,10 @@ from espalier.core.project.linked import Pair
 from espalier.core.tables.source import Source
 
 FINEST = 1024
-"""Smallest number of units per person in a score: expected counts are rounded to these units."""
+"""Minimum number of units per person in a score, to which expected counts are rounded."""
 LARGEST = 1e9
-"""Expected counts in people are clipped here, and their sum over all cells to 2⁶¹ units, so that a score fits into 64
-bits.
+"""Bound to which expected counts in people are clipped. Their sum over all cells is clipped to 2⁶¹ units, so that a
+score fits into 64 bits.
 """
 
 

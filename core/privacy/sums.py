@@ -1,7 +1,7 @@
-"""Sums over the rows as named recipes: whole numbers, each with its sensitivity and the proof.
+"""Recipes of sums over the rows, in whole numbers, each with its sensitivity and the proof.
 
-A recipe is public: it is fixed before the rows are read. Only a curator ever evaluates one, and no exact sum leaves it.
-A new recipe needs its own class and its name in `PROVED`.
+A recipe is public, because it is fixed before the rows are read. Only a curator ever evaluates one, and no exact sum
+leaves it. A new recipe needs its own class and its name in `PROVED`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class SumRecipe(Protocol):
 
     @property
     def kind(self) -> Literal["gradient", "sums"]:
-        """Kind of the draw: a gradient serves to choose measurements, other sums to fit a model."""
+        """Kind of the draw. A gradient helps to choose measurements; other sums serve to fit a model."""
         ...
 
     @property
@@ -76,12 +76,12 @@ PROVED: tuple[type, ...] = (
     *(QuestionSums, CountHistogram, RegressionSums, ClassSums),
     *(StepCounts, Echoes, VisitCounts),
 )
-"""The recipes whose sensitivity is proved: a curator computes no others."""
+"""Recipes with a proved sensitivity. A curator computes no others."""
 
 
 @runtime_checkable
 class PureRecipe(SumRecipe, Protocol):
-    """Sums whose L1 sensitivity is proved as well, so that Laplace noise can answer them."""
+    """Sums with a proof of their L1 sensitivity, so that they can be answered with Laplace noise."""
 
     def total_sensitivity(self, unit: Unit) -> int:
         """L1 sensitivity of the whole vector, in units."""

@@ -6,7 +6,7 @@ import math
 
 
 def bound_in_sigmas(numbers: int, beta: float, *, laplace: bool = False) -> float:
-    """Return how many σ bound all of ``numbers`` noisy numbers together, with probability 1 − ``beta``.
+    """Return the multiple of σ that bounds all of ``numbers`` noisy numbers together, with probability 1 − ``beta``.
 
     Discrete Gaussian noise is subgaussian with its σ (Canonne, Kamath & Steinke 2020, Corollary 9), so each number
     stays within σ·√(2 ln(2m/β)) with probability 1 − β/m, both sides counted. The size of discrete Laplace noise is at

@@ -1,4 +1,4 @@
-"""The unit of privacy: the change between two tables that a release must not reveal."""
+"""Unit of privacy: the change between two tables that a release must not reveal."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Unit:
     rows_per_person: int = 1
 
     def in_words(self, person: str | None = None, *, linked: bool = False) -> str:
-        """Return the unit as a clause, the same on every screen and in the report.
+        """Return the unit as a clause, which is the same on every screen and in the report.
 
         ``person`` is the person column's name as shown. ``linked`` is true if the person has rows in two linked tables.
         """
@@ -48,10 +48,10 @@ class Unit:
     def count_sensitivity(self) -> float:
         """L2 sensitivity Δ, in rows, of one clique's counts.
 
-        Proof. With k rows leaving cells and k rows entering cells (replace-one), the count vector moves by u − v
-        with u, v ≥ 0 and ‖u‖₁ ≤ k, ‖v‖₁ ≤ k, so ‖u − v‖₂² ≤ ‖u‖₂² + ‖v‖₂² ≤ 2k²; with k rows coming or going
-        (add-remove) it moves by u alone, ‖u‖₂ ≤ k. Both are reached when all k rows share a cell.
-        d cliques measured together have √d times as much; each pays its own ρ instead, which is the same.
+        Proof. With k rows leaving cells and k rows entering cells (replace-one), the count vector moves by u − v with
+        u, v ≥ 0 and ‖u‖₁ ≤ k, ‖v‖₁ ≤ k, so ‖u − v‖₂² ≤ ‖u‖₂² + ‖v‖₂² ≤ 2k²; with k rows coming or going (add-remove) it
+        moves by u alone, ‖u‖₂ ≤ k. Both are reached when all k rows share a cell. d cliques measured together have √d
+        times as much; each pays its own ρ instead, which is the same.
         """
         if self.neighbors == "add-remove":
             return float(self.rows_per_person)

@@ -1,1 +1,1 @@
-"""The public input, known before anything is read: the schema, the plan, the project file."""
+"""Public input that is known before anything is read: the schema, the plan, and the project file."""

@@ -1,4 +1,4 @@
-"""A study's analyses, planned before anything is spent: questions, and the half-widths of their intervals."""
+"""Analyses of a study, planned before anything is spent: questions, and the half-widths of their intervals."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from espalier.core.project.schema import Schema, ToBuy
 
 Kind = Literal["proportion", "difference", "odds_ratio", "effect"]
 MOST = 60
-"""Largest number of analyses of a project."""
+"""Maximum number of analyses of a project."""
 MOST_STRATA = 50
-"""Largest number of strata of an effect."""
+"""Maximum number of strata of an effect."""
 _KEYS = {"name", "kind", "event", "group", "among", "adjust", "half_width", "assume"}
 _ASSUMED = {"shares", "groups", "strata"}
 
 
 @dataclass(frozen=True)
 class PlannedCounts:
-    """A question to counts, with the desired half-width of its 95 % interval; for an odds ratio, on the log scale.
+    """A question about counts, with the desired half-width of its 95 % interval (for an odds ratio, on the log scale).
 
     ``event`` and ``among`` are written ``column=value``, ``group`` is ``column=value:other``. ``shares`` are the
     assumed shares of the event in each group, and ``groups`` the assumed shares of the groups among all rows; `None`
-    means shares of one half, and groups that are equally common.
+    means shares of one half and equally common groups.
 
     An ``effect`` is the difference of the event's shares between two groups, in each stratum of the columns ``adjust``,
     weighted by the strata's shares of all rows. ``strata`` are the assumed shares of the strata, the last column's
@@ -63,13 +63,13 @@ class PlannedCounts:
         if any(not isinstance(text, str) for text in texts.values()):
             raise _error(f"{what}: event, group and among are texts such as 'sick=yes'")
         if (data["kind"] == "proportion") == bool(texts["group"]) or (texts["among"] and texts["group"]):
-            raise _error(f"{what}: a proportion may have among, and any other kind needs a group")
+            raise _error(f"{what}: a proportion may have among; any other kind needs a group")
         assumed = data.get("assume", {})
         if not isinstance(assumed, Mapping) or set(assumed) - _ASSUMED:
             raise _error(f"{what}: assume may give shares, groups and strata")
         adjust = data.get("adjust")
         if (data["kind"] == "effect") != (adjust is not None):
-            raise _error(f"{what}: an effect needs adjust (the columns to adjust for, or []), and no other kind has it")
+            raise _error(f"{what}: an effect needs adjust (the columns to adjust for, or []); no other kind has it")
         if adjust is not None and not (isinstance(adjust, list) and all(isinstance(one, str) for one in adjust)):
             raise _error(f"{what}: adjust must list names of columns")
         if "strata" in assumed and not adjust:
@@ -114,8 +114,8 @@ class PlannedCounts:
     def cells(self, schema: Schema) -> list[tuple[Condition, Condition]]:
         """Return, for each group, the rows with the event and those without; raises :class:`ProjectError`.
 
-        Rows with a missing cell in one of the columns are in neither. For an effect, each stratum has the two groups,
-        and the rows of further groups if there are any.
+        Rows with a missing cell in one of the columns belong to neither. For an effect, each stratum has the two
+        groups, and the rows of further groups if there are any.
         """
         column, event = self._level(schema, self.event)
         others = tuple(code for code in range(column.values) if code != event)

@@ -1,6 +1,6 @@
 """Questions about a release, stored as text in a project file.
 
-Columns, values and groups are written as `espalier.core.analysis.figure_from_text` reads them.
+Columns, values and groups are written in the form that `espalier.core.analysis.figure_from_text` reads.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from espalier.core.errors import ProjectError
 
 Kind = Literal["proportion", "difference", "odds_ratio", "mean", "mean_difference", "quantile", "regression", "effect"]
 MOST = 200
-"""Largest number of questions that a project keeps."""
+"""Maximum number of questions that a project keeps."""
 _GROUPED = ("difference", "odds_ratio", "mean_difference")
 
 
@@ -46,7 +46,7 @@ class AskedQuestion:
                 f"asked: a {self.kind} {'needs' if self.kind in _GROUPED else 'has no'} group", key="asked"
             )
         if (self.kind == "effect") != bool(self.treatment):
-            raise ProjectError("asked: an effect needs a treatment, and no other kind has one", key="asked")
+            raise ProjectError("asked: an effect needs a treatment; no other kind has one", key="asked")
         if self.kind == "regression" and not self.on:
             raise ProjectError("asked: a regression needs predictors", key="asked")
         if self.among and self.kind in ("regression", "effect"):
@@ -87,7 +87,7 @@ class AskedQuestion:
 
 
 def read_asked(data: Any) -> tuple[AskedQuestion, ...]:
-    """Return the questions of a project, each once; raises :class:`ProjectError`."""
+    """Return the questions of a project, without repetition; raises :class:`ProjectError`."""
     if not isinstance(data, list) or len(data) > MOST:
         raise ProjectError(f"asked must be a list of at most {MOST} questions", key="asked")
     return tuple(dict.fromkeys(map(AskedQuestion.from_json, data)))

@@ -1,7 +1,7 @@
-"""The density of a numeric column inside its bins: a line per bin, with a slope that the neighbouring bins suggest.
+"""Density of a numeric column inside its bins: a line per bin, with a slope that the neighbouring bins suggest.
 
-The counts of the released rows show how the density changes from bin to bin. Inside a bin the density is a straight
-line with the smaller of the two slopes towards its neighbours (van Leer 1979). It is flat at a peak or in a trough, and
+The counts of the released rows show the change in density from bin to bin. Inside a bin the density is a straight line
+with the smaller of the two slopes towards its neighbours (van Leer 1979). It is flat at a peak or in a trough, and
 never negative. Every bin keeps its count. Only released rows are read, so no budget is needed.
 """
 
@@ -18,7 +18,7 @@ CHUNK = 1 << 14
 
 
 def tilts(edges: Sequence[float], counts: NDArray[Any]) -> NDArray[np.float64]:
-    """Return how much the density rises from each bin's middle to its upper end, as a share of its mean: −1 to 1.
+    """Return the rise of the density from each bin's middle to its upper end, as a share of its mean, from −1 to 1.
 
     In the first and the last bin, the density decreases away from the only neighbour. If that neighbour has a lower
     density, the bin is flat, as at a peak.
@@ -26,7 +26,7 @@ def tilts(edges: Sequence[float], counts: NDArray[Any]) -> NDArray[np.float64]:
     ends = np.asarray(edges, dtype=np.float64)
     if len(ends) < 3:
         return np.zeros(len(ends) - 1)
-    with np.errstate(over="ignore", divide="ignore", invalid="ignore"):  # bins at the ends of floats are flat
+    with np.errstate(over="ignore", divide="ignore", invalid="ignore"):  # bins at the limits of floats are flat
         width, middle = np.diff(ends), (ends[1:] + ends[:-1]) / 2
         density = np.asarray(counts, dtype=np.float64) / width
         between = np.diff(density) / np.diff(middle)
@@ -60,11 +60,13 @@ class Inside:
     """
 
     def __init__(self, edges: Sequence[float], counts: NDArray[Any]) -> None:
-        t = np.append(tilts(edges, counts[: len(edges) - 1]), 0.0)  # beyond the bins: flat
+        t = np.append(tilts(edges, counts[: len(edges) - 1]), 0.0)  # codes beyond the bins are flat
         self._flat, self._steep, self._squared = 1 - t, 4 * t, (1 - t) ** 2
 
     def draw(self, bins: NDArray[np.intp], rng: np.random.Generator) -> NDArray[np.float64]:
-        """Draw a position from 0 to below 1 for each bin code in ``bins``. Fastest with `CHUNK` codes at a time."""
+        """Draw a position from 0 to below 1 for each bin code in ``bins``. This is fastest with `CHUNK` codes at a
+        time.
+        """
         share = rng.random(len(bins))
         below = self._steep.take(bins, mode="clip")
         below *= share

@@ -1,4 +1,4 @@
-"""The text form of cells, in tables that are read or written."""
+"""Text form of the cells in tables that are read or written."""
 
 MISSING = ""
 """A missing cell."""

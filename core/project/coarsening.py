@@ -1,7 +1,7 @@
-"""Public coarsening: fewer bins or categories, decided from the schema and the user's choices alone.
+"""Public coarsening of bins or categories, based only on the schema and the user's choices.
 
 Every cell gets noise, so a table with rare categories or long tails is released more accurately when it is coarser.
-Nothing here reads the data. Each function returns a new column; a guessed range stays a guess, since the new edges
+Nothing here reads the data. Each function returns a new column. A guessed range stays a guess, since the new edges
 still begin and end at the same values.
 """
 

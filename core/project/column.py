@@ -1,6 +1,6 @@
-"""The PUBLIC description of one column, and the mapping of its texts to codes and back.
+"""PUBLIC description of one column, and the mapping of its texts to codes and back.
 
-A column is one of these types. Code outside this package uses the common interface or matches on the type:
+A column has one of these types. Code outside this package uses the common interface or matches on the type:
 
 | type | what it describes | file |
 | --- | --- | --- |
@@ -10,8 +10,8 @@ A column is one of these types. Code outside this package uses the common interf
 | `CategoriesToBuy`, `NumbersToBuy`, `HierarchyToBuy` | columns whose description a release buys | `columns_to_buy` |
 
 An identifier is not a column: it is never read (`espalier.core.project.schema.Identifier`). Nothing here reads a
-private value to learn a domain: the schema comes from the user or a data dictionary. Guesses from the data are listed
-in ``guessed``, and a release refuses them.
+private value to learn a domain, because the schema comes from the user or a data dictionary. Guesses from the data are
+listed in ``guessed``, and a release refuses them.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ FIELDS = {
     "missing": "empty cells",
     "date_order": "order of day, month and year",
 }
-"""Fields that can be guessed from a table, and their names on screen and in the report."""
+"""Fields that can be guessed from a table, with their names on screen and in the report."""
 LONGEST_LABEL = 10_000
-"""Largest number of characters of a label, unit or description."""
+"""Maximum number of characters of a label, unit or description."""
 
 
 def smallest_unsigned(size: int) -> np.dtype[Any]:
@@ -67,8 +67,8 @@ class Column:
     digest of what a person saw when they confirmed them.
 
     ``label``, ``unit`` and ``description`` describe the column for people; ``value_labels`` maps values to labels (in
-    the project file: ``labels``). They change no cell. They are untrusted, so all code that shows them must escape
-    them.
+    the project file: ``labels``). They do not change any cell. They are untrusted, so all code that shows them must
+    escape them.
 
     Raises :class:`SchemaError` for an impossible description.
 
@@ -145,7 +145,7 @@ class Column:
         """Raise :class:`SchemaError` for impossible fields of the type."""
         raise NotImplementedError
 
-    # Fields of some types: the others have none ----------------------------------------------------------------------
+    # Fields that only some types have ----------------------------------------------------------------------
 
     @property
     def categories(self) -> tuple[str, ...]:
@@ -174,8 +174,8 @@ class Column:
 
     @property
     def doubled(self) -> tuple[str, str] | None:
-        """Two listed texts that mean the same value but have two codes, such as "1" and "1.0"; `None` if there are
-        none.
+        """Two listed texts that mean the same value but have different codes, such as "1" and "1.0"; `None` if there
+        are none.
         """
         return None if self.code_book else spellings(self._listed)[1]
 
@@ -290,7 +290,7 @@ class Column:
         raise NotImplementedError
 
     def encode(self, texts: Sequence[str]) -> NDArray[np.int64]:
-        """Return the code of each text. The method is meant for distinct texts, not for every cell.
+        """Return the code of each text. This is meant for distinct texts, not for every cell.
 
         Raises :class:`TableError` naming column and value for text that the description does not allow.
         """
@@ -347,8 +347,8 @@ class Column:
         return np.searchsorted(np.asarray(self.edges[1:-1], dtype=np.float64), numbers, side="right").astype(np.int64)
 
     def coarser(self, values: int) -> Column | None:  # noqa: ARG002
-        """Return this column with at most this number of ``values``, including missing; `None` if a person must choose
-        them.
+        """Return this column with at most this number of ``values``, including missing, or `None` if a person must
+        choose them.
         """
         return None
 

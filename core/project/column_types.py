@@ -1,4 +1,4 @@
-"""The types of columns whose description is declared: closed categories, numbers in bins, dates in calendar bins."""
+"""Types of columns with a declared description: closed categories, numbers in bins, and dates in calendar bins."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from espalier.core.project.dates import DateBins, date_texts, day_number
 from espalier.core.project.numerals import STYLES, plain_number
 
 LARGEST_EDGE = 1e307
-"""The largest absolute value of a bin edge: sums and differences of two edges stay finite."""
+"""Largest absolute value of a bin edge, so that sums and differences of two edges stay finite."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -196,7 +196,7 @@ class Numbers(Column, kinds=("numeric",)):
         else:
             low = np.asarray(self.edges[:-1])[np.minimum(codes, self.values - 1)]
             high = np.asarray(self.edges[1:])[np.minimum(codes, self.values - 1)]
-            # five digits of a bin's width are enough if no precision is declared
+            # without a declared precision, five digits of a bin's width are enough
             step = self.step or np.maximum(10.0 ** (np.floor(np.log10(high - low)) - 4), math.ulp(0.0))
             numbers = np.maximum(np.floor(numbers / step + 1e-9) * step, low)
             texts = [f"{x:.12g}" if self.decimals is None else f"{x:.{self.decimals}f}" for x in numbers]
@@ -215,10 +215,10 @@ class Numbers(Column, kinds=("numeric",)):
 
 @dataclass(frozen=True, repr=False)
 class Dates(Numbers, kinds=("date",)):
-    """Dates: their numbers are days, their bins are calendar periods, and their texts are ISO dates.
+    """Dates. Their numbers are days, their bins are calendar periods, and their texts are ISO dates.
 
-    ``date_order`` is one of `espalier.core.project.date_orders.DATE_ORDERS`; the table writes days in this order, or as
-    ISO dates. In the project file the kind is ``date``.
+    ``date_order`` is one of `espalier.core.project.date_orders.DATE_ORDERS`; days in the table are in this order, or
+    are ISO dates. In the project file the kind is ``date``.
     """
 
     dates: DateBins | None = None

@@ -1,4 +1,4 @@
-"""The types of columns whose description a release buys: categories, bins, or the depth of a hierarchy.
+"""Types of columns for which a release buys the description: categories, bins, or the depth of a hierarchy.
 
 Until then, each column has a public number of codes, and its values are placeholders. The empty cell is always one of
 the codes of bought categories and bins.
@@ -23,25 +23,25 @@ from espalier.core.project.column_types import Categories, Numbers
 from espalier.core.project.hierarchy import Cut, Hierarchy
 
 APART = 100
-"""Largest number of codes and groups after expansion of a hierarchy, unless the column states another."""
+"""Maximum number of codes and groups after the expansion of a hierarchy, unless the column states a different one."""
 MOST_BINS, MOST_CATEGORIES = 64, 10_000
 """Largest numbers of bins and categories that can be bought for a column."""
 BINS_FOUND, MOST_FOUND = 10, 50
 """Default number of bins, and largest default number of categories, of a column that is bought."""
 NOT_KNOWN = (
-    "Its bins or categories are bought at release and not known before: declare them, or leave the column out here"
+    "Its bins or categories are bought at release and are not known before; declare them, or leave the column out here"
 )
-"""The reason why a question or a constraint cannot name a column that is to be bought."""
+"""Reason why a question or a constraint cannot name a column that is to be bought."""
 TOP_ONLY = (
-    "The release buys how deep a hierarchy is expanded, so inner codes are not known before. Name an entry of the top "
-    "level, which is always known"
+    "The release buys the depth to which a hierarchy is expanded, so inner codes are not known before. Name an "
+    "entry of the top level, which is always known"
 )
-"""The reason why a question or a constraint cannot name a code inside a hierarchy."""
+"""Reason why a question or a constraint cannot name a code inside a hierarchy."""
 
 
 @dataclass(frozen=True, repr=False)
 class ToBuy(Column):
-    """A column with declared name and kind, to be described at release."""
+    """A column with a declared name and kind, which the release describes."""
 
     missing: bool = field(default=True, kw_only=True)
     unknown: Literal["refuse", "missing"] = field(default="missing", kw_only=True)
@@ -54,7 +54,7 @@ class ToBuy(Column):
 
 @dataclass(frozen=True, repr=False)
 class CategoriesToBuy(ToBuy):
-    """A column of texts: the release finds at most ``at_most`` categories."""
+    """A column of texts in which the release finds at most ``at_most`` categories."""
 
     at_most: int = MOST_FOUND
 
@@ -66,7 +66,7 @@ class CategoriesToBuy(ToBuy):
 
     @property
     def values(self) -> int:
-        """Largest number of categories."""
+        """Maximum number of categories."""
         return self.at_most
 
     @property
@@ -91,7 +91,7 @@ class CategoriesToBuy(ToBuy):
 
 @dataclass(frozen=True, repr=False)
 class NumbersToBuy(ToBuy):
-    """A column of numbers: the release buys at most ``bins`` bins, over ``range`` if it is known."""
+    """A column of numbers for which the release buys at most ``bins`` bins, over ``range`` if it is known."""
 
     bins: int = BINS_FOUND
     range: tuple[float, float] | None = None
@@ -117,7 +117,7 @@ class NumbersToBuy(ToBuy):
 
     @property
     def values(self) -> int:
-        """Largest number of bins."""
+        """Maximum number of bins."""
         return self.bins
 
     @property
@@ -154,7 +154,7 @@ class NumbersToBuy(ToBuy):
 
 @dataclass(frozen=True, repr=False)
 class HierarchyToBuy(ToBuy):
-    """A column of many known codes in groups of groups: the release buys how deep they are expanded.
+    """A column of many known codes in groups of groups, for which the release buys the depth of expansion.
 
     ``hierarchy`` pairs each code and group with the group to which it belongs (empty: none). It is expanded to at most
     ``at_most`` codes and groups. Create it with :meth:`of`.
@@ -201,7 +201,7 @@ class HierarchyToBuy(ToBuy):
 
     @property
     def values(self) -> int:
-        """Largest number of codes and groups after expansion."""
+        """Maximum number of codes and groups after expansion."""
         return self.at_most
 
     @property
@@ -226,7 +226,9 @@ class HierarchyToBuy(ToBuy):
         return True
 
     def judge(self, texts: Sequence[str]) -> NDArray[np.int64]:
-        """Return a placeholder for each text: it is a known code, but the separate codes are not known yet."""
+        """Return a placeholder for each text, because the text is a known code but the separate codes are not known
+        yet.
+        """
         return np.where(self.leaves(texts) < len(self.tree.texts), 0, self.values)
 
     def leaves(self, texts: Sequence[str]) -> NDArray[np.int64]:
@@ -257,8 +259,8 @@ class HierarchyToBuy(ToBuy):
         )
 
     def expanded(self, cut: Cut) -> Categories:
-        """Return the column with its hierarchy divided by ``cut``: the parts are its categories, and a group counts for
-        all codes in it.
+        """Return the column with its hierarchy divided by ``cut``. The parts become its categories, and a group counts
+        for all codes in it.
         """
         held: dict[int, list[str]] = {}
         for text, group in zip(self.tree.texts, cut.groups.tolist(), strict=False):
@@ -297,7 +299,7 @@ def to_buy(
     range: tuple[float, float] | None = None,
     integer: bool = False,
 ) -> CategoriesToBuy | NumbersToBuy:
-    """Return a column with declared name and kind only (and the range of its numbers, if it is known)."""
+    """Return a column with only a declared name and kind (and the range of its numbers, if it is known)."""
     if kind == "numeric":
         return NumbersToBuy(name, kind, bins, range, integer)
     return CategoriesToBuy(name, kind, at_most)

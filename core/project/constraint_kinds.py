@@ -1,6 +1,6 @@
-"""The kinds of constraints (impossible combinations, ordered pairs of columns, and dependencies) and their text form.
+"""Kinds of constraints (impossible combinations, ordered pairs of columns, and dependencies) and their text form.
 
-A missing cell violates nothing unless a constraint names it as an empty text.
+A missing cell does not violate a constraint unless the constraint names it as an empty text.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Range:
 
 
 Values = tuple[str, ...] | Range
-"""Categories (an empty text: the missing cell), or numbers of a numeric column."""
+"""Categories (an empty text means the missing cell), or numbers of a numeric column."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ class Impossible:
 
 @dataclass(frozen=True)
 class Monotone:
-    """``lower`` is never above ``upper``: two ordered columns with the same edges or categories."""
+    """``lower`` never exceeds ``upper``; both are ordered columns with the same edges or categories."""
 
     lower: str
     upper: str
@@ -127,7 +127,7 @@ class Monotone:
 
 @dataclass(frozen=True)
 class Determines:
-    """``cause`` determines ``effect``: the full value table, from each category to a text of ``effect``."""
+    """``cause`` determines ``effect`` by a full value table, from each category to a text of ``effect``."""
 
     cause: str
     effect: str
@@ -158,7 +158,7 @@ class Determines:
                 raise SchemaError(f"determines: {text!r} is not a category of {cause.name!r}", column=cause.name)
         out = np.zeros((cause.size, effect.size), dtype=np.bool_)
         for i, text in enumerate((*cause.categories, MISSING)[: cause.size]):
-            if text not in self.table:  # a missing cause implies nothing, unless the table lists it
+            if text not in self.table:  # a missing cause has no implication unless the table lists it
                 continue
             out[i, : effect.values] = True
             try:
@@ -227,7 +227,7 @@ def _codes(column: Column, values: Values) -> Mask:
 
 
 def _bins(column: Column) -> list[tuple[float, float, bool]]:
-    """Return the first and last number of each bin, and whether the last belongs to it."""
+    """Return the first and last number of each bin, and a flag that is true if the last one belongs to it."""
     last = column.values - 1
     pairs = itertools.pairwise(column.edges)
     if not column.integer:
@@ -244,7 +244,7 @@ def entry_error(key: str, text: str) -> ProjectError:
 
 
 def _marked(data: Any, inside: str, key: str, also: tuple[str, ...] = ()) -> tuple[Any, Mark]:
-    """Return an entry's content and its mark; an entry without a mark may be the bare content."""
+    """Return an entry's content and its mark. An entry without a mark may consist of the content alone."""
     if not isinstance(data, Mapping):
         return data, ""
     marks = [m for m in ("guessed", "confirmed") if isinstance(data.get(m), bool)]

@@ -1,7 +1,6 @@
-"""All constraints of a project: the combinations that no row may have. They are public.
-
-Constraints hold inside the model: :meth:`Constraints.masks` gives the cells that get no probability, which the fit
-takes as its `Zeros`. No sensitivity uses them, because private rows may break them.
+"""Constraints of a project, which are public combinations that no row may have. They hold inside the model:
+:meth:`Constraints.masks` gives the cells that get no probability, which the fit takes as its `Zeros`. No sensitivity
+uses them, because private rows may break them.
 
 A constraint guessed from the data is marked ``"guessed"`` and blocks a release until it is confirmed.
 """
@@ -21,7 +20,7 @@ from espalier.core.project.schema import NOT_KNOWN, Schema, ToBuy
 
 Constraint = Impossible | Monotone | Determines
 KEYS = ("impossible", "monotone", "determines")
-"""The keys of the project file."""
+"""Keys of the project file."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +40,7 @@ class Constraints:
 
     @property
     def guessed(self) -> tuple[Constraint, ...]:
-        """Constraints guessed from the data and not confirmed: they block a release."""
+        """Constraints guessed from the data and not confirmed, which block a release."""
         return tuple(c for c in self if c.mark == "guessed")
 
     @property
@@ -89,7 +88,7 @@ class Constraints:
         return replace(self, impossible=tuple(impossible))
 
     def __add__(self, other: Constraints) -> Constraints:
-        """Return the constraints of both, each once."""
+        """Return the constraints of both, without repetition."""
         new = other.without([o for o in other if any(str(o) == str(c) for c in self)])
         return Constraints(
             (*self.impossible, *new.impossible), (*self.monotone, *new.monotone), (*self.determines, *new.determines)
@@ -98,7 +97,7 @@ class Constraints:
     def masks(self, schema: Schema, max_cells: int = 10_000_000) -> dict[Clique, Mask]:
         """Return the cells without probability: clique in schema order → mask, true if no row is allowed in the cell.
 
-        A pair a ≤ c that follows from a ≤ b ≤ c is left out if b is never missing: it would only enlarge the
+        A pair a ≤ c that follows from a ≤ b ≤ c is left out if b is never missing, because it would only enlarge the
         model. Raises :class:`SchemaError` or :class:`SizeError` if a constraint does not fit the columns.
         """
         out: dict[Clique, Mask] = {}
@@ -132,7 +131,7 @@ class Constraints:
         return out
 
     def _check_numbers(self, schema: Schema) -> None:
-        """Check that no number comes both from a table (as an effect) and from its neighbours (in order)."""
+        """Check that no column is both an effect in a value table and part of an ordered pair."""
         ordered = {name for c in self.monotone for name in c.columns}
         for c in self.determines:
             if schema[c.effect].kind == "numeric" and c.effect in ordered:
@@ -157,8 +156,8 @@ class Constraints:
             guilty = next(c for c in self if set(step) <= set(c.columns))
             given = " and ".join(separation.given)
             return separation, (
-                f"“{guilty}” joins {step[0]} and {step[1]}, but the frame separates {', '.join(separation.left)} from "
-                f"{', '.join(separation.right)}{f' given {given}' if given else ''}: the path "
+                f"“{guilty}” joins {step[0]} and {step[1]}, but the frame separates {', '.join(separation.left)} "
+                f"from {', '.join(separation.right)}{f' given {given}' if given else ''}: the path "
                 f"{' – '.join(path)} leads around it. Leave the constraint out, or change the graph or the roles"
             )
         return None

@@ -1,4 +1,5 @@
-"""Days that are not written as ISO dates: ``31.12.2020``, ``12/31/2020``, ``5 Jan 2020``, ``05JAN2020:10:30:00``.
+"""Reading of days that are not written as ISO dates: ``31.12.2020``, ``12/31/2020``, ``5 Jan 2020``,
+``05JAN2020:10:30:00``.
 
 A column's ``date_order`` states which of day, month and year comes first. Separators, names of months and times are
 recognised cell by cell. Years have four digits, and months are numbers or English names.
@@ -14,7 +15,7 @@ DATE_ORDERS = {
     "mdy": "12/31/2020, 12-31-2020 or Dec 31, 2020",
     "ymd": "2020/12/31, 2020.12.31 or 20201231",
 }
-"""Each order with its spellings. In each of them, ISO dates are read too."""
+"""Each order with its spellings. ISO dates are read in all of them."""
 
 MONTHS = (
     *("January", "February", "March", "April", "May", "June"),
@@ -25,7 +26,7 @@ TIME = "(,?[T :] ?([0-9]{1,2}):([0-9]{2}[^ \t\n\r\f\v]*)( [AaPp][Mm])?)?"
 
 
 def month_pattern(name: str) -> str:
-    """Return the pattern of a month's name or its first three letters, in capitals or not."""
+    """Return the pattern of a month's name or its first three letters, in any case."""
     letters = [f"[{c.upper()}{c.lower()}]" for c in name]
     rest = "".join(letters[3:])
     also = f"|{letters[3]}" if name == "September" else ""
@@ -60,7 +61,7 @@ SPELLINGS: dict[str, tuple[Spelling, ...]] = {
         Spelling(f"{_YEAR}([0-9]{{2}})([0-9]{{2}}){TIME}", 1, 2, 3),
     ),
 }
-"""The spellings of each order: months as numbers, months by name, and digits alone. At most one fits a text."""
+"""Spellings of each order: months as numbers, months by name, and digits alone. At most one fits a text."""
 
 _COMPILED = {
     order: [(re.compile(f"{BLANK}*{s.pattern}{BLANK}*"), s) for s in spellings]

@@ -1,4 +1,4 @@
-"""Dates in bins of weeks, months, quarters or years over a declared range; and invented identifiers.
+"""Dates in bins of weeks, months, quarters or years over a declared range, and invented identifiers.
 
 A date is a whole number, the day counted from 1 January of the year 1 (:meth:`datetime.date.toordinal`), so a column of
 dates is a numeric column of whole numbers whose bins end with calendar periods. Both ends of the range are public.
@@ -27,7 +27,7 @@ _ISO = re.compile(r"\s*(\d{4}-\d{2}-\d{2})([T ]\d{2}:\d{2}\S*)?\s*", re.ASCII)
 
 @dataclass(frozen=True)
 class DateBins:
-    """Bins of a date column: each calendar ``by`` from ``first`` to ``last``, both of them in the range.
+    """Bins of a date column: each calendar period ``by`` from ``first`` to ``last``, both included.
 
     The outermost bins are cut off at the ends of the range. Weeks begin on Monday. Raises :class:`SchemaError` for an
     impossible range, or one with more than `MOST_PERIODS` bins.
@@ -61,8 +61,8 @@ class DateBins:
     def edges(self) -> tuple[float, ...]:
         """Bin edges as day numbers, for a numeric column of whole numbers.
 
-        The last edge lies half a day after the last day: the outermost bin is closed. Otherwise it would include the
-        day after the range, or lack the last day if a period begins on that day.
+        The last edge lies half a day after the last day, because the outermost bin is closed. Otherwise it would
+        include the day after the range, or lack the last day if a period begins on that day.
         """
         return (*(float(day.toordinal()) for day in self._starts()), self.last.toordinal() + 0.5)
 
@@ -132,7 +132,7 @@ def date_texts(days: NDArray[np.float64]) -> list[str]:
 def invented(rows: int, rng: np.random.Generator, prefix: str = "S") -> list[str]:
     """Return distinct identifiers for ``rows`` synthetic rows, in random order: S0001, S0002, …
 
-    They depend on the number of rows alone. The contents of an identifier column are neither read nor released.
+    They depend only on the number of rows. The contents of an identifier column are neither read nor released.
     """
     width = len(str(rows))
     return [f"{prefix}{i:0{width}d}" for i in (rng.permutation(rows) + 1).tolist()]

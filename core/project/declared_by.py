@@ -1,4 +1,4 @@
-"""Dictionaries that declared parts of a schema, each with the statement of a person that makes it public."""
+"""Record of the dictionaries that declared parts of a schema, each with a person's statement that makes it public."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from espalier.core.errors import ProjectError
 
 KEY = "dictionaries"
 STATEMENT = "This dictionary was not produced from these rows"
-"""The statement that a person makes once per file. A schema that was inferred from data counts as a guess instead."""
+"""Statement that a person makes once per file. A schema that was inferred from data counts as a guess instead."""
 
 
 @dataclass(frozen=True)
@@ -40,9 +40,9 @@ class DeclaredBy:
             raise ProjectError(f"each entry of {KEY} needs a name, format, digest, columns and statement", key=KEY)
         columns = data["columns"]
         if not all(isinstance(data[key], str) for key in texts) or not isinstance(columns, list):
-            raise ProjectError(f"each of {KEY} holds texts, and columns as a list of names", key=KEY)
+            raise ProjectError(f"each entry of {KEY} contains texts, and columns as a list of names", key=KEY)
         if not all(isinstance(name, str) for name in columns):
-            raise ProjectError(f"the columns of {KEY} are names of columns", key=KEY)
+            raise ProjectError(f"the columns in {KEY} must be names of columns", key=KEY)
         if data["statement"] != STATEMENT:
             raise ProjectError(f'{KEY}: the statement must read "{STATEMENT}"', key=KEY)
         return cls(data["name"], data["format"], data["digest"], tuple(columns))

@@ -1,4 +1,4 @@
-"""A project while a person edits it: changes, undo, and parts that are set aside while their columns are left out."""
+"""Editing of a project: changes, undo, and parts that are set aside while their columns are left out."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from espalier.core.project.regressions import fitting
 from espalier.core.project.schema import Column, Schema
 
 Drawing = tuple[Dag, Roles, str | None, tuple[Pair, ...]]
-"""Graph, roles, target, and arrows from one visit to the next: what undo restores."""
+"""What undo restores: graph, roles, target, and arrows from one visit to the next."""
 UNDO_STEPS = 200
 
 
 @dataclass(frozen=True)
 class References:
-    """A project's facts about its columns, apart from the schema and the questions."""
+    """Facts of a project about its columns, apart from the schema and the questions."""
 
     edges: tuple[tuple[str, str], ...] = ()
     hidden: tuple[tuple[str, str], ...] = ()
@@ -79,7 +79,7 @@ class References:
         )
 
     def __add__(self, other: References) -> References:
-        """Return the references of both, each once. A target of ``self`` replaces the targets of ``other``."""
+        """Return the references of both, without repetition. A target of ``self`` replaces the targets of ``other``."""
         target = self.target or other.target
         return References(
             edges=_once(self.edges, other.edges),
@@ -166,13 +166,13 @@ class ProjectEditor:
         self.change_schema(replace(self.project.schema, columns=columns))
 
     def declare(self, schema: Schema, used: Iterable[DeclaredBy]) -> None:
-        """Change the columns to what dictionaries declare, and record each dictionary once."""
+        """Change the columns to the declarations of dictionaries, and record each dictionary once."""
         self.change_schema(schema)
         known = {d.digest: d for d in (*self.project.dictionaries, *used)}
         self.project = replace(self.project, dictionaries=tuple(known.values()))
 
     def forget_person(self) -> None:
-        """Remove the person column. Whether one person can have several rows is open again."""
+        """Remove the person column, which reopens the question whether one person can have several rows."""
         self.project = self.project.with_plan(person=None, rows_per_person=1)
 
     def leave_out(self, column: str) -> None:
@@ -180,7 +180,7 @@ class ProjectEditor:
         self._take(*self._under(self._without(column)))
 
     def answer(self, one_row: bool, person: str | None = None, rows_per_person: int = 1) -> None:
-        """Answer whether each person has one row. The person column leaves the schema."""
+        """Store the answer to whether each person has one row, and remove the person column from the schema."""
         schema = self.project.schema if person is None else self._without(person)
         project, aside = self._under(schema)
         self._take(project.answered(one_row, person, rows_per_person), aside)
@@ -194,7 +194,7 @@ class ProjectEditor:
         return replace(schema, columns=kept, left_out=left_out)
 
     def _under(self, schema: Schema) -> tuple[Project, References]:
-        """Return the project with another schema, and the parts that are then set aside."""
+        """Return the project with another schema, and the parts that are set aside as a result."""
         linked = self.project.linked
         steps = linked.step_columns(schema) if linked else ()
         inside, aside = (References.of(self.project) + self.aside).split((*schema.names, *steps))
@@ -256,7 +256,7 @@ class ProjectEditor:
         self.redraw(dag)
 
     def change_role(self, role: str, columns: list[str]) -> None:
-        """Give ``columns`` the role; they lose their former one. The target follows a new outcome."""
+        """Give ``columns`` the role instead of their former one. A new outcome becomes the target."""
         roles, target = self.project.roles, self.project.plan.target
         others = {r: tuple(c for c in cols if c not in columns) for r, cols in roles.items()}
         order = self.project.schema.clique(columns)
@@ -292,7 +292,7 @@ class ProjectEditor:
         self.project = self.project.with_plan(**changes)
 
     def change_link(self, linked: Linked) -> None:
-        """Change how linked tables belong together, such as the number of visits kept."""
+        """Change the link between two tables, such as the number of visits kept."""
         self.project = replace(self.project, linked=linked)
 
     def take_plan(self, plan: Plan) -> None:
@@ -302,7 +302,7 @@ class ProjectEditor:
         self.project = replace(self.project, plan=kept)
 
     def ask(self, asked: Iterable[AskedQuestion]) -> None:
-        """Replace the questions that were asked of a release; each is kept once."""
+        """Replace the questions that were asked of a release, without repetition."""
         self.project = replace(self.project, asked=tuple(dict.fromkeys(asked)))
 
     def sign(self, signoff: Mapping[str, str]) -> None:

@@ -1,4 +1,4 @@
-"""The project file: schema, graph, roles and plan in one JSON text that app, command line and report share."""
+"""Project file: schema, graph, roles and plan in one JSON text that the app, the command line and the report share."""
 
 from __future__ import annotations
 
@@ -52,11 +52,11 @@ class Project:
     separations: tuple[Separation, ...] = ()
     """Further separations that every plan with a fence keeps, in addition to the one that follows from the roles."""
     question_list: QuestionList = field(default_factory=QuestionList)
-    """The questions that reports will ask, and the counts over whole rows."""
+    """Questions that reports will ask, and counts over whole rows."""
     analyses: tuple[PlannedAnalysis, ...] = ()
     """Analyses that the study plans, with the half-widths that they should reach."""
     constraints: Constraints = field(default_factory=Constraints)
-    """Combinations that no row may have: the model enforces them."""
+    """Combinations that no row may have. The model enforces them."""
     signoff: Mapping[str, str] = field(default_factory=dict)
     """Signatures: ``drawn_by``, ``schema_confirmed_by``, ``approved_by``; and the reason for the plan:
     ``chosen_because``, ``compared_with``."""
@@ -65,9 +65,9 @@ class Project:
     one_row_per_person: Answer = UNASKED
     """Answer to the question that fixes the unit of privacy; see :mod:`espalier.core.project.people`."""
     linked: Linked | None = None
-    """The link between a table of people and a table of their visits; `None` for a single table."""
+    """Link between a table of people and a table of their visits; `None` for a single table."""
     asked: tuple[AskedQuestion, ...] = field(default=(), compare=False)
-    """Questions that were asked of a release. They change nothing about a release."""
+    """Questions that were asked of a release. They do not affect any release."""
 
     def __post_init__(self) -> None:
         if self.linked is not None:
@@ -140,7 +140,7 @@ class Project:
 
     @property
     def unconfirmed(self) -> tuple[str, ...]:
-        """Guesses from the data that are not confirmed: names of columns, and constraints as text."""
+        """Unconfirmed guesses from the data: names of columns, and constraints as text."""
         return (*self.schema.unconfirmed, *map(str, self.constraints.guessed))
 
     def says_the_same(self, other: Project) -> bool:
@@ -161,7 +161,7 @@ class Project:
         return replace(self, plan=plan, one_row_per_person=one_row)
 
     def bought(self, schema: Schema) -> Project:
-        """Return the project with its bought schema. Names of top groups in questions become the categories inside."""
+        """Return the project with its bought schema. Questions that name top groups then name the categories inside."""
         inside = {c.name: c.inside(schema[c.name]) for c in self.schema.hierarchies}
         return replace(
             self,
@@ -248,7 +248,7 @@ class Project:
             data = read_json(text, "the project file")
         except ProjectError as error:
             if error.data.get("start"):
-                why = f"{error}; a table is not a project file: `init`, or the Data page, makes one from it"
+                why = f"{error}; a table is not a project file, but `init` or the Data page makes one from it"
                 raise ProjectError(why, **error.data) from None
             raise
         return cls.from_json(data)
@@ -266,7 +266,7 @@ class Project:
 
 SIGNOFF = ("drawn_by", "schema_confirmed_by", "approved_by")
 CHOSEN = ("chosen_because", "compared_with")
-"""The reason for this plan, and the plans with which it was compared: stored with the signatures."""
+"""Keys of the reason for this plan and of the plans with which it was compared, stored with the signatures."""
 
 
 def _signoff(data: Any) -> dict[str, str]:

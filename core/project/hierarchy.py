@@ -5,8 +5,9 @@ group. A column of thousands of categories is measured from the top down. The gr
 noise; a group with enough rows is divided into its members, and so on. An undivided group is one value for the model,
 spread evenly over its categories when rows are drawn.
 
-Nothing here draws or counts: answers are passed in. Everything is computed from noisy answers (or, in a plan, from
-public expectations), so it is post-processing. A histogram over groups has the sensitivity of a histogram.
+Nothing here draws or counts, because the caller passes in the answers. Everything is computed from noisy answers (or,
+in a plan, from public expectations), so it is post-processing. A histogram over groups has the sensitivity of a
+histogram.
 """
 
 from __future__ import annotations
@@ -25,14 +26,17 @@ from espalier.core.errors import SchemaError
 from espalier.core.project.cells import MISSING
 
 DIVIDE = 2.0
-"""A group is divided if its noisy count is at least this multiple of its parts' joint noise: σ·√parts. Below that,
-even a part that held all its rows would not exceed the noise."""
+"""A group is divided if its noisy count is at least this multiple of its parts' joint noise: σ·√parts. Below that, even
+a part that contained all its rows would not exceed the noise.
+"""
 
 RARE = 2.0
 """Categories of one group below this many σ are merged again after they have been counted."""
 
 MOST_APART = 1000
-"""Largest number of groups after expansion: the model's categories of a column with any number of codes."""
+"""Maximum number of groups after expansion, which become the model's categories of a column with any number of
+codes.
+"""
 
 DEEPEST = 8
 
@@ -146,7 +150,7 @@ class Hierarchy:
 
     @cached_property
     def _paths(self) -> NDArray[np.intp]:
-        """For each code, the code itself and the groups that contain it; padded with a node that means none."""
+        """Each code, followed by the groups that contain it and padded with a node that means none."""
         out = np.full((self.codes, self.depth), len(self.labels), dtype=np.intp)
         for code in range(self.codes):
             path = self.above(code)
@@ -162,11 +166,11 @@ class Hierarchy:
         return tuple(out)
 
     def cut(self, parts: Sequence[tuple[int, ...]]) -> Cut:
-        """Return the division into ``parts`` of one node or several; every code must be in exactly one part."""
+        """Return the division into ``parts`` of one or more nodes; every code must be in exactly one part."""
         place = np.full(len(self.labels) + 1, -1, dtype=np.intp)
         for i, part in enumerate(parts):
             place[list(part)] = i
-        groups = place[self._paths].max(axis=1)  # one node on each path has a place
+        groups = place[self._paths].max(axis=1)  # exactly one node on each path is in a part
         return Cut(groups, tuple(parts), self._names(parts))
 
     def _names(self, parts: Sequence[tuple[int, ...]]) -> tuple[str, ...]:
@@ -233,8 +237,8 @@ def descend(hierarchy: Hierarchy, ask: Ask, at_most: int = MOST_APART) -> Reache
     """Measure from the top down, with at most `Hierarchy.depth` calls of ``ask`` and fewer if nothing is left to
     divide. After each call, rare nodes of a group are combined, to make room for the frequent ones.
 
-    For any hierarchy, memory and time equal those of one histogram of the column. With an ``ask`` that answers from
-    public expectations, the result is the cut that a plan shows (`expected`).
+    For any hierarchy, memory and time equal those of one histogram of the column. If ``ask`` answers from public
+    expectations, the result is the cut that a plan shows (`expected`).
     """
     cut, sigmas, sizes = hierarchy.top(), [], []
     for level in range(hierarchy.depth):

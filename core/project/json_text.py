@@ -1,4 +1,4 @@
-"""JSON of unknown origin: read within limits, refused with a clear message."""
+"""Reader of JSON of unknown origin, with limits and clear messages."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Any
 from espalier.core.errors import ProjectError, first_twice
 
 MOST_JSON = 64 << 20
-"""Largest size of a JSON file in bytes; files of a release with 10,000 columns reach 20 MB."""
+"""Maximum size of a JSON file in bytes; files of a release with 10,000 columns reach 20 MB."""
 DEEPEST = 50
-"""Levels of nesting; a project file has six, plus those in the notes of a drawing tool."""
+"""Maximum number of nested levels. A project file has six, plus those in the notes of a drawing tool."""
 MOST_LISTS = 2_000_000
-"""Largest number of lists and objects in a file: each takes 50 times the memory of its two characters."""
+"""Maximum number of lists and objects in a file, because each takes 50 times the memory of its two characters."""
 
 
 def read_json(data: bytes | str, what: str, *, finite: bool = True) -> Any:
@@ -63,7 +63,7 @@ def _no_constant(word: str) -> Any:
 def _finite(digits: str) -> float:
     value = float(digits)
     if not math.isfinite(value):
-        raise ProjectError(f"{digits[:40]} is too large a number for a file")
+        raise ProjectError(f"the number {digits[:40]} is too large")
     return value
 
 

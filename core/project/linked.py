@@ -1,4 +1,4 @@
-"""Linked tables: people, and their visits in a second, ordered table.
+"""Linked tables of people and of their visits, which are ordered.
 
 One schema describes both tables. The name of a column begins with the name of its table, such as ``visits.insulin``;
 the drawing, the roles and the plan use the same names. A *row* of a linked project is a person with the first visit and
@@ -32,19 +32,21 @@ from espalier.core.project.column_types import Categories, Dates, Numbers
 from espalier.core.project.schema import Schema
 
 FORMAT = "espalier-project/2"
-"""The format of a project file with linked tables."""
+"""Format of a project file with linked tables."""
 BEFORE, EARLIER, POSITION = "@before", "@earlier", "position"
 NEXT = "next visit: "
-"""The drawing shows each column of a visit twice: at this visit, and under this prefix at the next visit."""
+"""Prefix of columns at the next visit. The drawing shows each column of a visit twice, at this visit and, with this
+prefix, at the next one.
+"""
 GAP = "days since the visit before"
 """Name of the column of a step that holds the days between two visits, without the name of its table."""
 VISIT = "visit"
-"""The column of a released visit that holds its position, from 1."""
+"""Column of a released visit that holds its position, counted from 1."""
 MOST_KEPT = 20
-"""The largest number of visits that a release keeps. Weights are counted in units of 1/lcm(1, …, k − 1)."""
+"""Maximum number of visits per person that a release keeps. Weights are counted in units of 1/lcm(1, …, k − 1)."""
 
 RESERVED = ("synthetic", "synthetic-whole", "dictionary", "questions", "not-private")
-"""Names of other files of a release."""
+"""Names of other files in a release."""
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
 
 Codes = Mapping[str, NDArray[Any]]
@@ -75,9 +77,9 @@ class Linked:
 
     ``people`` and ``visits`` are the names of the tables. ``key`` is the person identifier in the first table, ``by``
     the person identifier in the second. ``order`` is the column that orders a person's visits; the first ``keep`` are
-    kept. ``visit_key`` identifies a visit and is read to break ties of ``order`` only. ``together``: both tables are
-    read from one file, and the person columns have the values of the first kept visit. ``gap`` are bin edges of the
-    days between two visits; without them no date is released. ``arrows`` lead from one visit to the next.
+    kept. ``visit_key`` identifies a visit and is read to break ties of ``order`` only. ``together`` is true if both
+    tables are read from one file; the person columns then have the values of the first kept visit. ``gap`` are bin
+    edges of the days between two visits; without them no date is released. ``arrows`` lead from one visit to the next.
     """
 
     people: str
@@ -138,12 +140,12 @@ class Linked:
         return tuple(name for name in schema.names if name.startswith(f"{self.visits}."))
 
     def step_columns(self, schema: Schema) -> tuple[str, ...]:
-        """Return the columns of a visit after the first: the days since the last visit replace its date."""
+        """Return the columns of a visit after the first, in which the days since the last visit replace its date."""
         rest = tuple(name for name in self.visit_columns(schema) if name != self.dated)
         return (self.gap_name, *rest) if self.gap else rest
 
     def step_sizes(self, schema: Schema) -> dict[str, int]:
-        """Return the number of codes of everything at a step. The last code of an earlier visit may mean "none"."""
+        """Return the number of codes of each column at a step. The last code of an earlier visit may mean "none"."""
         sizes = schema.sizes
         out = {name: sizes[name] for name in (*self.person_columns(schema), self.number)}
         out[POSITION] = self.keep - 1
@@ -184,7 +186,7 @@ class Linked:
         if odd := [name for name in schema.names if not self.plain(name)]:
             raise ProjectError(f"{odd[0]!r} names a table but no column", column=odd[0])
         if odd := [name for name in schema.names if name.endswith((BEFORE, EARLIER)) or name == self.gap_name]:
-            raise ProjectError(f"{odd[0]!r} is a name that linked tables use; rename the column", column=odd[0])
+            raise ProjectError(f"{odd[0]!r} is a reserved name in linked tables; rename the column", column=odd[0])
         for name in (f"{self.people}.{self.key}", f"{self.people}.{self.by}", f"{self.visits}.{self.by}"):
             if name in schema:
                 raise ProjectError(f"the person identifier {name!r} would be released; take it out of the schema")
@@ -297,7 +299,7 @@ class Linked:
         if isinstance(keep, bool) or not isinstance(keep, int):
             raise ProjectError("tables: keep must be a whole number", key="tables")
         if not isinstance(visits.get("key", ""), str) or parent.get("from", name) != name:
-            raise ProjectError(f"tables: key names a column, and from can only be {name!r}", key="tables")
+            raise ProjectError(f"tables: key must name a column, and from can only be {name!r}", key="tables")
         gap = _gap(visits.get("dates", {}), visits["order"])
         together = "from" in parent
         return cls(

@@ -1,4 +1,4 @@
-"""Styles in which a table writes numbers: with a decimal comma, with thousands separators, or plain."""
+"""Styles of numbers in a table: with a decimal comma, with thousands separators, or plain."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _STYLES = {
     ),
     "1'234.5": (re.compile(rf"{_SIGN}(\d{{1,3}}(?:['’]\d{{3}})+(?:\.\d+)?|\d+(?:\.\d+)?){_POWER}"), "'’"),
 }
-"""For each style, the pattern of a number, and the characters that separate thousands."""
+"""Pattern of a number and characters that separate thousands, by style."""
 
 STYLES = tuple(_STYLES)
-"""The styles, each shown with the number 1234.5."""
+"""Styles, each illustrated by the number 1234.5."""
 
 
 def plain_number(text: str, style: str) -> str | None:

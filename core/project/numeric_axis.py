@@ -1,4 +1,4 @@
-"""Numeric columns as public axes: bounds, precision, bins for counting, and ticks for looking up values."""
+"""Numeric columns as public axes, with bounds, precision, bins for counting, and ticks for looking up values."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ TICKS = 2048
 """Approximate largest number of ticks of a column."""
 
 BINS = 64
-"""Smallest number of bins in which a column is counted, if its values allow."""
+"""Minimum number of bins in which a column is counted, if its values allow."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Axis:
         for low, high in itertools.pairwise(edges):
             most = max(1, math.floor((high - low) / step + 1e-9)) if step else each
             inner = np.linspace(low, high, min(each, most) + 1)[1:]
-            if step:  # an edge between two values would draw the lower one too often
+            if step:  # with an edge between two values, the lower one would be drawn too often
                 inner = np.unique([*np.ceil(inner[:-1] / step - 1e-9) * step, high])
             cut += inner.tolist()
         return cls(name, tuple(cut), high_end, step, max(1, min(32, TICKS // (len(cut) - 1))))
@@ -75,7 +75,7 @@ class Axis:
         return (self.ticks[1:] + self.ticks[:-1]) / 2
 
     def code(self, values: NDArray[np.float64]) -> NDArray[np.int64]:
-        """Return the tick of each value, by comparisons alone. Values outside the bounds take the nearest tick."""
+        """Return the tick of each value, using only comparisons. Values outside the bounds get the nearest tick."""
         return np.searchsorted(self.ticks[1:-1], values, side="right").astype(np.int64)
 
     def bin_of(self, ticks: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -1,4 +1,4 @@
-"""Options: keys of a plan that belong to one method, declared by a separate dataclass.
+"""Options, which are keys of a plan that belong to one method and are declared by a separate dataclass.
 
 A method declares each of its options with :func:`option`; pages draw the field from this declaration, and
 :func:`read_options` checks the plan's values. A plan is flat: its file does not mark which keys belong to a method.
@@ -25,7 +25,7 @@ class Option:
     labels.
 
     ``low`` and ``high`` are both allowed. ``whole`` requires a whole number. ``empty`` explains a missing value, if
-    `None` is allowed. ``columns``: the option is a list of column names; with ``of_visits``, of columns that every
+    `None` is allowed. If ``columns``, the option is a list of column names; with ``of_visits``, of columns that every
     visit has. ``weights``: it maps names of columns, or of several columns ("age × income"), to numbers, which may be 0
     if ``low`` is 0; ``example`` is one such line. The field is shown only if the plan has a fence (for ``fenced``) and
     if the options in ``only`` have these values (or one of a tuple). ``pool`` is the pool that this share pays for, and
@@ -124,7 +124,7 @@ def _check(key: str, value: Any, said: Option) -> None:
 
 
 LEAST_SHARE = 1e-6
-"""Smallest share or weight that is not 0; with one near the smallest float, nothing would be left to spend."""
+"""Smallest share or weight that is not 0. With one near the smallest float, nothing would be left to spend."""
 
 
 def check_number(key: str, value: Any, said: Option) -> None:
@@ -173,12 +173,12 @@ def check_weights(key: str, given: Any, most: float, none: bool = False) -> None
 
 def unquoted(value: Any) -> str:
     """Return advice for a number in quotes, as the end of a message; empty for anything else."""
-    plain = isinstance(value, str) and re.fullmatch(r"\d{1,9}(\.\d{1,9}|,\d\d?)?", value)  # "1,000" may mean either
+    plain = isinstance(value, str) and re.fullmatch(r"\d{1,9}(\.\d{1,9}|,\d\d?)?", value)  # "1,000" is ambiguous
     return f"; write {value.replace(',', '.')} without quotes" if plain else ""
 
 
 def short(value: Any) -> str:
-    """Return a value for a message, without digits that Python refuses to write and without text beyond one line."""
+    """Return a value for a message, shortened to one line and without digits that Python refuses to write."""
     try:
         shown = repr(value)
     except ValueError:

@@ -1,4 +1,4 @@
-"""The question that decides the unit of privacy: can one person have several rows?
+"""Question that determines the unit of privacy: can one person have several rows?
 
 The answer is the project file's key ``one_row_per_person``:
 
@@ -18,9 +18,9 @@ from espalier.core.errors import ProjectError
 from espalier.core.project.plan import Plan
 
 KEY = "one_row_per_person"
-"""The key in the project file."""
+"""Key in the project file."""
 UNASKED: Literal["unasked"] = "unasked"
-"""The answer of a project file without the key."""
+"""Answer of a project file without the key."""
 Answer = bool | None | Literal["unasked"]
 ROWS_KEPT = 2
 """Row limit per person that is proposed with a person column."""
@@ -36,7 +36,7 @@ OPEN = (
     f'"person": "COLUMN" if a column identifies the person; or "{KEY}": false with the plan\'s '
     '"rows_per_person": K if you promise that no person has more than K rows'
 )
-"""The reason for refusing a plan while the question is open."""
+"""Reason for refusing a plan while the question is open."""
 
 
 def read_answer(data: Any) -> bool | None:
@@ -50,7 +50,7 @@ def check_answer(answer: Answer, plan: Plan) -> None:
     """Raise :class:`ProjectError` if the answer is not one of the four, or if the plan contradicts it."""
     k = plan.rows_per_person
     if not (isinstance(answer, str) and answer == UNASKED):
-        read_answer(answer)  # 0 is not false: it would count as unasked
+        read_answer(answer)  # 0 is not accepted as false, because it would count as not asked
     if answer is True and plan.person is not None:
         raise ProjectError(
             f"the project states one row per person ({KEY}), but the plan names the person column {plan.person!r}. "
@@ -91,7 +91,7 @@ def stated(answer: Answer, plan: Plan) -> bool | None:
 
 
 def in_words(answer: Answer, plan: Plan) -> str:
-    """Return a sentence for plan, report and ledger: who states the rows per person, and what enforces it."""
+    """Return sentences for plan, report and ledger on the source of the row limit per person and its enforcement."""
     k, promise = plan.rows_per_person, "This is a promise; no person column enforces it."
     if plan.person is not None:
         return f"Column {plan.person!r} identifies the person; at most {k} row{'s' * (k > 1)} of each are kept."
@@ -100,8 +100,8 @@ def in_words(answer: Answer, plan: Plan) -> str:
     if answer is False:
         return f"The project states that no person has more than {k} rows. {promise}"
     return (
-        "The project file does not state whether one person can have several rows. Its limit of "
-        f"{k} row{'s' * (k > 1)} per person is read as a promise; no person column enforces it."
+        f"The project file does not state whether one person can have several rows. Its limit of {k} "
+        f"row{'s' * (k > 1)} per person is treated as a promise; no person column enforces it."
     )
 
 

@@ -1,4 +1,4 @@
-"""The plan: method, unit of privacy and budget. It reads no data."""
+"""Plan of a release: method, unit of privacy and budget. A plan does not read data."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ AccountingRule = Literal["zcdp", "basic", "pure"]
 RowsDrawn = Literal["even", "independent"]
 MAX_ROWS = 1_000_000_000
 IN_MEMORY, CELLS_IN_MEMORY = 1_000_000, 20_000_000
-"""Above this number of rows or cells, synthetic rows stay on disk as codes and are written in batches."""
+"""Number of rows or cells above which synthetic rows stay on disk as codes and are written in batches."""
 SHOWN = 100_000
 """Number of rows of a large release that are kept in memory and written to ``synthetic.csv``. Rows are in random
 order.
 """
 MOST_STATEMENTS = 10
 MOST_ASKED = 0.9
-"""The largest share of the budget that questions and counts, or a second stage, may take next to a method."""
+"""Largest share of the budget that questions and counts, or a second stage, may take in addition to a method."""
 AUTO = "auto"
-"""The ``embedding_share`` of a plan whose release decides by a probe whether the second stage is used."""
+"""Value of ``embedding_share`` if a probe decides at release whether the second stage is used."""
 _OLD_KEYS = {"looking": "private_evaluation"}
 """Keys of earlier project files, which can still be read."""
 ALWAYS = {"regime": "predictive", "features": None}
@@ -40,7 +40,7 @@ _WORDS: dict[str, Any] = {
     "rows_drawn": RowsDrawn,
 }
 SCHEMA_SHARE = 0.05
-"""The default share of the budget that buys a schema."""
+"""Default share of the budget that buys a schema."""
 _WHOLE = {"rows_per_person": 10_000, "rows": MAX_ROWS, "max_cells": 10**9}
 _LEFT_OUT = (
     "analysis_share",
@@ -72,7 +72,7 @@ def rows_shown(columns: int) -> int:
 
 @dataclass(frozen=True)
 class Plan:
-    """How to make a release: method, unit of privacy and budget. A plan reads no data.
+    """Plan of a release: method, unit of privacy and budget. A plan does not read data.
 
     ``epsilon`` and ``delta`` (`None`: 1/n², replace-one only) are the whole budget. If ``accounting`` is "pure", δ is
     0. ε is infinite if the plan gives none; every private method refuses such a plan
@@ -207,7 +207,7 @@ class Plan:
         return {self.target: self.targets.get(self.target, 1.0), **self.targets}
 
     def changed(self, **changes: Any) -> Plan:
-        """Return this plan with other values for its own keys or its method's options."""
+        """Return this plan with different values for its own keys or its method's options."""
         own = {f.name for f in fields(self)}
         options = {**self.options, **{k: v for k, v in changes.items() if k not in own}}
         return replace(self, **{"options": options, **{k: v for k, v in changes.items() if k in own}})

@@ -1,4 +1,4 @@
-"""A study's planned regression: the coefficient of interest, its desired half-width, and the assumptions."""
+"""Planned regression of a study: the coefficient of interest, its desired half-width, and the assumptions."""
 
 from __future__ import annotations
 

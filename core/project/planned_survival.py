@@ -1,4 +1,4 @@
-"""A study's planned survival table: the time and event columns, the compared groups, and the assumptions."""
+"""Planned survival table of a study: the time and event columns, the compared groups, and the assumptions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from espalier.core.project.question_types import Condition
 from espalier.core.project.schema import Schema, ToBuy
 
 MOST_INTERVALS = 100
-"""Largest number of intervals of time."""
+"""Maximum number of intervals of time."""
 _KEYS = {"name", "kind", "time", "event", "group", "at", "half_width", "assume"}
 
 
@@ -148,7 +148,7 @@ class PlannedSurvival:
         return list(time.edges[1:]) if time.kind == "numeric" else list(time.value_names)
 
     def exact(self, schema: Schema) -> bool:
-        """Return whether each interval contains only one time, so that the intervals hide no order of rows."""
+        """Return whether each interval contains only one time, so that no interval hides the order of its rows."""
         time = self._column(schema, self.time)
         if time.kind != "numeric":
             return True

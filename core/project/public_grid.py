@@ -1,8 +1,8 @@
-"""The finest public codes of a column that is to be bought: a grid for numbers, the declared codes for a hierarchy.
+"""Finest public codes of a column that is to be bought: a grid for numbers, and the declared codes for a hierarchy.
 
-Bins are cut only at points of a public grid, and a hierarchy is never finer than its codes. So a table in a database
-or a large file is read once into these codes (:func:`as_read`), and a schema is bought from their counts. Nothing here
-reads a row.
+Bins are cut only at points of a public grid, and a hierarchy is never finer than its codes. A table in a database or a
+large file is therefore read once into these codes (:func:`as_read`), and a schema is bought from their counts. Nothing
+here reads a row.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from espalier.core.project.schema import CategoriesToBuy, Column, HierarchyToBuy
 Values = NDArray[np.float64]
 
 MOST_POINTS = 4096
-"""Largest number of grid points. A finer grid costs time, and noise would hide the added detail."""
+"""Maximum number of grid points. A finer grid costs time, and noise would hide the added detail."""
 
 MOST_WHOLE, MOST_REAL = 2**53, 1e300
 """Largest whole number of a grid (floats are exact up to it), and largest other number."""
@@ -92,7 +92,7 @@ def grid_of(low: float, high: float, *, integer: bool, points: int = 1024) -> Va
     if not (math.isfinite(low) and math.isfinite(high) and low < high):
         raise SchemaError(f"a range must go from a number up to a larger one, not from {low:g} to {high:g}")
     if max(-low, high) > (MOST_WHOLE if integer else MOST_REAL):
-        raise SchemaError(f"a range from {low:g} to {high:g} is too wide for floats: give the column another unit")
+        raise SchemaError(f"a range from {low:g} to {high:g} is too wide for floats; give the column another unit")
     if not 2 <= points <= MOST_POINTS:
         raise SchemaError(f"a grid has 2 to {MOST_POINTS} points, not {points}")
     if integer:

@@ -1,4 +1,4 @@
-"""The questions and counts of a project, as its file lists them, and their meaning under a schema.
+"""Questions and counts of a project, as listed in its file, and their meaning under a schema.
 
 A question states its conditions on a row: lists of categories, whole-bin ranges of numeric columns, ranges of a count.
 It is stored in this form, so a changed schema is checked against it and never changes its meaning.
@@ -21,13 +21,13 @@ from espalier.core.project.question_types import Condition, Count, Question
 from espalier.core.project.schema import NOT_KNOWN, TOP_ONLY, Column, HierarchyToBuy, Schema, ToBuy
 
 MOST = 20_000
-"""Largest number of questions."""
+"""Maximum number of questions."""
 
 MOST_EDGES = 12
 """Number of bin edges that a message lists."""
 
 MOST_COUNTED = 200
-"""Largest number of conditions of a count, and of values that it distinguishes."""
+"""Maximum number of conditions of a count, and of values that it distinguishes."""
 
 
 @dataclass(frozen=True)
@@ -132,7 +132,9 @@ def read_questions(text: str, schema: Schema, counts: Sequence[Mapping[str, Any]
             raise ProjectError(f"line {line} has {len(row)} cells, but the header has {len(head)}{hint}", line=line)
         name, column, values = (cell.strip() for cell in row[:3])
         if not name:
-            raise ProjectError(f"line {line} names no question: each line of a question repeats its name", line=line)
+            raise ProjectError(
+                f"line {line} names no question; each line of a question must repeat its name", line=line
+            )
         either = found.setdefault(name, {}).setdefault(row[3].strip() if len(row) > 3 else "", {})
         if column in either:
             raise ProjectError(f"line {line}: the question {name!r} has two conditions on {column!r}", line=line)
@@ -149,7 +151,7 @@ def read_questions(text: str, schema: Schema, counts: Sequence[Mapping[str, Any]
 
 
 def _lines(text: str) -> list[list[str]]:
-    """Return the cells of each line, first the header in lower case; refuse the header of any other file."""
+    """Return the cells of each line, beginning with the header in lower case; refuse any other header."""
     try:
         rows = list(csv.reader(io.StringIO(text.lstrip("\ufeff"), newline=None)))
     except csv.Error as error:
@@ -265,7 +267,7 @@ def _conditions(what: str, data: Any, schema: Schema, counts: Mapping[str, int])
 
 
 def _near(name: Any, known: Iterable[str]) -> str:
-    """Return the name that was probably meant, as the end of a message."""
+    """Return a suggestion of the name that was probably meant, as the end of a message."""
     folded = {each.casefold(): each for each in known}
     close = difflib.get_close_matches(str(name).casefold()[:200], list(folded), 1, 0.6)
     return f"; did you mean {folded[close[0]]!r}?" if close else ""
@@ -327,7 +329,7 @@ def _labels(column: Column) -> dict[str, tuple[int, ...]]:
 
 
 def _edges_near(values: Sequence[float], edges: Sequence[float]) -> str:
-    """Return all edges if there are few, and the edges nearest to each number that is not an edge."""
+    """Return all edges if there are few, or else the edges nearest to each number that is not an edge."""
     said = ": " + ", ".join(str(_whole(edge)) for edge in edges) if len(edges) <= MOST_EDGES else ""
     for value in values:
         if value not in edges:

@@ -1,6 +1,6 @@
 """Questions (how many rows meet these conditions?) and counts (how many of these conditions does a row meet?).
 
-Both are public descriptions; nothing here reads a private row."""
+Both are public descriptions, and nothing here reads a private row."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from numpy.typing import ArrayLike, NDArray
 from espalier.core.errors import EspalierError
 
 Condition = Mapping[str, tuple[int, ...]]
-"""The allowed codes of each named column. A column that is not named may have any code. Columns may be counts."""
+"""Allowed codes of each named column. A column that is not named may have any code. Columns may be counts."""
 
 
 @dataclass(frozen=True)
 class Question:
-    """A question about the number of rows that meet one or more of ``alternatives``. One alternative is a conjunction,
-    several are a disjunction.
+    """A question about the number of rows that meet one or more of ``alternatives``. A single alternative is a
+    conjunction; several form a disjunction.
     """
 
     name: str
@@ -57,7 +57,7 @@ class Count:
     """Number of the conditions ``members`` (column → codes) that a row meets: 0 … ``up_to``, where the last value
     means "or more".
 
-    It acts as a column of ``size`` categories: "up_to or more" is the last one, unless there are fewer members.
+    It acts as a column of ``size`` categories, of which the last is "up_to or more" unless there are fewer members.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""Regressions that a plan buys: an outcome, predictors and a family, checked against the schema."""
+"""Regressions that a plan buys, each with an outcome, predictors and a family, checked against the schema."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from espalier.core.project.schema import Schema, ToBuy
 
 Family = Literal["linear", "logistic", "poisson"]
 MOST = 20
-"""Largest number of regressions of a plan."""
+"""Maximum number of regressions of a plan."""
 MOST_PREDICTORS = 15
-"""Largest number of predictors of a regression."""
+"""Maximum number of predictors of a regression."""
 LEAST_MEAN, LARGEST_MEAN = 1e-6, 8e6
 """Bounds on the largest outcome of a Poisson regression: its logarithm must be within the range of the linear
 predictor, ± 16.
 """
 MOST_TERMS = 40
-"""Largest number of coefficients of a regression, without the intercept."""
+"""Maximum number of coefficients of a regression, without the intercept."""
 _KEYS = {"name", "outcome", "on", "family", "robust", "interactions"}
 
 
@@ -31,7 +31,7 @@ class BoughtRegression:
 
     ``outcome`` is a numeric column or an event, written ``column=value``. ``on`` are the predictors. ``interactions``
     are pairs of predictors; a column is in at most one pair. ``robust``: intervals do not assume that the outcome
-    has the same variance everywhere (linear) or the variance that its family implies. That needs a separate purchase.
+    has the same variance everywhere (linear) or the variance that its family implies. This needs a separate purchase.
     """
 
     name: str
@@ -132,8 +132,8 @@ class BoughtRegression:
             )
         if (terms := self.terms(schema)) > MOST_TERMS:
             raise _error(
-                f"{what} has {terms} coefficients, more than the {MOST_TERMS} allowed. Leave out a predictor, or give "
-                "one fewer categories on the Data page"
+                f"{what} has {terms} coefficients, more than the {MOST_TERMS} allowed. Leave out a predictor, or "
+                "reduce the categories of one on the Data page"
             )
 
     def terms(self, schema: Schema) -> int:
@@ -187,7 +187,9 @@ def named(listed: Iterable[Any], text: str) -> Any:
     if alike:
         raise _error(f"several regressions have the outcome {text!r}. Name one of {known}", name=text)
     raise _error(
-        f"there is no regression {text!r}; there are {known}" if known else "this release bought no regression",
+        f"there is no regression {text!r}; the regressions are {known}"
+        if known
+        else "this release bought no regression",
         name=text,
     )
 

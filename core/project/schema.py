@@ -1,4 +1,4 @@
-"""The PUBLIC description of a table: its columns, its identifiers, and the columns that a guess left out.
+"""PUBLIC description of a table: its columns, its identifiers, and the columns that a guess left out.
 
 For the types of columns see `espalier.core.project.column`, and for the form in the project file
 `espalier.core.project.schema_json`.
@@ -113,7 +113,7 @@ class Schema:
 
     @classmethod
     def to_buy(cls, names: Iterable[str]) -> Schema:
-        """Return columns that are known only by name: columns of texts with categories to buy, until more is
+        """Return columns that are known only by name, as columns of texts with categories to buy, until more is
         declared.
         """
         return cls(tuple(CategoriesToBuy(name, "categorical", MOST_FOUND) for name in names))
@@ -177,6 +177,6 @@ class Schema:
         return any(c.name == name for c in self.columns)
 
     def clique(self, names: Iterable[str]) -> tuple[str, ...]:
-        """Return the names as a clique: each once, in schema order."""
+        """Return the names as a clique, without repetition and in schema order."""
         wanted = set(names)
         return tuple(n for n in self.names if n in wanted)

@@ -1,4 +1,4 @@
-"""The form of a schema in the project file: reading and writing."""
+"""Reader and writer of a schema in the project file."""
 
 from __future__ import annotations
 
@@ -241,7 +241,7 @@ def _hierarchy(data: Mapping[str, Any], more: Mapping[str, Any]) -> HierarchyToB
         raise SchemaError(f"column {name!r}: at_most must be a whole number", column=name)
     if data.get("guessed"):
         raise SchemaError(
-            f"column {name!r}: guessed categories are not allowed together with a hierarchy: leave the list out, "
+            f"column {name!r}: guessed categories are not allowed together with a hierarchy; leave the list out, "
             "because the hierarchy names the codes",
             column=name,
         )
@@ -266,7 +266,7 @@ def _hierarchy(data: Mapping[str, Any], more: Mapping[str, Any]) -> HierarchyToB
 
 
 def _book(name: str, data: Any) -> str:
-    """Return the name of a code book, after a check that its digest matches the book's present contents."""
+    """Return the name of a code book after checking that its digest matches the book's current contents."""
     if data is None:
         return ""
     if isinstance(data, str):

@@ -1,8 +1,8 @@
-"""Texts that mean the same category in every engine: 0, 0.0 and "0"; true, True and 1 in a column of Boolean values.
+"""Spellings of one category in different engines: 0, 0.0 and "0"; true, True and 1 in a column of Boolean values.
 
 A file writes a whole number as ``0``, a float as ``0.0``, a decimal as ``0.00``, a Boolean value as ``True`` or
 ``true``; MariaDB returns a Boolean value as 1. A category therefore has further spellings if all texts of its column
-are numbers, or all are Boolean values. In any other column texts are compared as written: among diagnoses, ``250.00``
+are numbers, or all are Boolean values. In any other column, texts are compared as written; among diagnoses, ``250.00``
 is not ``250``.
 
 The spellings are a function of the public description, so the code of a cell still depends only on that cell and the
@@ -16,9 +16,9 @@ from collections.abc import Mapping
 from decimal import Decimal
 
 NUMBER = re.compile(r"(0|-?[1-9][0-9]{0,14}|-?(0|[1-9][0-9]{0,14})\.[0-9]{1,4})", re.ASCII)
-"""A number as a table writes it: no leading zero, no exponent."""
+"""A number as written in a table, without a leading zero or an exponent."""
 DECIMALS = 4
-"""Largest number of decimals of a spelling."""
+"""Maximum number of decimals in a spelling."""
 TRUTH = {"true": 1, "false": 0}
 
 

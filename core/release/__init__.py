@@ -1,4 +1,4 @@
-"""Spending a plan's budget on a private table, and the files of the release."""
+"""Release: spend a plan's budget on a private table, and write the files."""
 
 from espalier.core.analysis.loading import Released, load_release
 from espalier.core.release.artefact import Release

@@ -1,4 +1,4 @@
-"""A finished release: the synthetic table, the model, the accounting and the report.
+"""Finished release: the synthetic table, the model, the accounting and the report.
 
 ``release.json`` and ``report.html`` contain no figure computed on real rows outside the budget.
 """
@@ -58,16 +58,16 @@ if TYPE_CHECKING:
     from espalier.core.release.unfinished import FolderJournal
 
 TableFormat = Literal["csv", "parquet", "sav", "dta", "xpt"]
-"""Formats of the released table: CSV is always written, and another format next to it on request."""
+"""Formats of the released table. CSV is always written, and one other format on request."""
 
 PROMISES = (
     "These figures describe this release alone. Another release from the same people adds its ρ to them.",
     "The person who made this release declares the schema (column names, categories, bin edges) to be public.",
-    "It is public that the table has at least one row.",
+    "That the table has at least one row is public.",
 )
 ENFORCED = (
-    "The protected unit is one person with all their rows. At most {k} rows of each person in the column {person!r} "
-    "were kept, chosen at random before anything was counted. Two spellings of a person count as two people."
+    "The protected unit is one person with all their rows. Before anything was counted, at most {k} rows of each "
+    "person in the column {person!r} were kept, chosen at random. Two spellings of a person count as two people."
 )
 LINKED = (
     "The protected unit is one person with all rows of both tables. The first {keep} visits of each person, in the "
@@ -135,17 +135,17 @@ class Release:
     counted: int | None = None
     """Number of rows from which the release was made, if it is public."""
     storage: FolderJournal | None = None
-    """The stored answers of a release without a ledger, until it is saved."""
+    """Stored answers of a release without a ledger, until it is saved."""
     signer: Signer | None = None
-    """The key that signs the statement; None for a release without a signature."""
+    """Key that signs the statement; None for a release without a signature."""
     relation: str | None = None
     """Kind of the relation that was read, as named in its catalogue (`espalier.core.tables.catalogue`); `None` for
     files.
     """
     verdict: Verdict | None = None
-    """The plan's verdict before anything was spent; None if no number of rows was public or declared."""
+    """Verdict on the plan before anything was spent; None if the number of rows was neither public nor declared."""
     tables: LinkedTables | None = None
-    """The two tables of a linked release; ``table`` then holds the people with their first visit."""
+    """Both tables of a linked release; ``table`` then contains the people with their first visit."""
     date: str = field(default_factory=lambda: datetime.now(UTC).date().isoformat())
 
     @property
@@ -291,7 +291,7 @@ class Release:
     def files(self) -> dict[str, bytes]:
         """Files of the release by name: the table, the accounting, the project file, the report, the model, copies.
 
-        The statement comes last and holds the digests of the others.
+        The statement comes last and contains the digests of the others.
         """
         from espalier.core.report.croissant import card
         from espalier.core.report.page import render

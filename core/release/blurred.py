@@ -1,7 +1,7 @@
-"""Results of a method that is not private. Nothing here is protected, and every file says so.
+"""Results of a method that is not private. Nothing here is protected, and every file states this.
 
-They have no ε, no ledger entry and no model file, and cannot be shared as a release. Linkage and membership are
-reported next to LID, which is uninformative on its own.
+The results have no ε, no ledger entry and no model file, and cannot be shared as a release. Linkage and membership are
+reported next to LID, which is uninformative by itself.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from espalier.core.tables.table import Table
 
 FIGURES = {
     "linked": "Re-identified by someone who knows the person's inputs",
-    "linked_anonymized": "Re-identified by someone who knows the anonymized columns alone",
+    "linked_anonymized": "Re-identified by someone who knows only the anonymized columns",
     "membership": "AUC of inferring membership in the table from the nearest row (0.5 is a coin toss)",
     "lid_inputs": "Interval disclosure (LID): people with an anonymized value within η of their real one",
     "lid_outcome": "Interval disclosure of the outcome",
@@ -56,7 +56,7 @@ SENTENCE = (
 class Blurred:
     """Blurred rows of real people: ``table`` as text, ``synthetic`` as codes and numbers.
 
-    ``disclosure`` measures what they reveal, ``public`` the gain for a public table; `None` without such a table.
+    ``disclosure`` measures what they reveal. ``public`` is the gain for a public table; `None` without such a table.
     """
 
     project: Project
@@ -125,7 +125,7 @@ def blurred(project: Project, data: Any, report: Report = silent, public: Any = 
     """Blur real rows by the plan's method, which is not private. Raises :class:`ProjectError` for a private method.
 
     ``public`` is a public table D′ with the same columns. The gain from adding the blurred rows to it is estimated by
-    cross-validation on D′. Real rows affect that figure only through the blurred rows.
+    cross-validation on D′. Real rows affect this figure only through the blurred rows.
     """
     plan = project.plan
     method = blurring_of(plan)
@@ -175,7 +175,9 @@ def _asked(told: Mapping[str, Any]) -> str:
 
 
 def _regression(told: Mapping[str, Any]) -> str:
-    """Return the regression behind the outcome, and how it was chosen; empty for a release of an earlier version."""
+    """Describe the regression behind the outcome and the reason for its choice; empty for a release of an earlier
+    version.
+    """
     if "regression" not in told:
         return ""
     errors = told.get("regression_errors", {})

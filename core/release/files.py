@@ -1,4 +1,4 @@
-"""Files of a release: the texts of its copies, and writing all files to a folder or none."""
+"""Files of a release: the texts of its copies, and a writer that writes all files to a folder or none."""
 
 from __future__ import annotations
 
@@ -64,10 +64,10 @@ def save_files(
 
 
 def check_folder(folder: Path) -> None:
-    """Raise :class:`ProjectError` unless a release can be written to ``folder``: nothing is ever overwritten.
+    """Raise :class:`ProjectError` unless a release can be written to ``folder``, where nothing is ever overwritten.
 
     An empty release is written there and removed again. Anything that would fail after the budget is spent therefore
-    fails now: a link, a mounted or current folder, a name that is too long.
+    fails now, such as a link, a mounted or current folder, or a name that is too long.
     """
     check_empty(folder)
     check_none(folder)
@@ -86,7 +86,7 @@ def _write(
     more: Mapping[str, Callable[[Path], None]],
     sealed: Callable[[Mapping[str, Mapping[str, Any]]], Mapping[str, bytes]] | None = None,
 ) -> None:
-    """Write a folder next to its place, then move it there."""
+    """Write a folder next to its destination, then move it there."""
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         _remove_leftovers(folder.parent)
@@ -118,7 +118,9 @@ def _write(
 
 
 def _remove_leftovers(parent: Path) -> None:
-    """Remove the folders of processes that were killed while writing here: no process holds their locks."""
+    """Remove the folders of processes that were killed while writing here, which are those whose locks no process
+    holds.
+    """
     for left in parent.glob(f"{PREFIX}*/{LOCK}"):
         with suppress(OSError), left.open("r+") as file:
             lock(file)

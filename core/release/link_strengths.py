@@ -1,6 +1,7 @@
 """Strength of each measured pair in the released rows, next to the strength that noise alone would show.
 
-Both are post-processing: the first reads synthetic rows, the second reads the expected error that the plan stated.
+Both are post-processing, because the first is computed from synthetic rows and the second from the expected error that
+the plan stated.
 """
 
 from __future__ import annotations

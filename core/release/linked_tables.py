@@ -1,4 +1,4 @@
-"""The two tables of a linked release: invented identifiers, every visit with its person, dates in order."""
+"""Tables of a linked release, with invented identifiers, every visit assigned to its person, and dates in order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Writing synthetic rows in batches: any number of rows with the memory of one batch.
+"""Writer of synthetic rows in batches, which needs the memory of one batch for any number of rows.
 
 Parquet stores numbers as numbers and an empty cell as null. CSV has the format of
 :meth:`espalier.core.release.Release.csv`, with formulas defused. Numbers are drawn inside their bins as
@@ -31,7 +31,7 @@ from espalier.core.tables.snapshot import Snapshot
 STEP = 1 << 17
 """Rows per batch, for a model that does not draw batches itself."""
 WHOLE = {"csv": "synthetic-whole.csv", "parquet": "synthetic.parquet"}
-"""File with all rows, if ``synthetic.csv`` does not contain all of them, or on request as Parquet."""
+"""File with all rows, written if ``synthetic.csv`` does not contain all of them, or on request as Parquet."""
 
 
 def on_disk(
@@ -146,7 +146,7 @@ def slices(rows: Mapping[str, Sequence[str]]) -> Iterator[Mapping[str, Sequence[
 
 
 EPOCH = date(1970, 1, 1).toordinal()
-"""Ordinal of the day from which Parquet counts."""
+"""Ordinal of the day from which Parquet counts days."""
 
 
 def write_rows(
@@ -175,7 +175,7 @@ def _write(batches: Iterable[list[Any]], schema: Schema, rows: int, path: Path, 
     names = [defuse(name) if plain else name for name in schema.released]
     try:
         for columns in batches:
-            named = zip(names, schema.released, columns, strict=True)  # only columns that can be empty are nullable
+            named = zip(names, schema.released, columns, strict=True)  # only columns that may be empty are nullable
             fields = [pa.field(n, c.type, nullable=plain or _may_be_empty(schema, own)) for n, own, c in named]
             batch = pa.record_batch(columns, schema=pa.schema(fields))
             if writer is None:

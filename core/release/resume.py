@@ -1,4 +1,4 @@
-"""Resumed releases: replay the stored answers, then compute the missing ones; the rows are read only for these."""
+"""Resumed releases: the stored answers are replayed, then the missing ones are computed. Only these need the rows."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ def resume(
 ) -> Release:
     """Finish an interrupted release at no further cost.
 
-    ``unfinished`` is the folder to which the release was to be saved, or a reservation of
-    :meth:`espalier.core.ledger.account.Account.resumed`. Stored answers are used again in their order. ``data`` is the
+    ``unfinished`` is the folder in which the release would have been saved, or a reservation of
+    :meth:`espalier.core.ledger.account.Account.resumed`. Stored answers are reused in their order. ``data`` is the
     private table, as for :func:`espalier.core.release.spend.release`, or a function that returns it for the project; it
     is read only if an answer is missing, and must be the table with which the release began, according to its keyed
     fingerprint.
@@ -81,7 +81,7 @@ def resume(
 
 def _check_entry(begun: Begun, entry: Entry, shown: Preview) -> None:
     """Raise :class:`LedgerError` unless the facts are those of the reserved release: they are outside the ledger's
-    chain of hashes, so whoever can write to its database could change them.
+    chain of hashes, so anyone who can write to its database could change them.
     """
     project, plan = begun.planned, Plan.from_json(entry.plan)
     same = (
@@ -92,8 +92,8 @@ def _check_entry(begun: Begun, entry: Entry, shown: Preview) -> None:
     )
     if not same or shown.budget.rho > entry.reserved or shown.delta > entry.delta_reserved * (1 + ROUNDED):
         raise LedgerError(
-            f"the facts stored for the entry {entry.id} are not those for which its budget was reserved: they were "
-            "changed, or stored by another version of Espalier. Nothing was drawn",
+            f"the facts stored for the entry {entry.id} are not those for which its budget was reserved; they "
+            "were changed, or stored by another version of Espalier. Nothing was drawn",
             entry=entry.id,
         )
 
@@ -117,7 +117,7 @@ class _Needed:
             )
         if begun.held is not None and schema.undeclared:
             raise Unfinished(
-                "Rows are held out, and columns were bought: Espalier cannot show that the same people would be held "
+                "Rows are held out and columns were bought, so Espalier cannot show that the same people would be held "
                 "out again. The drawn noise stays spent. Close the entry: espalier ledger close ENTRY"
             )
         if secret is None or not begun.marks:
@@ -137,7 +137,7 @@ class _Needed:
             for column in schema.columns:
                 if column.kind == "numeric":
                     table.numbers(column.name)
-        if begun.held is not None:  # other choices get fresh lots (`espalier.core.privacy.contribution`)
+        if begun.held is not None:  # all other random choices get fresh lots (`espalier.core.privacy.contribution`)
             table = dealt(table, secret, begun.nonce)
         own, held = parts(plan, table, begun.total, self._files)
         same_parts(secret, begun.marks, own, held)

@@ -1,4 +1,4 @@
-"""One run of a release, new or resumed: draw, fit, sample, evaluate, and end its reservation.
+"""Run of a release, new or resumed: draw, fit, sample, evaluate, and end the reservation.
 
 `espalier.core.release.spend` begins a run and `espalier.core.release.resume` continues one.
 """
@@ -96,12 +96,12 @@ class PrivateRows:
     def judge(self, project: Project, synthetic: Table, budget: Budget, spent: float) -> PrivateEvaluation | None:
         """Evaluate ``synthetic`` privately on the held-out rows, with the ρ that the release ``spent``.
 
-        The two groups of people are disjoint, so together they cost the larger ρ, which is the release's.
+        The two groups of people are disjoint, so together they cost only the larger ρ, which is the release's.
         """
         if self.held is None:
             return None
         self.held_spending.limit = spent
-        self.journal.context = _digest(synthetic)  # its rows decide what is counted
+        self.journal.context = _digest(synthetic)  # the rows of ``synthetic`` affect what is counted
         return judge(project, synthetic, self.held, replace(budget, rho=spent), self.held_spending, self.journal)
 
 
@@ -162,9 +162,9 @@ class Run:
         return made
 
     def _interrupted(self, error: BaseException) -> str:
-        """Record that the run stopped; return what the ledger could not record."""
+        """Record that the run stopped; return a message if the ledger could not record it."""
         reason = "cancelled" if isinstance(error, Cancelled | KeyboardInterrupt) else type(error).__name__
-        drawn, trouble = bool(self.private.draws), ""  # the text of the error could reveal rows
+        drawn, trouble = bool(self.private.draws), ""  # the text of the error could reveal values of rows
         if self.reservation is not None and self.reservation.entry.status == "reserved":
             stopped = f"stopped: {reason}" if drawn else f"ended without a release: {reason}"
             trouble = self.reservation.end(drawn, stopped)
@@ -212,7 +212,7 @@ class Run:
         judged, lost = None, ""
         try:
             judged = self.private.judge(project, synthetic, carried.curator.budget, spending.rho)
-        except RequestDiffers:  # another machine, or other libraries, drew different rows from the same answers
+        except RequestDiffers:  # a different machine or other libraries drew different rows from the same answers
             lost = NOT_JUDGED
         wanted = self.begun.given.schema
         made = Release(
@@ -256,7 +256,7 @@ NOT_JUDGED = (
     "The private evaluation began before the release was interrupted, but this machine draws different synthetic rows "
     "from the same answers. The evaluation was not finished. Its budget is spent."
 )
-"""Warning of a release that was resumed elsewhere in the middle of its evaluation."""
+"""Warning for a release that was resumed elsewhere in the middle of its evaluation."""
 
 
 def drawn(

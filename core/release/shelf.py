@@ -1,8 +1,8 @@
-"""The shelf of shared releases, which a steward has marked for others to view and download.
+"""Shelf of shared releases, which a steward has marked for others to view and download.
 
-Each release is one zip file in the folder ``ESPALIER_SHARED``, or in a folder of the current user. It contains the
-files of the release, all differentially private or public. Only files of a release are accepted, so no private row can
-enter.
+Each release is one zip file in the folder ``ESPALIER_SHARED``, or in a folder of the current user. The zip contains the
+files of the release, all of which are differentially private or public. Only files of a release are accepted, so no
+private row can get onto the shelf.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def shared() -> list[Shared]:
 
 
 def _last_first(path: Path) -> tuple[float, str]:
-    """Return a key that sorts files by time; another session may have removed one since."""
+    """Return a key that sorts files by time, even if another session has removed a file in the meantime."""
     try:
         return -path.stat().st_mtime, path.name
     except OSError:

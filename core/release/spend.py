@@ -1,4 +1,4 @@
-"""Releases: the steps of a release in their order. Only this module spends a budget on a private table."""
+"""Steps of a release in their order. Only this module spends a budget on a private table."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def release(
     project.check_text()
     refuse_guessed(project)
     relation, reading = relation_of(data), 0.0
-    if relation is not None:  # refuse before a long scan
+    if relation is not None:  # refuse before a long scan starts
         if ledger:
             ledger.check(project)
         reading = 0.3
@@ -113,7 +113,9 @@ def _release(
     if method_of(plan).capabilities.numbers:
         for column in project.schema.columns:
             if column.kind == "numeric":
-                table.numbers(column.name)  # raises for a table with codes alone, before anything is drawn
+                table.numbers(
+                    column.name
+                )  # raises an error for a table that contains only codes, before anything is drawn
     total = public_rows(plan, table.rows)
     if plan.copies and (plan.rows or total or 0) > IN_MEMORY:
         raise ProjectError(
@@ -127,7 +129,7 @@ def _release(
             key="rows",
         )
     if project.linked is not None and (plan.rows or total or 0) > IN_MEMORY:
-        raise ProjectError(f"Linked tables are made in memory, at most {IN_MEMORY:,} people. Set the plan's rows.")
+        raise ProjectError(f"Linked tables are made in memory, with at most {IN_MEMORY:,} people. Set the plan's rows.")
     shown = preview(planned, total)  # the rehearsal refuses conflicts and plans that are too large
     shown.memory.check()
     if size := plan.rows or total:

@@ -1,4 +1,4 @@
-"""The released table as a file of SPSS, Stata or SAS transport, and a list of what the format cannot hold."""
+"""Released table as an SPSS, Stata or SAS transport file, and a list of the limitations of the format."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ _TITLES = {"sav": "SPSS", "dta": "Stata", "xpt": "SAS transport"}
 
 @dataclass(frozen=True)
 class _Limits:
-    """Largest lengths of a name, a column's label, a value's label and a text cell; and whether texts may have
-    labels.
+    """Maximum lengths of a name, a column's label, a value's label and a text cell, and a flag that is true if texts
+    may have labels.
     """
 
     name: int
@@ -41,7 +41,7 @@ _LIMITS: Mapping[str, _Limits] = {
     "dta": _Limits(32, 80, 32000, 2045, texts_labelled=False),
     "xpt": _Limits(32, 255, 0, 200, texts_labelled=False),
 }
-"""Limits in bytes. SPSS labels texts of at most 8 bytes; transport files hold no labels of values."""
+"""Limits in bytes. SPSS can label texts of at most 8 bytes; transport files cannot contain value labels."""
 _SHORT = 8
 _RESERVED = {
     *("all", "and", "by", "eq", "ge", "gt", "le", "lt", "ne", "not", "or", "to", "with", "byte", "double", "float"),
@@ -88,14 +88,14 @@ def losses(schema: Schema, kind: StatFormat) -> list[str]:
         kept, numbers = _labels(column, kind), _as_numbers(column)
         if any((_number(c) if numbers else c) not in kept for c in labelled):
             only = "has no value labels" if kind == "xpt" else "cannot label such texts"
-            why = "labels whole numbers only" if numbers and kind == "dta" else only
+            why = "labels only whole numbers" if numbers and kind == "dta" else only
             out.append(f"{column.name}: {title} {why}; the dictionary next to the file has them.")
         elif limits.value and any(len(column.label_of(c).encode()) > limits.value for c in labelled):
             out.append(f"{column.name}: value labels are cut to {limits.value} bytes.")
         if len(_title(column).encode()) > limits.label:
             out.append(f"{column.name}: its label is cut to {limits.label} bytes.")
         if column.description:
-            out.append(f"{column.name}: its description is in the dictionary only.")
+            out.append(f"{column.name}: its description is only in the dictionary.")
         if column.missing_marks and len(_missing(column, kind)) < len(column.missing_marks):
             out.append(f"{column.name}: not all codes of missing values can be declared; the dictionary has them.")
         if _too_long(column, kind):
@@ -144,10 +144,11 @@ def _cut(text: str, most: int) -> str:
 
 
 def check_stat(schema: Schema, kind: StatFormat) -> None:
-    """Raise an error, before anything is spent, if the file cannot be written: a row of first values is written and
-    deleted.
+    """Raise an error, before anything is spent, if the file cannot be written, by writing and deleting a row of first
+    values.
 
-    Columns whose description is bought are left out. After this check the file can be written: longer texts are cut.
+    Columns whose description is bought are left out. After this check, the file can be written, because longer texts
+    are cut.
     """
     pyreadstat()
     known = tuple(c for c in schema.columns if c not in schema.undeclared)
@@ -155,7 +156,7 @@ def check_stat(schema: Schema, kind: StatFormat) -> None:
         if _too_long(column, kind):
             most = _LIMITS[kind].text
             raise ProjectError(
-                f"{_TITLES[kind]} holds texts of at most {most} bytes, and {column.name!r} has a longer category. "
+                f"{_TITLES[kind]} allows texts of at most {most} bytes, but {column.name!r} has a longer category. "
                 "Shorten it, or choose another format",
                 key="format",
             )

@@ -41,9 +41,9 @@ class Begun:
 
     ``planned`` is the project with the ledger's δ, ``given`` that of the caller; ``total`` is the public number of
     rows. ``own`` describes the rows of the release, ``held`` those held out. ``seed`` seeds everything random except
-    noise. ``nonce`` makes, with the secret of the key file, the seed of the lots; ``lot_key`` is the key of row limits,
-    which need not be secret. ``marks`` are keyed fingerprints of the table and, if rows are held out, of both parts;
-    empty without a key file.
+    noise. ``nonce`` and the secret of the key file determine the seed of the lots; ``lot_key`` is the key of row
+    limits, which need not be secret. ``marks`` are keyed fingerprints of the table and, if rows are held out, of both
+    parts; empty without a key file.
     """
 
     planned: Project
@@ -185,7 +185,7 @@ def check_none(folder: Path) -> None:
 
 
 HEAD, MOST = 48, 1 << 32
-"""Number of bytes before a record (for its length and the checksums of length and record), and largest size of a
+"""Number of bytes before a record (for its length and the checksums of length and record), and maximum size of a
 journal.
 """
 
@@ -193,8 +193,8 @@ journal.
 class FolderJournal:
     """A journal in a hidden folder next to the release: frames of a length and a record, appended and synced.
 
-    A torn frame at the end was not durable, so its answer was not used (`espalier.core.privacy.journal` has the proof);
-    it is cut off before anything is drawn. A damaged frame before the end is refused. The length has its own checksum,
+    A torn frame at the end was not durable, so its answer was not used (`espalier.core.privacy.journal` has the proof).
+    It is cut off before anything is drawn. A damaged frame before the end is refused. The length has its own checksum,
     so a damaged length is not mistaken for a torn end.
     """
 
@@ -256,7 +256,7 @@ class FolderJournal:
         """Store the answer at ``place``; raises :class:`Unfinished` unless it is the next answer."""
         if place != self._next:
             raise Unfinished(
-                f"Answer {place + 1} does not follow the {self._next} that {self.work} holds. Resume again."
+                f"Answer {place + 1} does not follow the {self._next} answers in {self.work}. Resume again."
             )
         self._write(record)
         self._next += 1
@@ -283,7 +283,7 @@ class FolderJournal:
         data = self._file.read()
         frames, at = [], 0
         while at + HEAD <= len(data):
-            if not any(data[at:]):  # a power cut may leave zeros after the end
+            if not any(data[at:]):  # a power failure may leave zeros after the end
                 break
             length, start = data[at : at + 8], at + HEAD
             if hashlib.sha256(length).digest()[:8] != data[at + 8 : at + 16]:
@@ -300,7 +300,7 @@ class FolderJournal:
         return frames, at
 
     def forget(self) -> None:
-        """Remove the journal: the release is finished, or nothing was drawn."""
+        """Remove the journal, because the release is finished or nothing was drawn."""
         self._file.close()
         shutil.rmtree(self.work, ignore_errors=True)
 
@@ -310,8 +310,9 @@ class FolderJournal:
 
 
 def _make_own(work: Path) -> None:
-    """Create the hidden folder. In a shared location another user may have created it, in order to change its
-    contents."""
+    """Create the hidden folder. In a shared location, another user may have created it in order to change its
+    contents.
+    """
     try:
         work.mkdir(parents=True, mode=0o700)
     except FileExistsError:
@@ -322,7 +323,7 @@ def _make_own(work: Path) -> None:
 
 def lock(file: Any) -> None:
     """Lock an open file until it is closed or the process ends; raises OSError if another process has locked it."""
-    with suppress(ImportError):  # Windows has no such locks
+    with suppress(ImportError):  # Windows does not have such locks
         import fcntl
 
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

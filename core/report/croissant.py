@@ -46,7 +46,7 @@ CONTEXT: dict[str, Any] = {
     "subField": "cr:subField",
     "transform": "cr:transform",
 }
-"""The context of Croissant 1.0, with the vocabulary of its extension for responsible AI (RAI 1.0)."""
+"""Context of Croissant 1.0, with the vocabulary of its extension for responsible AI (RAI 1.0)."""
 
 
 def card(facts: Mapping[str, Any], tables: Mapping[str, bytes], claims: Mapping[str, Any] | None = None) -> bytes:
@@ -77,7 +77,7 @@ def card(facts: Mapping[str, Any], tables: Mapping[str, bytes], claims: Mapping[
         "@type": "sc:Dataset",
         "conformsTo": ["http://mlcommons.org/croissant/1.0", "http://mlcommons.org/croissant/RAI/1.0"],
         "name": project["name"],
-        "description": f"Synthetic rows, no real person among them. {promise}",
+        "description": f"Synthetic rows without any real person. {promise}",
         "datePublished": facts.get("date"),
         "version": "1.0.0",
         "isLiveDataset": False,
@@ -99,8 +99,9 @@ def card(facts: Mapping[str, Any], tables: Mapping[str, bytes], claims: Mapping[
 
 
 def _places(name: str, tables: Mapping[str, bytes]) -> list[tuple[str, str]]:
-    """Return the file of a column and its name in that file; in linked tables, a column's name begins with the table's
-    name."""
+    """Return the file of each column and its name in that file. In linked tables, a column's name begins with the
+    table's name.
+    """
     if len(tables) == 1:
         return [(file, name) for file in tables]
     found = [(file, file.removesuffix(".csv") + ".") for file in tables]
@@ -108,12 +109,10 @@ def _places(name: str, tables: Mapping[str, bytes]) -> list[tuple[str, str]]:
 
 
 def _responsible(claims: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the RAI properties: how the rows were made, what is protected and how, and what the rows cannot be used
-    for.
-    """
+    """Return the RAI properties: the origin of the rows, their protection, and the uses they are not suited to."""
     promise, unit = claims["guarantee"], claims["unit"]
     return {
-        "rai:dataCollection": "No row was collected: all were drawn from a model fitted to noisy answers.",
+        "rai:dataCollection": "No row was collected. All were drawn from a model fitted to noisy answers.",
         "rai:dataCollectionType": "Synthetic",
         "rai:dataManipulationProtocol": " ".join(claims["post_processing"]),
         "rai:personalSensitiveInformation": [

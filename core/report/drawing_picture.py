@@ -1,4 +1,4 @@
-"""A drawing as SVG: boxes in the board's layout, and lines routed around them."""
+"""Drawing as SVG, with boxes in the board's layout and lines routed around them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ HIGH = 30
 PAGE = 1000.0
 """Width in pixels above which layers move closer together, so that names stay legible on paper."""
 BEFORE_TIP, MARK = 30.0, 7.0
-"""Distance from the tips of arrows at which causes that act together are linked, and radius of the mark, in pixels."""
+"""Distance between the tips of arrows and the link of causes that act together, and radius of its mark, in pixels."""
 STYLE = (
     ".release text{font:14px 'Espalier Sans','Source Sans','Source Sans 3',system-ui,sans-serif;text-anchor:middle;"
     "fill:#1f2933}.release rect{fill:#eef1f4;stroke:#52606d}.release .outcome rect{fill:#ffe3b0}"

@@ -1,4 +1,4 @@
-"""The report's section on the effect of the plan's treatment."""
+"""Section of the report on the effect of the plan's treatment."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ def effect_section(facts: Mapping[str, Any]) -> str:
     adjust = ", ".join(f"<strong>{escape(name)}</strong>" for name in section["adjust"])
     what = f"the mean of {y}" if event is None else f"the risk that {y} is {event}"
     chosen = (
-        "the plan's choice, which the drawing allows"
+        "the set that the plan chose, which the drawing allows"
         if section["by"] == "plan"
         else f"the cheapest of {section['valid_sets']} sets that the drawing allows"
         if section["valid_sets"] > 1
-        else "the only smallest set that the drawing allows"
+        else "the only minimal set that the drawing allows"
     )
     adjusted = (
         f"Adjusted figures estimate the difference between groups that are alike in {adjust}: {chosen}."

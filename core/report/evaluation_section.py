@@ -1,4 +1,4 @@
-"""The report's sections on the private evaluation: its figures and their methods."""
+"""Sections of the report on the private evaluation: its figures and their methods."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ _FIGURES = {
     "accuracy": "TSTR (train on synthetic, test on real), accuracy: share of correct predictions of a model trained on "
     "the synthetic rows",
     "auc": "AUC of that model (0.5 is a coin toss, 1 is perfect)",
-    "one_way_tv": "One-way error: total variation distance of a column, mean over columns (0 is equal)",
-    "cmi": "CMI: how much the real outcome reveals about protected columns given the admissible ones (0 is nothing)",
+    "one_way_tv": "One-way error: total variation distance of a column, averaged over columns (0 means equal)",
+    "cmi": "CMI: how much the real outcome reveals about protected columns given the admissible ones (0 means nothing)",
 }
 
 
@@ -23,7 +23,7 @@ def private_evaluation(section: Mapping[str, Any] | None, plan: Mapping[str, Any
     """Return the figures of the private evaluation; empty if the plan has none."""
     if section is None:
         return ""
-    others = ", the first target only" if plan.get("targets") else ""
+    others = ", only the first target" if plan.get("targets") else ""
     rows = []
     for f in section["figures"]:
         what = _FIGURES[f["figure"]]
@@ -53,7 +53,7 @@ def private_evaluation(section: Mapping[str, Any] | None, plan: Mapping[str, Any
     who = "of the people with all their rows" if section["by"] == "person" else "of the rows"
     return (
         "<h2>Quality of the table: private evaluation</h2>"
-        f"<p>Safe to share: computed from noisy counts of {section['rows']:,} real rows "
+        f"<p>These figures are safe to share. They were computed from noisy counts of {section['rows']:,} real rows "
         f"({100 * section['share']:.3g} % {who}), which were held out at random before the release.{target} "
         f"An interval contains the population's figure in 95 of 100 cases.{escape(bounds)}</p>"
         + table("Figures on held-out rows", ["figure", "value#", "95 % interval#"], rows)
@@ -70,9 +70,8 @@ def evaluation_methods(section: Mapping[str, Any] | None) -> str:
         if f["value"] is not None
     ]
     return (
-        "<h2>Methods of the private evaluation</h2>"
-        f"<p>The figures are differentially private. {escape(section['why'])} Each interval is for one figure and "
-        "covers noise and sampling.</p>"
+        "<h2>Methods of the private evaluation</h2><p>The figures are differentially private. "
+        f"{escape(section['why'])} Each interval holds for one figure and covers noise and sampling.</p>"
         + table("95 % intervals (cmi: conditional mutual information, in nats)", ["figure", "interval"], rows)
         + measurements(section)
     )

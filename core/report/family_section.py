@@ -1,4 +1,4 @@
-"""The report's section on columns and their drawn causes."""
+"""Section of the report on columns and their drawn causes."""
 
 from __future__ import annotations
 
@@ -11,13 +11,12 @@ KINDS = {
     "interactions": "Trained with additive causes, and counted interactions",
     "additive": "Trained with additive causes",
 }
-"""The kinds of model for a family, as the start of a sentence. Older releases list only tables, without naming the
-kind.
+"""Kinds of models of a family, as the start of a sentence. Older releases list only tables, without naming the kind.
 """
 
 
 def family_section(facts: Mapping[str, Any]) -> str:
-    """Return how each column was modelled with its drawn causes, and where the counts contradict the drawing."""
+    """Return the model of each column with its drawn causes, and the contradictions between counts and drawing."""
     made = facts.get("families", [])
     if not made:
         return ""
@@ -37,7 +36,7 @@ def _arrows(made: Sequence[Mapping[str, Any]]) -> list[str]:
     if not idle:
         return ["Every arrow into a counted column may have an effect."]
     return [
-        f"The counts contradict an effect of these drawn arrows: {', '.join(idle)}. Check the drawing.",
+        f"According to the counts, these drawn arrows have no effect: {', '.join(idle)}. Check the drawing.",
         "An arrow whose effect is as large as a correlation of 0.1 is listed in at most 5 of 100 releases.",
     ]
 

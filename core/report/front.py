@@ -1,4 +1,4 @@
-"""First pages of the report: the table, its quality, its uses, its privacy and the people responsible."""
+"""First pages of the report: the table, its quality, uses and privacy, and the people responsible."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ SIGNED = {
     "schema_confirmed_by": "Confirmed that the schema is public",
     "approved_by": "Approved the release",
 }
-"""The statement behind each signature, by the key of the project file."""
+"""Statement behind each signature, by the key of the project file."""
 CHOSEN = {"chosen_because": "Why this plan", "compared_with": "Compared with"}
 
 AUC = " AUC rates predictions: 0.5 is chance, 1 is perfect."
 """Sentence that is added to a forecast that states an AUC."""
 
 HARDLY = 0.05
-"""Gain in accuracy over always predicting the most common value, below which the gain is called small."""
+"""Gain in accuracy over always predicting the most common value below which it is called small."""
 
 
 def headline(facts: Mapping[str, Any]) -> str:
-    """Return the opening of the report: the table's rows and method, what the table is, and what it is not."""
+    """Return the opening of the report: the table's rows and method, and a description of what it is and is not."""
     project, method = facts["project"], METHODS[facts["method"]]
     return (
         f'<p class="lead">{facts["rows"]:,} invented rows in {len(project["schema"])} columns. No row is a real '
@@ -38,8 +38,8 @@ def headline(facts: Mapping[str, Any]) -> str:
         f"{escape(method.title)}: {escape(method.summary)}.</p>"
         '<div class="two"><div><h3>What it is</h3><p>A stand-in for a real table. Its rows follow shares and links '
         "that were measured there with noise that protects each person.</p></div>"
-        "<div><h3>What it is not</h3><p>A record of anyone, a source on any single case, or evidence of links that "
-        "were not measured.</p></div></div>"
+        "<div><h3>What it is not</h3><p>It is not a record of anyone, a source on any single case, or evidence for "
+        "links that were not measured.</p></div></div>"
     )
 
 
@@ -82,9 +82,8 @@ def _planned(facts: Mapping[str, Any]) -> str:
         return ""
     return (
         f'<p class="verdict {escape(found["rating"])}"><strong>Forecast, made before the release.</strong> '
-        f"{escape(found['headline'])}{AUC if 'AUC' in found['headline'] else ''} The forecast covers noise alone. "
-        "Compared with the real table, links that were not measured, or were removed on purpose, are missing as "
-        "well.</p>"
+        f"{escape(found['headline'])}{AUC if 'AUC' in found['headline'] else ''} The forecast covers only noise. "
+        "Links that were not measured, or were removed on purpose, are also missing from this table.</p>"
     )
 
 
@@ -117,7 +116,7 @@ def _noise(facts: Mapping[str, Any]) -> str:
         )
     worst = max(alone, key=lambda m: m["expected_tv"])
     return (
-        f"Of the columns that are counted on their own, {_list(worst['clique'])} is the least accurate: noise is "
+        f"Of the columns that are counted by themselves, {_list(worst['clique'])} is the least accurate. Noise is "
         f"expected to move about {100 * min(1.0, worst['expected_tv']):.1f} % of its rows to another value."
     )
 
@@ -126,11 +125,13 @@ MEANT = {
     "admissible": "admissible columns may explain the outcome",
     "inadmissible": "inadmissible columns may not",
 }
-"""Explanations of roles that a reader may not know."""
+"""Explanations of roles that readers may not know."""
 
 
 def figure(facts: Mapping[str, Any]) -> str:
-    """Return the large picture: the drawing, what was measured, what the fence refused; empty without a link."""
+    """Return the large picture of the drawing, the measured pairs and the pairs refused by the fence; empty without a
+    link.
+    """
     made = release_picture(facts)
     if not made.whole:
         return ""
@@ -141,7 +142,7 @@ def figure(facts: Mapping[str, Any]) -> str:
     if made.drowned:
         said.append("Dotted lines were measured too, but noise alone would explain them.")
     if drawn:
-        said.append("Grey dashes were drawn and not measured, so the table has no direct link there.")
+        said.append("Grey dashes were drawn but not measured, so the table has no direct link there.")
     if made.refused:
         said.append("Red dashes are direct links that the fence (a rule of the plan) keeps out on purpose.")
     if made.unseen > 0:
@@ -162,15 +163,15 @@ def figure(facts: Mapping[str, Any]) -> str:
 
 
 def privacy(facts: Mapping[str, Any]) -> str:
-    """Return the privacy promise: the odds of someone who guesses, who is protected, and what was spent before."""
+    """Return the privacy promise: the chances of a guesser, the people protected, and earlier spending."""
     asked, spent = facts["asked"], facts["spent"]
     person = f"“{escape(spent['person'])}”" if spent.get("person") else None
     unit = Unit(spent["neighbors"], spent["rows_per_person"]).in_words(person, linked="tables" in facts)
     right = round_up(100 * guess_right(asked["epsilon"], asked["delta"]), 3)
     ledger = facts.get("ledger")
     before = (
-        "Each further release about the same people may raise this limit. This release is not recorded in a ledger, so "
-        "they are not counted together."
+        "Each further release about the same people may raise this limit. This release is not recorded in a "
+        "ledger, so their costs are not added up."
         if ledger is None
         else "This release and earlier ones from the same people together may reach "
         f"ε = {round_up(ledger['after']['epsilon'])}; the ledger allows {ledger['total']['epsilon']:g}."
@@ -180,18 +181,18 @@ def privacy(facts: Mapping[str, Any]) -> str:
         "<p><strong>50 %</strong> correct guesses without this table</p>"
         f"<p><strong>{right} %</strong> correct guesses with it, at most</p></div>"
         "<p>Imagine someone who knows the records of all other people, and two versions of one person's record. They "
-        "guess which of the two was used. Without this table, they are right half the time. With it, they "
-        f"are right at most {right} % of the time. This is a limit for the worst case, not the share of people who can "
+        "must guess which of the two was used. Without this table, they are right half the time. With it, they are "
+        f"right at most {right} % of the time. This is a limit for the worst case, not the share of people who can "
         "be recognised. A limit of 50 % would mean that the table does not depend on this record at all. "
         f"(ε = {round_up(asked['epsilon'])}, δ = {round_up(asked['delta'])}, protecting {unit}.) "
         f"{_stated(facts)}{before}</p>"
-        "<p>It does not hide facts about a whole group: anyone who learns that smokers fall ill more often learns this "
-        "about every smoker, whether in the table or not.</p></section>"
+        "<p>This promise does not hide facts about whole groups. Anyone who learns that smokers fall ill more often "
+        "learns this about every smoker, in the table or not.</p></section>"
     )
 
 
 def _stated(facts: Mapping[str, Any]) -> str:
-    """Return what the project states about the rows of a person; empty if a person column enforces it."""
+    """Return the project's statement about the rows of a person; empty if a person column enforces the limit."""
     stated = (facts.get("unit") or {}).get("stated", "")
     return "" if facts["spent"].get("person") or not stated else f"{escape(stated)} "
 
@@ -211,7 +212,7 @@ def _ratings(facts: Mapping[str, Any]) -> dict[str, str]:
 
 
 def columns_by_quality(facts: Mapping[str, Any]) -> str:
-    """Return which columns work and which are noise, as expected before the release."""
+    """Return the expected quality of columns before the release: those that work and those that are noise."""
     rated = _ratings(facts)
     if not rated:
         return ""
@@ -232,9 +233,7 @@ def columns_by_quality(facts: Mapping[str, Any]) -> str:
             "as numbers; their error is not known in advance</td></tr>"
             f'<tr><td colspan="2" class="names">{", ".join(map(escape, open_))}</td></tr>'
         )
-    by = (
-        "on its own and of its pairs" if facts.get("verdict") else "on its own; links between columns are less accurate"
-    )
+    by = "by itself and in its pairs" if facts.get("verdict") else "by itself; links between columns are less accurate"
     return (
         "<h2>What works, and what is noise</h2><table><caption>By the error that noise is expected to cause in each "
         f"column {by}. The rating ignores links that were not measured. The annex has the figures.</caption>"
@@ -244,17 +243,18 @@ def columns_by_quality(facts: Mapping[str, Any]) -> str:
 
 def advice(facts: Mapping[str, Any]) -> str:
     """Return recommended and discouraged uses."""
-    shown = ", and where its private evaluation shows enough quality" if facts.get("looking") else ""
+    shown = ", and wherever its private evaluation shows enough quality" if facts.get("looking") else ""
     do = [
         f"Use it to plan, to teach, and to write and test code{shown}.",
         "State that it is synthetic, and pass this report on with it.",
     ]
     dont = [
-        "Do not search for people in it: no row is a person.",
+        "Do not search for people in it, because no row is a person.",
         "Do not publish a figure from it as a finding, unless you confirm it on the real table or give the interval "
         "that Espalier's <em>Analyse</em> page shows for it.",
-        "Do not treat a rare combination as a finding: it may be noise.",
-        "Do not compute error bars as if its rows were real: they are too narrow. The annex explains the correct way.",
+        "Do not treat a rare combination as a finding, because it may be noise.",
+        "Do not compute error bars as if its rows were real, because they would be too narrow. The annex explains "
+        "the correct way.",
     ]
     if facts["separations"]:
         dont.append(

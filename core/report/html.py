@@ -1,4 +1,4 @@
-"""HTML parts that reports share."""
+"""HTML parts shared by the reports."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from html import escape
 from typing import Any
 
 SHORT = 14
-"""Largest number of rows of a table that is not divided between two pages."""
+"""Maximum number of rows of a table that is not divided between two pages."""
 
 
 def table(caption: str, heads: Sequence[str], rows: Sequence[str]) -> str:
     """Return a scrollable table; heads that end in # are above numbers. ``rows`` are already HTML.
 
-    In print, a table of up to `SHORT` rows stays on one page with its heads.
+    In print, a table of up to `SHORT` rows stays on one page with its headings.
     """
     cells = "".join(
         f'<th class="n">{escape(h[:-1])}</th>' if h.endswith("#") else f"<th>{escape(h)}</th>" for h in heads

@@ -1,4 +1,4 @@
-"""The report's tables of measurements: pools, noisy counts, private choices and error bounds."""
+"""Tables of the report on measurements: pools, noisy counts, private choices and error bounds."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from espalier.core.privacy.accounting import round_up, total_up
 from espalier.core.report.html import table
 
 MOST_ROWS = 30
-"""Above this number of measurements or choices, the annex has one row for each pool."""
+"""Number of measurements or choices above which the annex has one row for each pool."""
 MOST_BOUNDS = 10
 """Number of error bounds in the annex if there are more than `MOST_ROWS`; the largest bounds are shown."""
 
@@ -109,7 +109,7 @@ def choices(facts: Mapping[str, Any]) -> str:
         for c in facts["choices"]
     ]
     return table(
-        "Private choices, in order; a choice releases no score",
+        "Private choices, in order. A choice does not release any score",
         ["chosen", "out of#", "ρ#", "noise scale (rows)#"],
         rows,
     )

@@ -1,6 +1,6 @@
-"""``report.html``: the facts of a release for readers, in one file without scripts or external resources.
+"""``report.html``, which presents the facts of a release in one file without scripts or external resources.
 
-The report depends on ``release.json`` alone, so it cannot show a figure that was not released.
+The report depends only on ``release.json``, so it cannot show a figure that was not released.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from espalier.core.report.regression_section import analysis_section, regression
 from espalier.core.report.style import STYLE, fonts
 
 MOST_PAIRS = 40
-"""Above this number of measured pairs, the annex states only their number."""
+"""Number of measured pairs above which the annex states only their number."""
 
 
 def render(facts: Mapping[str, Any], label: str = "") -> str:
@@ -56,7 +56,7 @@ def render(facts: Mapping[str, Any], label: str = "") -> str:
         "<h2>What is promised</h2>",
         _promise({**spent, **facts["asked"], "counted": spent["rho"], "tables": "tables" in facts}),
         _ledger(facts.get("ledger")),
-        "" if label else _bullets(facts["promises"]),  # the label lists them
+        "" if label else _bullets(facts["promises"]),  # the label already lists these
         "<h2>Shares of the budget</h2>",
         measurement_section.pools(facts),
         "<h2>The frame</h2>",
@@ -113,7 +113,7 @@ def _in_full(facts: Mapping[str, Any]) -> str:
 
 
 def _stage(made: Mapping[str, Any] | None) -> str:
-    """Return a sentence that states whether the second stage was used, and why."""
+    """Return a sentence about the use of the second stage and the reason."""
     if made is None:
         return ""
     probe = ""
@@ -157,7 +157,7 @@ def _declared(dictionaries: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def _promise(spent: Mapping[str, Any]) -> str:
-    """Return the privacy promise, by the requested (ε, δ): the spent ρ may itself depend on noisy answers."""
+    """Return the privacy promise, for the requested (ε, δ) because the spent ρ may itself depend on noisy answers."""
     person = f"“{escape(spent['person'])}”" if spent.get("person") else None
     unit = Unit(spent["neighbors"], spent["rows_per_person"]).in_words(person, linked=spent["tables"])
     return (
@@ -179,7 +179,7 @@ def _ledger(ledger: Mapping[str, Any] | None) -> str:
         f"<p>Recorded in a ledger as entry {escape(ledger['entry'])} of {escape(ledger['population'])}. All releases "
         f"from these people may together reach ε = {total['epsilon']:g} at δ = {total['delta']:g} "
         f"(ρ = {total['rho']:.4g}). Earlier releases had reached ε = {round_up(before['epsilon'])} "
-        f"(ρ = {round_up(before['rho'])}). With the budget reserved for this one the total is "
+        f"(ρ = {round_up(before['rho'])}). Including the budget reserved for this release, the total is "
         f"ε = {round_up(after['epsilon'])} (ρ = {round_up(after['rho'])}). {_unit(ledger)}</p>"
     )
 
@@ -193,7 +193,8 @@ def _unit(ledger: Mapping[str, Any]) -> str:
     return (
         f"The row limit per person is {column if unit['enforced'] else 'promised; no person column enforces it'}. "
         + (
-            "<strong>The ledger fixed another unit for this table</strong>, so these totals add ρ of different units. "
+            "<strong>The ledger fixed a different unit for this table</strong>, so these totals add up ρ of "
+            "different units. "
             if unit["another_unit"]
             else ""
         )
@@ -214,7 +215,7 @@ def _frame(facts: Mapping[str, Any]) -> str:
         chosen = [c for c in facts["selected"] if c not in targets[:1]]
         out.append(f"<p>Columns measured together with <strong>{_list(targets)}</strong>: {_list(chosen)}.</p>")
     if facts["refused"]:
-        out.append(f"<p>Left out because the fence forbids it: {_list(facts['refused'])}.</p>")
+        out.append(f"<p>Left out because the fence forbids the link: {_list(facts['refused'])}.</p>")
     if not facts["separations"]:
         out.append(f"<p>{METHODS[facts['method']].guidance.unseparated(bool(facts['project']['dag']['edges']))}</p>")
     for s in facts["separations"]:

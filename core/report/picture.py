@@ -1,4 +1,4 @@
-"""Bars for the report, and the order in which undirected pairs are laid out. Nothing is fetched."""
+"""Bars for the report, and the layout order of undirected pairs. Nothing is fetched from elsewhere."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def towards_hubs(names: Sequence[str], edges: Iterable[tuple[str, str]]) -> list
     rank: dict[str, int] = {}
     for root in sorted(names, key=lambda n: -len(around[n])):
         queue = [] if root in rank else [root]
-        for name in queue:  # grows during the loop: breadth-first
+        for name in queue:  # breadth-first search; the list grows during the loop
             if name not in rank:
                 rank[name] = len(rank)
                 queue += around[name]

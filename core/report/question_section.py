@@ -1,4 +1,4 @@
-"""The report's section on questions and counts."""
+"""Section of the report on questions and counts."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def _rounds(rounds: Mapping[str, Any] | None) -> str:
 
 
 def agreement_said(best: Mapping[str, Any]) -> str:
-    """Return a sentence for screens on the best possible agreement with the noisy answers."""
+    """Return a sentence for screens about the best possible agreement with the noisy answers."""
     return (
         f"Every table differs from some noisy answer by at least {best['bound']:.3g} σ. The weights that prove it are "
         "in release.json."

@@ -1,4 +1,4 @@
-"""The report's sections on planned analyses and on bought regressions."""
+"""Sections of the report on planned analyses and on bought regressions."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ def regression_section(facts: Mapping[str, Any]) -> str:
         return ""
     parts = [
         "<h2>Regressions</h2>",
-        "<p>The sums that each regression needs were bought with noise of a known size. The intervals cover the noise "
-        "and the sampling of people, in 95 of 100 releases each. Rows with a missing cell in one of the columns are "
-        "left out, as R's lm and glm do.</p>",
+        "<p>The sums that each regression needs were bought with noise of a known size. Each interval covers the "
+        "noise and the sampling of people in 95 of 100 releases. Rows with a missing cell in one of the columns "
+        "are left out, as in R's lm and glm.</p>",
     ]
     for one in listed:
         rows = [
@@ -57,12 +57,13 @@ def analysis_section(facts: Mapping[str, Any]) -> str:
         )
     heads = ["analysis", "figure", "value#", "95 % interval", "desired ±#", "promised ±#", "reached ±#"]
     return (
-        "<h2>Planned analyses</h2>"
-        "<p>The counts of exactly these rows, or the sums of the regression, were bought. The promised half-width was "
-        "computed before any row was read, from the declared assumptions: if they hold, 9 of 10 releases stay "
-        "within it. Half-widths of odds ratios are on the log scale. An effect is the difference of the event's shares "
-        "in each stratum, weighted by the strata's shares of all rows. Rows with a missing cell in one of the columns "
-        "are left out.</p>" + table("Planned analyses", heads, rows) + _survival(listed)
+        "<h2>Planned analyses</h2><p>The counts of exactly these rows, or the sums of the regression, were "
+        "bought. The promised half-width was computed from the declared assumptions before any row was read. If "
+        "they hold, 9 of 10 releases stay within it. Half-widths of odds ratios are on the log scale. An effect "
+        "is the difference of the event's shares in each stratum, weighted by the strata's shares of all rows. "
+        "Rows with a missing cell in one of the columns are left out.</p>"
+        + table("Planned analyses", heads, rows)
+        + _survival(listed)
     )
 
 

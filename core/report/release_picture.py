@@ -1,4 +1,4 @@
-"""The picture of a release: the drawing in the board's layout, what was measured, and what the fence refused.
+"""Picture of a release: the drawing in the board's layout, the measured pairs, and the pairs refused by the fence.
 
 One layout shows all lines: the arrows of the user's drawing, the measured pairs, and the links that the fence refuses
 or that were not measured (faded). Measured pairs are solid lines, wider for stronger links, and dotted if noise alone
@@ -20,9 +20,9 @@ from espalier.core.report import picture
 from espalier.core.report.drawing_picture import HIGH, PAGE, Lines, svg, width
 
 CROWDED = 20
-"""If more columns than this are linked, each group of the drawing is shown as one closed box."""
+"""Number of linked columns above which each group of the drawing is shown as one closed box."""
 MOST_LINES = 3
-"""Largest number of shown pairs that were measured but have no arrow in the user's drawing, per box of the layout."""
+"""Maximum number of shown pairs that were measured but have no arrow in the user's drawing, per box of the layout."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ def release_picture(facts: Mapping[str, Any]) -> ReleasePicture:
     drawing = (names, skeleton, outcome, groups, wide, HIGH)
     slices = _slices(project, columns, {n for e in skeleton for n in e})
     found = fitted(PAGE, *drawing, slices=slices)
-    half = layout(*drawing, between=CLOSEST, slices=slices)  # for two pictures side by side
+    half = layout(*drawing, between=CLOSEST, slices=slices)  # narrower, for two pictures side by side
     drawn_pairs = {frozenset(e) for e in arrows}
     more = [pair for pair in pairs if frozenset(pair) not in drawn_pairs]
     shown = [pair for pair in more if all(box.get(n, n) in found.places for n in pair)] if arrows else more
@@ -140,8 +140,8 @@ def _ordered(pair: Iterable[str], names: Sequence[str]) -> tuple[str, str]:
 
 
 def _boxed(lines: Lines, box: Mapping[str, str], found: Layout) -> Lines:
-    """Return the lines between boxes, each once; lines inside a group or to a column without a position are left
-    out.
+    """Return the lines between boxes, without repetition. Lines inside a group or to a column without a position are
+    left out.
     """
 
     def of(pairs: Sequence[tuple[str, str]]) -> tuple[tuple[str, str], ...]:

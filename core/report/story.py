@@ -1,4 +1,4 @@
-"""The picture for each sample, drawn from figures shipped with the samples.
+"""Picture for each sample, drawn from figures shipped with the samples.
 
 The figures are computed from invented rows by ``python -m sample_data.stories``, never from the table of a release. A
 report shows the picture only if its project has the name and the columns of a sample.
@@ -18,7 +18,7 @@ WIDE, HIGH = 440, 230
 REAL, OURS = "#5d6a75", "#24684a"
 SHIPPED = (
     "The figures come from a typical release of this sample, which is part of Espalier. "
-    "Its rows are invented, the “real” ones too, so the figures may be shown."
+    "All its rows are invented, even the “real” ones, so the figures may be shown."
 )
 _STYLE = (
     ".story text{font:14px 'Espalier Sans','Source Sans 3','Source Sans',system-ui,sans-serif;fill:#1f2a24}"

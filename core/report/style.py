@@ -1,4 +1,4 @@
-"""The style sheet of ``report.html``, for screens and for paper, and the fonts embedded in the report."""
+"""Style sheet of ``report.html`` for screens and for paper, and the fonts embedded in the report."""
 
 from __future__ import annotations
 

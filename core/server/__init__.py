@@ -1,1 +1,1 @@
-"""A server for several people: its settings, jobs, limits, allow-list, events, and its operator's checks."""
+"""Server for several people: its settings, jobs, limits, allow-list and events, and checks for its operator."""

@@ -1,9 +1,9 @@
-"""The allow-list of a server: folders and names of connections that stewards may open, and nothing else.
+"""Allow-list of a server, with the folders and names of connections that stewards may open.
 
 ``ESPALIER_SERVER_TABLES`` lists them, separated by commas: absolute paths of folders, and ``env:NAME`` for a connection
-whose URL is in the environment or the secrets. A path is resolved before it is compared, and the resolved path is what
-is opened. A symbolic link that leads out of the allowed folders is therefore refused, wherever it is in the path. In a
-folder, every file is resolved likewise.
+whose URL is in the environment or the secrets. A path is resolved before it is compared, and the resolved path is
+opened. A symbolic link that leads out of the allowed folders is therefore refused, wherever it is in the path. In a
+folder, every file is resolved in the same way.
 """
 
 from __future__ import annotations
@@ -37,7 +37,8 @@ class Allowed:
         return bool(self.folders or self.connections)
 
     def place(self, where: str) -> str:
-        """Return what to open instead of ``where``; raises :class:`TableError` if it is not allowed.
+        """Return the resolved path or the connection to open for ``where``; raises :class:`TableError` if it is not
+        allowed.
 
         The refusal is the same for a missing file and for a forbidden one, so it reveals nothing about the server's
         other folders.
@@ -54,11 +55,11 @@ class Allowed:
         if path.is_dir():
             for folder, folders, files in os.walk(path):
                 if not all(self._holds(Path(os.path.realpath(os.path.join(folder, n)))) for n in (*folders, *files)):
-                    raise TableError("This folder holds a link that leads out of the folders that are allowed")
+                    raise TableError("This folder contains a link that leads out of the allowed folders")
         return str(path)
 
     def new(self, where: str) -> str:
-        """Return the resolved path of a folder to be made; raises :class:`TableError` if it is not allowed."""
+        """Return the resolved path of a folder to be created; raises :class:`TableError` if it is not allowed."""
         path = Path(os.path.realpath(where)) if os.path.isabs(where) and "\0" not in where else Path()
         if not path.is_absolute() or not self._holds(path):
             raise TableError(_REFUSED)
@@ -73,7 +74,7 @@ class Allowed:
 
 
 def allowed(environment: Mapping[str, str] = os.environ) -> Allowed:
-    """Return what this server's environment allows."""
+    """Return the allow-list from this server's environment."""
     entries = [e.strip() for e in environment.get(VARIABLE, "").split(",") if e.strip()]
     names = [e[4:] for e in entries if e.startswith("env:") and e[4:]]
     paths = [e for e in entries if os.path.isabs(e) and os.path.realpath(e) != os.path.sep]

@@ -1,8 +1,8 @@
-"""Back up and restore a ledger: its database, its key, this machine's memories of its last event, shared releases.
+"""Back up and restore a ledger: its database, its key, this machine's memories of its last event, and shared releases.
 
 The memories show whether a restored database is older than one seen before. They are a few bytes long. Copy them often
 (``espalier backup --memories``), and store the copies apart from the dumps of the database. A restoration uses the
-latest of the memories in the given backups and on the machine. An older database is then refused as a rollback.
+latest of the memories in the given backups and on the machine. A database that is older is refused as a rollback.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ MANIFEST, DATABASE, KEY, MEMORIES, SHELF = "backup.json", "ledger.dump", "ledger
 def back_up(where: str, folder: Path, shelf: Path | None = None, *, memories_only: bool = False) -> str:
     """Write a backup to a new folder and return a sentence about it; raises :class:`EspalierError`.
 
-    The ledger is verified first: a backup of a damaged ledger would replace a good one.
+    The ledger is verified first, because a backup of a damaged ledger would replace a good one.
     """
     ledger = Ledger(where)
     if problems := ledger.verify():
-        raise EspalierError("the ledger is not backed up, because it does not verify: " + "; ".join(problems))
+        raise EspalierError("the ledger is not backed up, because its verification failed: " + "; ".join(problems))
     count, last = ledger.head()
     try:
         folder.mkdir(mode=0o700, parents=True)
@@ -72,7 +72,8 @@ def back_up(where: str, folder: Path, shelf: Path | None = None, *, memories_onl
 def restore(folder: Path, where: str, shelf: Path | None = None, memories: Iterable[Path] = ()) -> str:
     """Restore a backup to a place without a ledger, and return a sentence; raises :class:`EspalierError`.
 
-    ``memories`` are further backups that contain only memories. No file is overwritten, except a memory by a later one.
+    ``memories`` are further backups that contain only memories. No file is overwritten, except that a later memory
+    replaces an earlier one.
     """
     facts = _checked(folder)
     if not facts["database"]:
@@ -112,10 +113,10 @@ def restore(folder: Path, where: str, shelf: Path | None = None, memories: Itera
     ledger = Ledger(where)
     if problems := ledger.verify():
         raise LedgerError("the restored ledger is refused: " + "; ".join(problems))
-    for entry in ledger.store.unfinished():  # older versions backed up answers; more may have been drawn since
+    for entry in ledger.store.unfinished():  # older versions also backed up answers; more may have been drawn since
         ledger.store.forget(entry)
     count, last = ledger.head()
-    return f"{ledger.name}: {count:,} event{'s' * (count != 1)} restored, every hash, sum and rule holds; {last}"
+    return f"{ledger.name}: {count:,} event{'s' * (count != 1)} restored, all hashes, sums and rules are right; {last}"
 
 
 def _memories(ledger: Ledger) -> list[Path]:
@@ -146,7 +147,7 @@ def _dump(ledger: Ledger, where: str, to: Path) -> None:
             if target.execute("SELECT 1 FROM sqlite_master WHERE name = 'espalier_journal'").fetchone():
                 target.execute("DELETE FROM espalier_journal")
                 target.commit()
-                target.execute("VACUUM")  # including pages of answers that the ledger itself has deleted
+                target.execute("VACUUM")  # this includes pages of answers that the ledger itself has deleted
         return
     os.close(os.open(to, os.O_CREAT | os.O_EXCL, 0o600))
     _tool("pg_dump", database_url(where), "--format=custom", "--exclude-table-data=espalier_journal", f"--file={to}")
@@ -163,9 +164,9 @@ def _load(dump: Path, url: sa.URL, path: Path | None) -> None:
     try:
         there = sa.inspect(engine).has_table("espalier_meta")
     except sa.exc.SQLAlchemyError:
-        raise LedgerUnavailable("the database to restore to cannot be reached") from None
+        raise LedgerUnavailable("the target database cannot be reached") from None
     if there:
-        raise ProjectError("the database holds a ledger; restore to an empty database")
+        raise ProjectError("the database already contains a ledger; restore to an empty database")
     _tool("pg_restore", url, "--single-transaction", "--exit-on-error", str(dump))
 
 
@@ -199,7 +200,7 @@ def _tool(name: str, url: sa.URL, *options: str) -> None:
 def _checked(folder: Path) -> dict[str, Any]:
     """Return a backup's facts; raises :class:`ProjectError` if any file was changed or added, or is missing.
 
-    Only ordinary files inside the folder are read: reading a pipe could wait forever.
+    Only ordinary files inside the folder are read, because reading a pipe could block forever.
     """
     try:
         inside = {p.relative_to(folder).as_posix(): p for p in folder.rglob("*") if p.is_symlink() or not p.is_dir()}

@@ -1,4 +1,4 @@
-"""The checks of ``espalier doctor``. Each returns lines; a line is fine, is a note, or needs attention."""
+"""Checks of ``espalier doctor``. Each returns lines; a line is fine, is a note, or needs attention."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ ROOM = 2 << 30
 SKEW = 5.0
 """Largest allowed difference between two clocks, in seconds."""
 DAYS = 21
-"""A certificate that expires sooner needs attention."""
+"""A certificate that expires within this number of days needs attention."""
 EXPECTED = ("pandas", "numpy", "scipy", "pyarrow", "duckdb", "opendp", "ibis-framework", "sqlglot", "streamlit")
 """Libraries that read private rows, draw noise or show pages."""
 
@@ -51,22 +51,22 @@ class Line:
 
 
 def ok(subject: str, text: str) -> Line:
-    """A result that is fine."""
+    """Return a result that is fine."""
     return Line("ok", subject, text)
 
 
 def fix(subject: str, text: str) -> Line:
-    """A result that needs attention."""
+    """Return a result that needs attention."""
     return Line("fix", subject, text)
 
 
 def note(subject: str, text: str) -> Line:
-    """A result that may be intended."""
+    """Return a result that may be intended."""
     return Line("note", subject, text)
 
 
 def examine(ledger: str | None = None, secrets: Path | None = None, proxy: str | None = None) -> Iterator[Line]:
-    """Yield the result of every check; none of them changes anything."""
+    """Yield the result of every check. No check changes anything."""
     yield from _versions()
     yield from _settings()
     yield from _disk()
@@ -125,7 +125,7 @@ def _disk() -> Iterator[Line]:
         room = f"{folder} ({what}): {free / 2**30:.1f} GB free"
         yield ok("disk", room) if free >= ROOM else fix("disk", f"{room}; make room")
     if any(line.split()[1:3] == [str(Path(tempfile.gettempdir())), "tmpfs"] for line in _mounts()):
-        yield note("disk", f"{tempfile.gettempdir()} is in memory: large tables need a TMPDIR on a disk")
+        yield note("disk", f"{tempfile.gettempdir()} is in memory; large tables need a TMPDIR on a disk")
 
 
 def _mounts() -> list[str]:
@@ -149,10 +149,13 @@ def _ledger(where: str) -> Iterator[Line]:
     for problem in problems:
         yield fix("ledger", problem)
     if not problems:
-        yield ok("ledger", f"{ledger.name}: {count:,} events, every hash, sum and rule holds; last hash {last[:16]}…")
+        yield ok(
+            "ledger",
+            f"{ledger.name}: {count:,} events, all hashes, sums and rules are right; last hash {last[:16]}…",
+        )
     store = ledger.store
     if not store.key_file.exists():
-        yield note("key", f"{store.key_file} is made by the first release; back it up then")
+        yield note("key", f"{store.key_file} will be made by the first release; back it up then")
     elif store.key_file.stat().st_mode & 0o077:
         yield fix("key", f"{store.key_file} can be read by others: chmod 600")
     else:
@@ -160,14 +163,14 @@ def _ledger(where: str) -> Iterator[Line]:
     memories = [store.seen_file.parent]
     for folder in memories:
         if not os.access(folder, os.W_OK):
-            yield fix("memory", f"{folder} cannot be written: this machine cannot detect an older copy of the ledger")
+            yield fix("memory", f"{folder} is not writable, so this machine cannot detect an older copy of the ledger")
         else:
             yield ok("memory", f"{folder} stores the last event seen")
     written = ledger.events()
     if written:
         ahead = (datetime.fromisoformat(written[-1].at) - datetime.now(UTC)).total_seconds()
         if ahead > SKEW:
-            yield fix("clock", f"the last event of the ledger is {ahead:.0f} s in the future: set this machine's clock")
+            yield fix("clock", f"the last event of the ledger is {ahead:.0f} s in the future; set this machine's clock")
         else:
             yield ok("clock", "no event of the ledger is in the future")
     if store.path is None:
@@ -227,13 +230,13 @@ def _allow_list(list_: Allowed) -> Iterator[Line]:
         if not folder.is_dir() or not os.access(folder, os.R_OK | os.X_OK):
             yield fix("tables", f"{folder} is not a folder that this user may read")
         elif ledger is not None and folder in ledger.parents:
-            yield fix("tables", f"{folder} holds the ledger: stewards could open it as a table")
+            yield fix("tables", f"{folder} contains the ledger, which stewards could open as a table")
         else:
             yield ok("tables", f"{folder} may be opened")
     for name in list_.connections:
         yield from _connection(name)
     if not list_ and not list_.wrong:
-        yield ok("tables", "stewards can open uploads only")
+        yield ok("tables", "stewards can only open uploads")
 
 
 def _connection(name: str) -> Iterator[Line]:

@@ -1,8 +1,9 @@
-"""Audit events: one JSON object per line for each sign-in, opening, refusal, plan, release, download and ledger entry.
+"""Audit events, with one JSON object per line for each sign-in, opening, refusal, plan, release, download and ledger
+entry.
 
-An event records who acted, when, and the kind of action. It never holds a cell, a count of real rows, an address of
-a database or the text of an error, which could name a column. Names of tables, files and columns are in ``names``, and
-only if the operator sets ``ESPALIER_AUDIT_NAMES=1``.
+An event records the person, the time and the kind of action. It never contains a cell, a count of real rows, an address
+of a database or the text of an error, which could name a column. Names of tables, files and columns are in ``names``,
+and only if the operator sets ``ESPALIER_AUDIT_NAMES=1``.
 
 Proof that no private value leaves: every argument of :func:`emit` is a name from `EVENTS`, an address of the sign-in
 provider, a number of a release's public budget, or a text from a fixed list of this code. `tests/server/test_events.py`
@@ -55,7 +56,7 @@ def emit(
 
 
 def trouble() -> str:
-    """Return why events cannot be written to their file; empty if they can, or if no file is set."""
+    """Return the reason why events cannot be written to their file; empty if they can, or if no file is set."""
     place = os.environ.get(LOG)
     if not place:
         return ""
@@ -67,7 +68,9 @@ def trouble() -> str:
 
 
 class JsonLines(logging.Formatter):
-    """One JSON object per line. An exception is named by its type and place; its text may quote a cell."""
+    """One JSON object per line. An exception is represented by its type and place, because its text may quote a
+    cell.
+    """
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the record as one line."""
@@ -79,7 +82,7 @@ class JsonLines(logging.Formatter):
         if facts := getattr(record, "facts", None):
             line |= facts
         else:
-            # Another library's arguments may quote a cell.
+            # the arguments of another library may quote a cell
             line["message"] = record.getMessage() if record.name.startswith("espalier") else str(record.msg)
         if record.exc_info and record.exc_info[0]:
             frame = record.exc_info[2]

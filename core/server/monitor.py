@@ -1,7 +1,7 @@
 """Monitoring of a running server, on a local port: ``/healthz``, ``/readyz`` and ``/metrics``.
 
-The answers hold memory and numbers of jobs, which depend on the tables that people opened. They are for the operator
-and confidential: the port listens on this machine only. They contain no name and no time of a single job.
+The answers contain memory use and numbers of jobs, which depend on the tables that people opened. They are confidential
+and for the operator, so the port listens on this machine only. They contain neither names nor the times of single jobs.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from espalier.core.server.queue import QUEUE
 LEAST_DISK = 1 << 30
 """Free bytes of the temporary folder below which the server is not ready."""
 FRESH = 5.0
-"""Seconds for which the ledger's status is cached: a probe does not read the whole ledger each second."""
+"""Seconds for which the ledger's status is cached, so that a probe does not read the whole ledger each second."""
 
 Check = Callable[[], str]
-"""Returns what is wrong; empty if nothing is."""
+"""Function that returns a description of a problem; empty if there is none."""
 
 
 def ledger_answers() -> str:
-    """Return why the ledger cannot be read; empty if it can, or if there is none yet."""
+    """Return the reason why the ledger cannot be read; empty if it can, or if there is none yet."""
     from espalier.core.ledger.ledger import Ledger, default_ledger
 
     try:
@@ -43,7 +43,7 @@ def ledger_answers() -> str:
 
 
 def disk_has_room() -> str:
-    """Return whether the temporary folder is missing or nearly full."""
+    """Return the reason why the temporary folder cannot be used; empty if it can."""
     try:
         free = shutil.disk_usage(tempfile.gettempdir()).free
     except OSError:
@@ -52,7 +52,7 @@ def disk_has_room() -> str:
 
 
 def worker_starts() -> str:
-    """Return why no job would run; empty if jobs run."""
+    """Return the reason why no job would run; empty if jobs run."""
     return "the server is stopping" if QUEUE.draining else ""
 
 
@@ -73,7 +73,7 @@ class Monitor:
         self._lock = threading.Lock()
 
     def troubles(self) -> dict[str, str]:
-        """Return what is wrong, by check; empty texts where nothing is."""
+        """Return a description of the problem found by each check; empty if there is none."""
         with self._lock:
             if self._kept is None or time.monotonic() - self._kept[0] > FRESH:
                 self._kept = time.monotonic(), {name: check() for name, check in self._checks.items()}
@@ -154,7 +154,7 @@ def serve(port: int, monitor: Monitor | None = None) -> ThreadingHTTPServer:
             self.wfile.write(body)
 
         def log_message(self, *_: object) -> None:
-            """Write nothing: probes come every few seconds."""
+            """Write nothing, because probes come every few seconds."""
 
     try:
         server = ThreadingHTTPServer(("127.0.0.1", port), Answer)

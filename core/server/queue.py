@@ -1,9 +1,10 @@
-"""Work of seconds to minutes, in a separate thread: a place in the queue, progress, cancellation, one result.
+"""Jobs of seconds to minutes in a separate thread, each with a place in the queue, progress, cancellation and one
+result.
 
-The thread never touches Streamlit. A page starts a job, a fragment polls it, and the session collects its result.
-All sessions of the server share one queue: few jobs run at once, so memory stays bounded for any number of users, and
-each user sees how many jobs are ahead. A stopping server drains the queue: it accepts no new job and lets running ones
-finish.
+The thread never touches Streamlit. A page starts a job, a fragment polls it, and the session collects its result. All
+sessions of the server share one queue. Only a few jobs run at once, so memory stays bounded for any number of users,
+and each user sees the number of jobs ahead. A stopping server drains the queue, which means that it accepts no new job
+and lets running ones finish.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from espalier.core.server.settings import number
 LONGEST = 60.0 * number("ESPALIER_JOB_MINUTES")
 """Seconds after which a running job gives up, even if its browser tab was closed."""
 GONE = 60.0
-"""Seconds after which a waiting job is dropped if its browser tab was closed: nothing is spent."""
+"""Seconds after which a waiting job is dropped if its browser tab was closed; nothing is spent."""
 
 
 class Queue:
@@ -62,15 +63,15 @@ class Queue:
         """Take the last place; raises :class:`EspalierError` if there is none."""
         with self._changed:
             if self._draining:
-                raise EspalierError("The server is about to stop and takes no new work. Nothing is spent")
+                raise EspalierError("The server is about to stop and accepts no new work. Nothing is spent")
             if len(self._waiting) >= self._most:
                 raise EspalierError(
-                    f"the server is busy: {self._most} jobs are already waiting. Try again in a few minutes"
+                    f"the server is busy; {self._most} jobs are already waiting. Try again in a few minutes"
                 )
             self._waiting.append(job)
 
     def take(self, job: Job, seconds: float) -> bool:
-        """Wait at most this long until ``job`` is next and a place is free; return True once it runs."""
+        """Wait for at most this long until ``job`` is next and a place is free; return True once it runs."""
         with self._changed:
             free = self._changed.wait_for(
                 lambda: self._waiting[0] is job and len(self._running) < self._at_once, seconds
@@ -101,7 +102,7 @@ class Queue:
 
 
 QUEUE = Queue(at_once=number("ESPALIER_JOBS"), most=50)
-"""The one queue of this server's process."""
+"""Queue of this server's process."""
 
 
 class Job:
@@ -129,7 +130,9 @@ class Job:
         self._began = 0.0
         self.result: Any = None
         self.if_cancelled: Callable[[], str] = lambda: ""
-        """Returns the current cost of cancelling, as a sentence; an empty text for work that spends nothing."""
+        """Function that returns the current cost of cancelling as a sentence, or an empty text for work that spends
+        nothing.
+        """
         self.reason = ""
         self._work: Callable[[Report], Any] | None = work
         self._wanted, self._stop, self._deadline = wanted, threading.Event(), float("inf")
@@ -143,7 +146,7 @@ class Job:
         return not self._thread.is_alive()
 
     def cancel(self) -> None:
-        """Request a stop at its next report."""
+        """Request that the job stops at its next report."""
         self._stop.set()
         self.message = "Cancelling …"
 
@@ -160,7 +163,7 @@ class Job:
         return past * (1 - self.fraction) / self.fraction
 
     def wait(self, seconds: float) -> None:
-        """Wait for the end, for work that is likely to be quick (and for tests)."""
+        """Wait for the end of work that is likely to be quick (also used by tests)."""
         self._thread.join(seconds)
 
     def _report(self, fraction: float, message: str) -> None:
@@ -198,7 +201,7 @@ class Job:
             self.state, self.reason = "failed", str(error)
         except MemoryError:
             self.state, self.reason = "failed", "not enough memory; coarsen the columns with the most categories."
-        except Exception as error:  # a thread's last resort: report the error, keep values out of the log
+        except Exception as error:  # last resort of a thread: report the error, and keep values out of the log
             where = traceback.extract_tb(error.__traceback__)[-1]
             logging.getLogger(__name__).error(
                 "job %s: %s in %s, line %s", self.kind, type(error).__name__, where.filename, where.lineno

@@ -1,4 +1,4 @@
-"""The release of a session, carried out by a worker or a thread."""
+"""Release of a session, carried out by a worker process or a thread."""
 
 from __future__ import annotations
 
@@ -62,14 +62,14 @@ def carry_out(order: Order, report: Report, begun: Begun) -> Release:
         if counted is not None and counted != order.rows:
             said = "says nothing" if order.rows is None else f"says {order.rows:,}"
             raise TableError(
-                f"the table has {counted:,} rows, which are public, and the Plan page {said}; enter this number there"
+                f"the table has {counted:,} rows, which are public, but the Plan page {said}; enter this number there"
             )
         return release(project, table, _marking(part(report, 0.3, 0.95), begun), account, server_signer())
 
 
 @dataclass(frozen=True, repr=False)
 class Unended:
-    """An interrupted release to finish: its ledger table and entry, who finishes it, and the table that is open."""
+    """An interrupted release to finish: its ledger table and entry, the person who finishes it, and the open table."""
 
     population: str
     entry: str
@@ -79,7 +79,7 @@ class Unended:
 
 
 class Ended(NamedTuple):
-    """ρ of a finished release that the ledger keeps, and what the ledger could not record."""
+    """ρ of a finished release that the ledger keeps, and a message if the ledger could not record it."""
 
     rho: float
     trouble: str

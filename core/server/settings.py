@@ -1,4 +1,4 @@
-"""Every environment variable that Espalier reads: one table, which documents, doctor and a test share."""
+"""Table of every environment variable that Espalier reads, shared by the documents, the doctor and a test."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ SETTINGS = (
         "ESPALIER_SERVER_TABLES",
         "app",
         "none: uploads only",
-        "what stewards may open on the server: folders and `env:NAME`, separated by commas",
+        "folders and `env:NAME` entries that stewards may open on the server, separated by commas",
     ),
     Setting("ESPALIER_JOBS", "app", "2", "jobs that run at the same time"),
     Setting("ESPALIER_JOB_MEMORY", "app", "4096", "memory of one release in MB"),
@@ -44,12 +44,12 @@ SETTINGS = (
         "none: standard error",
         "file to which events are appended, one JSON object per line",
     ),
-    Setting("ESPALIER_AUDIT_NAMES", "app", "0", "1: events name tables, files and columns"),
+    Setting("ESPALIER_AUDIT_NAMES", "app", "0", "if 1, events name tables, files and columns"),
     Setting("ESPALIER_STATEMENT_SECONDS", "all", "3600", "longest run of one statement in PostgreSQL, in seconds"),
     Setting("ESPALIER_PICTURES", "tests", "none", "folder for pictures of the browser tests"),
     Setting("ESPALIER_REPEAT", "tests", "300", "repetitions of each test that draws noise, in `.ci/nightly`"),
     Setting("ESPALIER_REPEAT_FOR", "tests", "no limit", "seconds for the repetitions of one test"),
-    Setting("ESPALIER_LARGE", "tests", "0", "1: `.ci/nightly` adds tables of 10⁸ rows"),
+    Setting("ESPALIER_LARGE", "tests", "0", "if 1, `.ci/nightly` adds tables of 10⁸ rows"),
 )
 
 NUMBERS = (
@@ -69,10 +69,10 @@ def number(name: str, environment: Mapping[str, str] = os.environ) -> int:
 
 
 OF_THE_KIT = {"ESPALIER_HOST", "ESPALIER_NAME"}
-"""Variables that only the files of the deployment kit read: the server's public name."""
+"""Variables that only the files of the deployment kit read, such as the server's public name."""
 
 
 def unknown(environment: Mapping[str, str] = os.environ) -> list[str]:
-    """Return variables with Espalier's prefix that it does not read: most likely misspelt."""
+    """Return variables with Espalier's prefix that it does not read, which are most likely misspelt."""
     known = {s.name for s in SETTINGS} | OF_THE_KIT
     return sorted(name for name in environment if name.startswith(PREFIX) and name not in known)

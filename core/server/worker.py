@@ -1,11 +1,12 @@
-"""A release in a separate process, with limits on memory, disk and time. Its rows are freed when the process ends.
+"""Worker process for a release, with limits on memory, disk and time.
+
+The memory of its rows is freed when the process ends.
 
 The server starts ``python -m espalier.core.server.worker`` and communicates with it over a pair of sockets that no
-other process has. Both ends are the same program of the same user, so messages are pickled. Open files travel as
-descriptors: a large release keeps its rows in a file without a name. A lock arrives as a new lock.
-
-The worker reports before it draws, and waits until the report is written: if it dies, the server knows whether
-anything can have been spent. A worker whose server is gone cancels at its next report.
+other process has. Both ends are the same program of the same user, so messages are pickled. Open files are passed as
+descriptors, because a large release keeps its rows in a file without a name. A lock arrives as a new lock. The worker
+reports before it draws, and waits until the report is written, so that the server knows whether anything can have been
+spent if the worker dies. A worker whose server is gone cancels at its next report.
 """
 
 from __future__ import annotations
@@ -42,7 +43,9 @@ _LOCK = type(threading.Lock())
 
 Begun = Callable[[], None]
 Task = Callable[[Any, Report, Begun], Any]
-"""A function of a module, called with its input, a progress report, and a function to call before the first draw."""
+"""A function of a module, which is called with its input, a progress report, and a function to call before the first
+draw.
+"""
 
 
 @dataclass(frozen=True)
@@ -54,7 +57,7 @@ class Limits:
 
     @classmethod
     def of_the_server(cls) -> Limits:
-        """Return the limits that the environment sets."""
+        """Return the limits set in the environment."""
         return cls(number("ESPALIER_JOB_MEMORY"), number("ESPALIER_JOB_DISK"))
 
 
@@ -91,7 +94,7 @@ def run_apart(task: Task, given: Any, report: Report, begun: Begun, limits: Limi
 
 
 def _followed(line: _Line, process: subprocess.Popen[bytes], report: Report, begun: Begun) -> Any:
-    """Pass on what the worker reports, until it ends."""
+    """Pass on the worker's reports until it ends."""
     last: tuple[float, str] = (0.0, STARTED)
     stopped: BaseException | None = None
     until = float("inf")
@@ -122,7 +125,7 @@ def _followed(line: _Line, process: subprocess.Popen[bytes], report: Report, beg
 
 
 def _ended(process: subprocess.Popen[bytes]) -> EspalierError:
-    """Return the error for a worker that ended without a message: the system or a limit killed it."""
+    """Return the error for a worker that ended without a message because the system or a limit killed it."""
     process.wait(GRACE)
     return EspalierError(
         f"the process of this release ended (status {process.returncode}). If memory was short, coarsen the columns "
@@ -138,7 +141,7 @@ def _has_descriptor(stream: Any) -> bool:
 
 
 class _Line:
-    """One end of the pair of sockets: messages, and the open files in them."""
+    """One end of the pair of sockets, which carries messages and the open files in them."""
 
     def __init__(self, end: socket.socket) -> None:
         self._socket, self._connection = end, Connection(os.dup(end.fileno()))
@@ -152,7 +155,7 @@ class _Line:
         self._socket.close()
 
     def send(self, message: Any) -> None:
-        """Send one message; when it returns, the message is out of this process."""
+        """Send one message. On return, the message has left this process."""
         files: list[int] = []
         buffer = io.BytesIO()
         _Pickler(buffer, files).dump(message)
@@ -224,7 +227,9 @@ def work(descriptor: int) -> None:
         task, given, limits = line.receive()
         _limit(limits)
         stop, sent = threading.Event(), [0.0]
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal sends it to both processes; the server decides
+        signal.signal(
+            signal.SIGINT, signal.SIG_IGN
+        )  # a terminal sends the signal to both processes, and the server decides
         signal.signal(signal.SIGTERM, lambda *_: stop.set())
 
         def listen() -> None:
@@ -262,6 +267,6 @@ def work(descriptor: int) -> None:
 
 
 if __name__ == "__main__":
-    from espalier.core.server import worker  # so that classes belong to the module, not to this script
+    from espalier.core.server import worker  # so that classes belong to the module instead of this script
 
     worker.work(int(sys.argv[1]))

@@ -1,1 +1,1 @@
-"""The privacy statement of a release: claims, assumptions, and digests of the released files."""
+"""Privacy statement of a release: claims, assumptions, and digests of the released files."""

@@ -1,6 +1,7 @@
-"""A statement in the vocabularies of data catalogues: DCAT with HealthDCAT-AP, W3C DPV, and SPDX 3, all as JSON-LD.
+"""Exports of a statement in the vocabularies of data catalogues: DCAT with HealthDCAT-AP, W3C DPV, and SPDX 3, all as
+JSON-LD.
 
-The exports are written outside the release folder, from a finished statement with the digests of its files.
+They are written outside the release folder, from a finished statement with the digests of its files.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ _THEME = "http://publications.europa.eu/resource/authority/data-theme/"
 
 
 def address(statement: Statement) -> str:
-    """Return the identifier of the release: the digest of its statement, as a URN."""
+    """Return the identifier of the release, which is the digest of its statement as a URN."""
     return f"urn:sha256:{hashlib.sha256(canonical(statement)).hexdigest()}"
 
 
@@ -78,7 +79,7 @@ def dcat(statement: Statement) -> dict[str, Any]:
 
 
 def dpv(statement: Statement) -> dict[str, Any]:
-    """Return a W3C DPV description of the processing: the measure, its parameters, and what it protects."""
+    """Return a W3C DPV description of the processing: the measure, its parameters, and the protected unit."""
     private = statement["private"]
     made: dict[str, Any] = {
         "@context": {
@@ -175,7 +176,7 @@ def _description(statement: Statement) -> str:
     made = statement["release"]
     if not statement["private"]:
         return str(statement["sentence"])
-    return f"{made['rows']:,} synthetic rows in {len(made['columns'])} columns. No row is a person."
+    return f"{made['rows']:,} synthetic rows in {len(made['columns'])} columns. No row is a real person."
 
 
 def _promise(statement: Statement) -> str:

@@ -1,4 +1,4 @@
-"""The result of the independent checker, as one sentence."""
+"""Result of the independent checker as one sentence."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from espalier.verifier.folder import Unreadable
 
 
 def checked_folder(folder: Path) -> tuple[bool, str]:
-    """Return whether all applicable checks of a release folder hold, and a sentence that states the result."""
+    """Return whether a release folder passes all applicable checks, and a sentence that states the result."""
     try:
         found = verify(folder)
     except Unreadable as error:
@@ -22,7 +22,7 @@ def checked_folder(folder: Path) -> tuple[bool, str]:
         return False, f"{count}: {failed[0].text}. Run `espalier verify` on its folder, and ask its publisher."
     signed = next((f.text for f in found if f.check == 1 and "signed" in f.text), "not signed")
     untested = "; ".join(f.text for f in found if f.holds is None and f.check in (3, 4))
-    return True, f"Checked: all checks of the release that apply hold ({signed}{f'; {untested}' if untested else ''})."
+    return True, f"Checked: the release passes all checks that apply ({signed}{f'; {untested}' if untested else ''})."
 
 
 def checked_files(files: Mapping[str, bytes]) -> tuple[bool, str]:

@@ -1,6 +1,7 @@
-"""``statement.json``: everything that a release promises, as data, from the same records as ``release.json``.
+"""``statement.json``, which contains everything that a release promises as data, from the same records as
+``release.json``.
 
-It contains digests of released files only. A digest of the private table without a key would break the guarantee:
+It contains only digests of released files. An unkeyed digest of the private table would break the guarantee, because
 anyone could test a guess of the table. If the number of rows is private, the statement does not contain it.
 """
 
@@ -52,7 +53,7 @@ def claims(
 
     ``facts`` is the content of ``release.json``. ``draws`` are the purchases from the rows to which the model is
     fitted, ``held`` those from the held-out rows. ``rows`` is the number of rows to which the model is fitted, if it is
-    public. ``signer`` will sign.
+    public. ``signer`` is the key that will sign.
     """
     project, asked, spent = facts["project"], facts["asked"], facts["spent"]
     plan, k = project["plan"], spent["rows_per_person"]
@@ -114,7 +115,7 @@ def _sentence(asked: Mapping[str, Any], spent: Mapping[str, Any]) -> str:
     rho, epsilon = round_up(spent["rho"]), round_up(asked["epsilon"])
     if not asked["delta"]:
         return (
-            f"Every draw has a pure guarantee: together they are ε-differentially private with ε = {epsilon} and "
+            f"Every draw has a pure guarantee. Together they are ε-differentially private with ε = {epsilon} and "
             f"δ = 0, and ρ-zCDP with ρ = {rho}."
         )
     return (
@@ -152,7 +153,7 @@ def _draw(draw: Draw, part: str) -> dict[str, Any]:
 
 
 def not_private(facts: Mapping[str, Any], why: str) -> dict[str, Any]:
-    """Return the statement for rows without a guarantee, which states that there is none."""
+    """Return the statement for rows without a guarantee, which states this."""
     return {
         "format": FORMAT,
         "private": False,
@@ -188,7 +189,7 @@ def text(statement: Mapping[str, Any]) -> bytes:
 
 
 def canonical(statement: Mapping[str, Any]) -> bytes:
-    """Return the bytes that are signed: the format's name, then JSON with sorted keys and without spaces."""
+    """Return the bytes to sign: the format's name, followed by JSON with sorted keys and without spaces."""
     made = json.dumps(statement, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
     return f"{FORMAT}\n{made}".encode()
 

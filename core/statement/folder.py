@@ -1,4 +1,4 @@
-"""Reading, exporting and signing the statement of a release folder."""
+"""Functions that read, export and sign the statement of a release folder."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def read_statement(folder: Path) -> dict[str, Any]:
         made = read_json(_read(folder / STATEMENT), STATEMENT)
     except FileNotFoundError:
         raise ProjectError(
-            f"{folder} contains no {STATEMENT}: it was released by an earlier version, so it has no statement",
+            f"{folder} contains no {STATEMENT}, because it was released by an earlier version",
             path=str(folder),
         ) from None
     except OSError as error:
@@ -79,8 +79,8 @@ def sign_folder(folder: Path, signer: Signer) -> None:
 
 
 def signed_files(files: Mapping[str, bytes], signer: Signer | None) -> dict[str, bytes]:
-    """Return the files of a release, with a signature if ``signer`` may sign, that is, if the statement names no other
-    key.
+    """Return the files of a release, with a signature if ``signer`` may sign, which is the case if the statement does
+    not name a different key.
     """
     if signer is None or STATEMENT not in files or SIGNATURE in files:
         return dict(files)

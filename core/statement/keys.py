@@ -22,9 +22,9 @@ SIGNED = "espalier-signature/1"
 KEY, PASSPHRASE = "ESPALIER_SIGNING_KEY", "ESPALIER_KEY_PASSPHRASE"
 """Environment variables that name the file of the server's private key, and its passphrase."""
 LONGEST_KEY = 1 << 20
-"""Largest size of a key file in bytes."""
+"""Maximum size of a key file in bytes."""
 SHORTEST = 8
-"""Smallest length of a passphrase."""
+"""Minimum length of a passphrase."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,9 @@ class Signer:
         return {"algorithm": "Ed25519", "fingerprint": fingerprint(self.public)}
 
     def sign(self, statement: Mapping[str, Any]) -> bytes:
-        """Return ``statement.sig``: the signature of the statement's canonical form, with the public key."""
+        """Return ``statement.sig``, which contains the signature of the statement's canonical form and the public
+        key.
+        """
         made = {
             "format": SIGNED,
             **self.facts,
@@ -67,7 +69,9 @@ def new_key(path: Path, passphrase: str) -> Signer:
     if len(passphrase) < SHORTEST:
         raise ProjectError(f"the passphrase of a key needs at least {SHORTEST} characters")
     if path.parent.is_dir() and (found := _project_in(path.parent)):
-        raise ProjectError(f"{path.parent} holds a project or a release ({found}); keep private keys in another folder")
+        raise ProjectError(
+            f"{path.parent} contains a project or a release ({found}); keep private keys in another folder"
+        )
     for one in (path, public_path):
         if one.exists():
             raise ProjectError(f"{one} already exists; nothing is overwritten", path=str(one))

@@ -1,8 +1,8 @@
-"""The privacy label: one page for people, from a statement.
+"""Privacy label: one page for people, generated from a statement.
 
-It states what is protected, how strongly, what is not protected, and who is responsible, in this order.
-The order follows the published proposals for differential privacy labels (Cummings, Kaptchuk and Redmiles 2021;
-Smart, Nanayakkara and others 2023).
+It states what is protected, the strength of the protection, what is not protected, and who is responsible. This order
+follows the published proposals for differential privacy labels (Cummings, Kaptchuk and Redmiles 2021; Smart,
+Nanayakkara and others 2023).
 """
 
 from __future__ import annotations
@@ -27,7 +27,10 @@ def label(claims: Mapping[str, Any]) -> str:
     made, unit, promise = claims["release"], claims["unit"], claims["guarantee"]
     chance = round_up(100 * promise["guess_right"], 3)
     lines = [
-        ("What it is", f"{made['rows']:,} synthetic rows, made on {escape(str(made['date']))}. No row is a person."),
+        (
+            "What it is",
+            f"{made['rows']:,} synthetic rows, made on {escape(str(made['date']))}. No row is a real person.",
+        ),
         ("Who is protected", escape(unit["sentence"]) + " " + escape(unit["stated"])),
         (
             "How strongly",

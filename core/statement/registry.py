@@ -1,6 +1,6 @@
-"""The entry for the public registry of deployments of differential privacy, tier 3, from a statement.
+"""Entry for the public registry of deployments of differential privacy, tier 3, generated from a statement.
 
-The file is JSON, which is valid YAML. It contains only public numbers of rows and numbers of synthetic rows.
+The file is JSON, which is valid YAML. The only numbers of rows in it are public ones and those of synthetic rows.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The sentences of a statement that are the same for every release."""
+"""Sentences of a statement that are the same for every release."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ PURE_CONVERSION = {
     "conversion": "A draw with Laplace noise and cost ρ is √(2ρ)-DP, a choice of cost ρ is √(8ρ)-DP; ε is their sum, "
     "rounded up, and δ is 0.",
 }
-"""How (ε, 0) follows if every draw has a pure guarantee."""
+"""Conversion to (ε, 0) if every draw has a pure guarantee."""
 PURE_SEQUENTIAL = (
     "Sequential and adaptive: each draw may depend on the answers to earlier ones, and ε adds up (Rogers, Roth, Ullman "
     "and Vadhan 2016), as does ρ."

@@ -1,4 +1,4 @@
-"""Arrow tables as text: the canonical text of each cell, and the types whose cells are plain values.
+"""Arrow tables as text, with the canonical text of each cell and the types whose cells are plain values.
 
 A type belongs to a whole column and was chosen by the author of the file or frame. Each distinct value is converted
 once.
@@ -37,7 +37,7 @@ def table_as_text(table: Any, shown: str) -> TextTable:
             chunks = pa.chunked_array([pa.array([x and str(x) for x in chunks.to_pylist()], pa.string())])
         if pa.types.is_dictionary(chunks.type):
             _check_places(chunks, name, shown)
-            parts = chunks.chunks  # Arrow's own union of their dictionaries fails for most types
+            parts = chunks.chunks  # the union of their dictionaries in Arrow fails for most types
         else:
             array = chunks.combine_chunks().dictionary_encode()
             parts = [array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array]
@@ -96,8 +96,8 @@ def check_type(name: str, kind: Any, shown: str) -> None:
 
 
 def wide(kind: Any) -> Any:
-    """Return the decimal type of at least 128 bits with these digits: Arrow cannot list distinct values of narrower
-    ones.
+    """Return the decimal type of at least 128 bits with these digits, because Arrow cannot list distinct values of
+    narrower ones.
     """
     import pyarrow as pa
 
@@ -113,7 +113,7 @@ def is_uuid(kind: Any) -> bool:
 
 
 def _drops_digits(chunks: Any) -> bool:
-    """Return whether two people may share a cell, or a text, in a column of this type. See
+    """Return whether two people may share a cell or a text in a column of this type. See
     :attr:`TextColumn.ambiguous`.
     """
     import pyarrow as pa
@@ -135,9 +135,9 @@ def _written(array: Any, name: str, shown: str, before: int) -> list[str]:
 
     try:
         return [cell_text(value) for value in array.dictionary.to_pylist()]
-    except (pa.ArrowException, ValueError, OverflowError):  # a year beyond 9999, damaged text
+    except (pa.ArrowException, ValueError, OverflowError):  # a year beyond 9999, or damaged text
         rows = np.flatnonzero(_codes(array.indices, -1) == _unreadable(array.dictionary))
-        row = before + int(rows[0]) + 1 if len(rows) else 0  # 0: a dictionary value that no row has
+        row = before + int(rows[0]) + 1 if len(rows) else 0  # 0 means a dictionary value that no row has
         raise TableError(
             f"{shown}{f', data row {row:,}' if row else ''}: column {name!r} holds a value that cannot be written "
             "as text; correct it",
@@ -147,7 +147,7 @@ def _written(array: Any, name: str, shown: str, before: int) -> list[str]:
 
 
 def _check_places(chunks: Any, name: str, shown: str) -> None:
-    """Refuse dictionary arrays with an index outside their dictionary: Arrow does not check it."""
+    """Refuse dictionary arrays with an index outside their dictionary, which Arrow does not check."""
     from pyarrow import compute
 
     for chunk in chunks.chunks:
@@ -185,7 +185,9 @@ def _codes(indices: Any, missing: int) -> NDArray[Any]:
 
 
 def _distinct(values: list[str], codes: NDArray[Any]) -> TextColumn:
-    """Keep each text that a row uses once: texts may coincide (1 and 1.0, a null and an empty text) or be unused."""
+    """Keep one copy of each text that a row uses, because texts may coincide (1 and 1.0, a null and an empty text) or
+    be unused.
+    """
     used = np.zeros(len(values), dtype=bool)
     used[codes] = True
     place: dict[str, int] = {}

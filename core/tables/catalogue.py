@@ -1,8 +1,8 @@
-"""The kind of a relation in an engine's catalogue: a table, a view, or rows stored elsewhere.
+"""Kind of a relation in an engine's catalogue: a table, a view, or rows stored elsewhere.
 
 Espalier proves that no row of a relation changes how another row is read. It cannot prove this for the definition of a
-view, whose author may let one row depend on others. So the plan, the report, `release.json` and the ledger state the
-kind of each relation.
+view, whose author may let one row depend on others. The plan, the report, `release.json` and the ledger therefore state
+the kind of each relation.
 """
 
 from __future__ import annotations
@@ -16,27 +16,28 @@ ROWS = "espalier_rows"
 
 TRUSTED: dict[str, str] = {
     "view": (
-        "The relation is a view. Its author is trusted: a view may make one row depend on other rows, and then the "
-        "privacy promise does not hold."
+        "The relation is a view. Its author is trusted, because the privacy promise does not hold if a view makes "
+        "one row depend on others."
     ),
     "external": (
-        "The rows of the relation are stored outside its database. The author of that source is trusted: it may make "
-        "one row depend on other rows, and then the privacy promise does not hold."
+        "The rows of the relation are stored outside its database. The author of that source is trusted, because "
+        "the privacy promise does not hold if the source makes one row depend on others."
     ),
     "policy": (
-        "A row-level security policy chooses the rows of the relation. Its author is trusted: a policy may make one "
-        "row depend on other rows, and then the privacy promise does not hold."
+        "A row-level security policy chooses the rows of the relation. Its author is trusted, because the privacy "
+        "promise does not hold if a policy makes one row depend on others."
     ),
     "unknown": (
-        "It is not known whether the relation is a view. The author of a view is trusted: a view may make one row "
-        "depend on other rows, and then the privacy promise does not hold."
+        "It is not known whether the relation is a view. The author of a view is trusted, because the privacy "
+        "promise does not hold if a view makes one row depend on others."
     ),
 }
-"""The party that is trusted for a relation that is not a plain table."""
+"""Sentence about the party that is trusted for a relation that is not a plain table."""
 
 STORED = ("aria", "archive", "columnstore", "innodb", "memory", "mrg_myisam", "myisam", "ndbcluster", "rocksdb")
-"""Storage engines of MySQL and MariaDB that return the rows that were inserted. Others compute rows, or read them from
-elsewhere."""
+"""Storage engines of MySQL and MariaDB that return the rows that were inserted. Other engines compute rows, or read
+them from elsewhere.
+"""
 
 SPARK_STORED = ("avro", "delta", "hudi", "iceberg", "orc", "parquet")
 """Formats of Spark's tables that store each cell as a value."""
@@ -71,7 +72,7 @@ def _duckdb(backend: Any, name: str, database: str | None) -> Origin:
 
 def _postgres(backend: Any, name: str, database: str | None) -> Origin:
     quoted = ".".join('"' + part.replace('"', '""') + '"' for part in (database, name) if part)
-    elsewhere = (  # a partition may have partitions
+    elsewhere = (  # a partition may itself have partitions
         "WITH RECURSIVE parts AS (SELECT inhrelid FROM pg_inherits WHERE inhparent = pg_class.oid "
         "UNION SELECT below.inhrelid FROM pg_inherits AS below JOIN parts ON below.inhparent = parts.inhrelid) "
         "SELECT FROM parts JOIN pg_class AS part ON part.oid = inhrelid WHERE part.relkind = 'f'"
@@ -86,8 +87,8 @@ def _postgres(backend: Any, name: str, database: str | None) -> Origin:
 
 
 def _sqlite(backend: Any, name: str, database: str | None) -> Origin:
-    """Return the kind in SQLite: its own tables, and those of a virtual table, may hold values computed from many
-    rows.
+    """Return the kind in SQLite, where its internal tables, and those of a virtual table, may contain values computed
+    from many rows.
     """
     if name.lower().startswith("sqlite_"):
         return "unknown"
@@ -112,8 +113,8 @@ def _mysql(backend: Any, name: str, database: str | None) -> Origin:
 
 
 def _spark(backend: Any, name: str, database: str | None) -> Origin:
-    """Return the kind in Spark: a managed table may be stored as text, where a line break or quote in a cell changes
-    other rows.
+    """Return the kind in Spark, where a managed table may be stored as text, so that a line break or quote in a cell
+    changes other rows.
     """
     found = backend._session.catalog.getTable(f"{database}.{name}" if database else name).tableType
     if found == "MANAGED":

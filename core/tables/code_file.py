@@ -1,7 +1,7 @@
-"""Encoded rows on disk: columns of whole numbers in an unnamed temporary file.
+"""Encoded rows on disk, as columns of whole numbers in an unnamed temporary file in the folder named by TMPDIR.
 
-The file has no name from its creation on (or loses it when it is closed, on systems without such files). Nothing of it
-remains after the process ends, even after a crash. It is in the folder named by TMPDIR.
+The file never has a name (or, on systems without such files, loses its name when it is closed). Nothing of it remains
+after the process ends, even after a crash.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from espalier.core.errors import TableError
 from espalier.core.project.schema import smallest_unsigned
 
 PERSON = "person"
-"""Name of a file's column of people. The columns of a schema are stored by number, so no name clashes with it."""
+"""Name of a file's column of people. It cannot clash with the columns of a schema, which are stored by number."""
 Batch = dict[str, NDArray[Any]]
 
 
@@ -52,7 +52,7 @@ class CodeFile:
         return {name: packing.size for name, packing in self._columns.items()}
 
     def append(self, batch: Mapping[str, NDArray[Any]]) -> None:
-        """Write another batch; its columns have the same length."""
+        """Write another batch, whose columns must have the same length."""
         rows = len(next(iter(batch.values())))
         if not rows:
             return
@@ -66,8 +66,8 @@ class CodeFile:
                 self._file.flush()
             except OSError as error:
                 raise TableError(
-                    f"cannot store rows as codes in {tempfile.gettempdir()}: {error.strerror}. Make room there, or set "
-                    "TMPDIR to a folder on another disk"
+                    f"cannot store rows as codes in {tempfile.gettempdir()}: {error.strerror}. Free some space "
+                    "there, or set TMPDIR to a folder on another disk"
                 ) from None
             self._parts.append((self._end, rows))
             self._end += sum(packing.bytes(rows) for packing in self._columns.values())
@@ -101,7 +101,7 @@ class _Packing:
         self.size, self._kind = size, smallest_unsigned(size)
         self._bits = next(bits for bits in (1, 2, 4, 8 * self._kind.itemsize) if size <= 1 << bits)
         self._together = max(8 // self._bits, 1)
-        """Runs of a column that share bytes: the first run has the lowest bits, the second the next, …"""
+        """Runs of a column that share bytes. The first run has the lowest bits, the second the next, and so on."""
 
     def bytes(self, rows: int) -> int:
         """Return the bytes for ``rows`` codes."""

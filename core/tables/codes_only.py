@@ -1,4 +1,4 @@
-"""Functions shared by sources that store codes, not values."""
+"""Functions shared by sources that store codes instead of values."""
 
 from __future__ import annotations
 
@@ -16,23 +16,27 @@ from espalier.core.tables.source import NO_VISITS
 
 
 class CodesOnly:
-    """A source whose rows are codes: it counts, and refuses questions about the values behind the codes."""
+    """A source with codes as rows, which counts them and refuses questions about the values behind them."""
 
     schema: Schema
     origin: str | None = None
-    """The kind of relation that was read (`espalier.core.tables.catalogue`); `None` for files."""
+    """Kind of relation that was read (`espalier.core.tables.catalogue`); `None` for files."""
 
     def count(self, clique: Clique) -> NDArray[np.int64]:
         """Return the number of rows in each cell of ``clique``."""
         raise NotImplementedError
 
     def numbers(self, column: str) -> NDArray[np.float64]:
-        """Refuse: only the bins are stored, not the numbers."""
-        raise TableError(f"column {column!r}: the numbers stay in the engine; only their bins were read", column=column)
+        """Refuse, because only the bins are stored, not the numbers."""
+        raise TableError(
+            f"column {column!r}: the numbers stay in the engine, and only their bins were read", column=column
+        )
 
     def text_counts(self, column: str) -> dict[str, int]:
-        """Refuse: only the codes of the texts are available."""
-        raise TableError(f"column {column!r}: the texts stay in the engine; only their codes were read", column=column)
+        """Refuse, because only the codes of the texts are available."""
+        raise TableError(
+            f"column {column!r}: the texts stay in the engine, and only their codes were read", column=column
+        )
 
     def step_counts(self, pairs: Sequence[Pair]) -> list[NDArray[np.int64]]:  # noqa: ARG002
         """Refuse: linked tables are read into memory."""

@@ -1,8 +1,9 @@
 """Connections to engines: causes of failure, names of relations, and time limits.
 
-A driver's message may quote a password or a cell, so none is shown. Instead, a refusal names one cause of a fixed list
-and its remedy. No row is read while a connection is opened, so the cause may be taken from the text of the message.
-While rows are read, it is taken from the type and the code of the error alone: a cell must not influence the message.
+A driver's message may quote a password or a cell, so it is never shown. Instead, a refusal names one cause from a fixed
+list and its remedy. No row is read while a connection is opened, so the cause may be taken from the text of the
+message. While rows are read, it is taken only from the type and the code of the error, because a cell must not
+influence the message.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ LONGEST, LOCKED = 3600, 30
 
 CAUSES = {
     "TLS": "the server and this machine do not agree on TLS. Check sslmode and the certificates in the URL",
-    "unknown host": "no machine has this host name. Correct the host in the URL",
+    "unknown host": "there is no machine with this host name. Correct the host in the URL",
     "refused": "no server answers at this address. Check host and port, and that the server is running",
     "authentication": "the server rejects this user. Check user and password in the URL, and the server's access rules",
     "no such database": "the server has no database of this name. Correct the name at the end of the URL",
@@ -27,10 +28,10 @@ CAUSES = {
     "permission": "this user may not read it. Request SELECT on the relation, or read permission for the file",
     "locked": "another process holds a lock on it. Try again after that process has ended",
     "time limit": f"a statement took longer than its limit. Raise {SECONDS}, or read from a table instead of a view",
-    "no room": "the server has no room left on its disk",
+    "no room": "the server has no space left on its disk",
     "lost": "the connection was lost. Try again",
 }
-"""Cause → what is wrong, and the remedy."""
+"""Description and remedy of each cause."""
 
 _WORDS = (
     ("TLS", r"\bssl\b|\btls\b|certificate|no encryption"),
@@ -72,7 +73,7 @@ def while_opening(error: Exception) -> str:
 
 
 def while_reading(error: BaseException) -> str:
-    """Return the cause by the error's type and code; empty if none is known."""
+    """Return the cause that belongs to the error's type and code; empty if none is known."""
     if isinstance(error, FileNotFoundError):
         return CAUSES["no such file"]
     if isinstance(error, PermissionError):

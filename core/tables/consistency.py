@@ -1,7 +1,7 @@
-"""Constraints and rows: correct values inside their bins, count violations, and find candidates in a table.
+"""Constraints on rows: correction of values inside their bins, counts of violations, and candidates found in a table.
 
-The model keeps every constraint in codes (`espalier.core.project.constraints`). This module handles what codes cannot
-express: two ordered numbers from one bin, and a number that a table determines.
+The model keeps every constraint in codes (`espalier.core.project.constraints`). This module handles cases that codes
+cannot express: two ordered numbers in one bin, and a number that a table determines.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Texts = Mapping[str, Sequence[str]]
 Codes = Mapping[str, NDArray[np.integer]]
 
 SURPRISE = 20.0
-"""A pair of values that no row has is a candidate if independence would predict at least this many rows."""
+"""Number of rows that independence must predict for a pair of values that no row has to be a candidate."""
 
 MOST_CANDIDATES = 50
 
@@ -30,9 +30,9 @@ MOST_CANDIDATES = 50
 def settle(constraints: Constraints, schema: Schema, codes: Codes, texts: Texts) -> dict[str, list[str]]:
     """Return ``texts`` with corrections inside bins; they were decoded from ``codes`` that keep the constraints.
 
-    Ordered columns: if several of them are in one bin, their numbers are sorted among themselves. For a chain of
-    columns whose numbers have the same distribution in the bin, the result has the conditional distribution given the
-    order. Determined numbers are taken from the table.
+    If several ordered columns are in one bin, their numbers are sorted among themselves. For a chain of columns whose
+    numbers have the same distribution in the bin, the result has the conditional distribution given the order.
+    Determined numbers are taken from the table.
     """
     out = {name: list(column) for name, column in texts.items()}
     for names in _chains(constraints.monotone):
@@ -53,7 +53,9 @@ def settle(constraints: Constraints, schema: Schema, codes: Codes, texts: Texts)
 
 
 def violations(constraints: Constraints, schema: Schema, texts: Texts) -> list[tuple[Constraint, int]]:
-    """Return, for each constraint, the number of rows of ``texts`` that break it: private for a private table."""
+    """Return, for each constraint, the number of rows of ``texts`` that violate it. These numbers are private for a
+    private table.
+    """
     return [(c, int(np.count_nonzero(_broken(c, schema, texts)))) for c in constraints]
 
 
@@ -113,7 +115,7 @@ def candidates(schema: Schema, codes: Codes) -> Constraints:
     """Return probable constraints that all rows satisfy, each marked as guessed; at most `MOST_CANDIDATES` of a kind.
 
     A candidate is a pair of values that no row has although independence predicts `SURPRISE` rows, a pair of columns of
-    which one is never above the other, or a column that determines another. Candidates are private: confirming one
+    which one never exceeds the other, or a column that determines another. Candidates are private, and confirming one
     declares it public.
     """
     empty: list[tuple[float, Impossible]] = []
@@ -155,7 +157,7 @@ def _determined(cause: Column, effect: Column, counts: NDArray[np.int64]) -> Det
 
 
 def _never_seen(a: Column, b: Column, counts: NDArray[np.int64]) -> list[tuple[float, Impossible]]:
-    """Return value pairs that no row has although many would be expected, with the expected number."""
+    """Return pairs of values that no row has although many rows would be expected, with the expected number."""
     expected = np.outer(counts.sum(1), counts.sum(0)) / max(int(counts.sum()), 1)
     places = np.argwhere((counts == 0) & (expected >= SURPRISE))
     return [

@@ -1,9 +1,10 @@
-"""Counts of many marginals at once, in one process: a cover of blocks for most, bit planes for pairs of small columns.
+"""Counts of many marginals at once in one process, with a cover of blocks for most of them and bit planes for pairs of
+small columns.
 
 A **block** is a set of columns whose joint table has at most `BLOCK_CELLS` cells. One pass over the rows counts it, and
-every marginal inside it follows exactly by summation. A cover is a greedy choice of few blocks that contain all
-requested marginals: eight blocks hold Adult's 66 pairs. Pairs of small columns that are in no such block are counted on
-**bit planes**: one bit per row and category, AND, and a population count; the margins give the last category.
+every marginal inside it follows exactly by summation. A cover is a greedy choice of a few blocks that contain all
+requested marginals; eight blocks contain Adult's 66 pairs. Pairs of small columns that are in no such block are counted
+on **bit planes**: one bit per row and category, AND, and a population count; the margins give the last category.
 
 Both give the same whole numbers as a separate count of each marginal. Exact counts are private:
 :mod:`espalier.core.tables.table` states which code may request them.
@@ -22,15 +23,15 @@ from espalier.core.errors import TableError
 from espalier.core.graph.separations import Clique
 
 BLOCK_CELLS = 1 << 16
-"""Cells of a block: its codes fit 16 bits and its counts the processor's cache."""
+"""Maximum number of cells of a block, so that its codes fit into 16 bits and its counts into the processor's cache."""
 PLANE_VALUES = 4
-"""Largest number of categories of columns whose pairs are counted on bit planes."""
+"""Maximum number of categories of columns whose pairs are counted on bit planes."""
 KEPT_CELLS = 1 << 21
-"""Cells of blocks whose counts are kept until all batches have been counted."""
+"""Number of cells of the blocks whose counts are kept until all batches have been counted."""
 CHUNK = 1 << 16
 """Number of rows processed at a time."""
 PLANE_ROWS = 1 << 20
-"""Rows of one set of bit planes."""
+"""Number of rows in one set of bit planes."""
 MOST_WORDS = 1023
 """Number of 64-bit words whose set bits a 16-bit number can count."""
 PLANE_BYTES = 1 << 19
@@ -53,8 +54,8 @@ def count_many(codes: Codes, sizes: Mapping[str, int], rows: int, cliques: Seque
 
 
 def cells_of(codes: Codes, sizes: Mapping[str, int], clique: Clique) -> Cells:
-    """Return the exact counts of ``clique`` in rows in memory: every cell of a small marginal, the occupied cells of a
-    large one.
+    """Return the exact counts of ``clique`` in rows in memory: every cell of a small marginal, and the occupied cells
+    of a large one.
     """
     size = math.prod(sizes[name] for name in clique)
     flat = codes[clique[0]].astype(np.int64)
@@ -81,7 +82,7 @@ def whole_cells(
 
 
 class Counting:
-    """Counts of ``cliques`` added up over batches of rows. Memory: the counts and a few MB."""
+    """Counts of ``cliques`` added up over batches of rows. They need the memory of the counts and a few MB."""
 
     def __init__(self, cliques: Sequence[Clique], sizes: Mapping[str, int]) -> None:
         """``sizes`` are the numbers of codes by column; columns that no clique names are ignored."""
@@ -93,12 +94,14 @@ class Counting:
         blocks = cover([q for q in wanted if q not in apart], sizes)
         held = assign(wanted, blocks)
         self._pairs = [q for q in small if q not in held]
-        if len(self._pairs) < 2 * len({name for q in self._pairs for name in q}):  # too few pairs to justify the planes
+        if len(self._pairs) < 2 * len(
+            {name for q in self._pairs for name in q}
+        ):  # there are too few pairs to justify the planes
             blocks += cover(self._pairs, sizes)
             held, self._pairs = assign(wanted, blocks), []
         self._blocks = [(block, [q for q in held if held[q] == i]) for i, block in enumerate(blocks)]
         self._totals: dict[int, Counts] = {}
-        """Counts of the first blocks over all batches; counts of the other blocks are marginalised batch by batch."""
+        """Counts of the first blocks over all batches. Counts of the other blocks are marginalised batch by batch."""
         room = KEPT_CELLS
         for i, block in enumerate(blocks):
             room -= math.prod(sizes[name] for name in block)
@@ -132,8 +135,8 @@ class Counting:
 
 
 class _PlanePairs:
-    """Pairs on bit planes. All categories but one have a plane; the counts of each plane and of two planes together
-    determine the rest.
+    """Counting of pairs on bit planes. All categories but one have a plane; the counts of each plane and of two planes
+    together determine the rest.
     """
 
     def __init__(self, pairs: Sequence[Clique], sizes: Mapping[str, int]) -> None:
@@ -145,7 +148,7 @@ class _PlanePairs:
         partners: dict[int, list[int]] = {}
         for a, b in pairs:
             partners.setdefault(place[a], []).append(place[b])
-        self._others = {  # sorted: most planes are then adjacent
+        self._others = {  # if sorted, most planes are adjacent
             i: np.concatenate([np.arange(self._first[j], self._first[j + 1]) for j in sorted(others)])
             for i, others in partners.items()
         }
@@ -339,7 +342,7 @@ def _rows(planes: NDArray[np.uint64], run: NDArray[np.int64]) -> NDArray[np.uint
 
 
 def _popcounts(bits: NDArray[np.uint64]) -> NDArray[np.int64]:
-    """Return the number of set bits in each row: first for each run of words, in 16 bits, which is fastest; then for
+    """Return the number of set bits in each row, first for each run of words in 16 bits, which is fastest, and then for
     all runs.
     """
     runs = math.ceil(bits.shape[1] / MOST_WORDS)

@@ -1,4 +1,4 @@
-"""A CSV file of any size, a block of lines at a time, under the rules of `espalier.core.tables.csv_lines`.
+"""Reader of CSV files of any size, a block of lines at a time, under the rules of `espalier.core.tables.csv_lines`.
 
 An engine's own CSV reader lets a quoted value span line breaks, so one row could change how others are read. Here every
 block consists of whole lines, is checked line by line against the header line, and is then parsed.
@@ -26,7 +26,7 @@ BLOCK = 1 << 24
 PIECE = 1 << 18
 """Number of bytes read at each place of a sample."""
 LINE = 1 << 26
-"""Largest number of bytes in a line."""
+"""Maximum number of bytes in a line."""
 
 
 class Lines:
@@ -56,7 +56,7 @@ class Lines:
             yield batch.select(list(names))
 
     def statements(self, names: Sequence[str]) -> list[str]:
-        """Return a comment that states what is read, because there is no engine."""
+        """Return a comment on the columns that are read, because there is no engine."""
         return [f"-- Espalier reads these columns of the CSV file in batches: {', '.join(map(repr, names))}"]
 
     def close(self) -> None:
@@ -94,7 +94,7 @@ def csv_batches(path: Path) -> Generator[Any]:
 def csv_places(path: Path) -> Generator[Any]:
     """Yield lines spread over the file; raises :class:`TableError`.
 
-    If no place holds a whole line, because lines are very long, the first lines are yielded instead.
+    If no place contains a whole line, because lines are very long, the first lines are yielded instead.
     """
     found = False
     with _opened(path) as file:
@@ -151,7 +151,7 @@ def _rows(head: bytes, block: bytes, path: Path, before: int) -> Any:
     import pyarrow as pa
 
     shown = str(path)
-    if head[-1:] == b"\r" and block[:1] == b"\n":  # joined, they would form a different line break
+    if head[-1:] == b"\r" and block[:1] == b"\n":  # if joined, they would form a different line break
         raise refused(shown, before + 2, "a line feed follows a carriage return; use one kind of line break throughout")
     try:
         text = plain_lines(head + block, shown)

@@ -1,17 +1,17 @@
-"""CSV text, line by line: no row changes how another row is read.
+"""CSV text read line by line, so that no row changes how another row is read.
 
 The header line alone determines the delimiter, the kind of line break and the names. Every line after it is one row.
 
 Proof. A line is refused if it is empty, contains a zero byte or a line break of another kind, is not made of well
 formed fields (`_fields`), or has a different number of fields from the header. Each check reads one line. In a line
-that passes, every quote that opens a field closes in that line. So a parser that starts a line outside quotes ends it
-outside quotes; by induction, it starts every line outside quotes. Bytes that are not UTF-8 are decoded cell by cell. So
-an accepted file has exactly one row for each line, in order, each row is a function of its line and the header, and
-equal bytes in two cells of a column are equal texts. If a line were decoded as a whole, an odd byte in one of its cells
-would change an accent in its identifier, and one person would become two.
+that passes, every quote that opens a field closes in that line. A parser that starts a line outside quotes therefore
+ends it outside quotes; by induction, it starts every line outside quotes. Bytes that are not UTF-8 are decoded cell by
+cell. An accepted file therefore has exactly one row for each line, in order. Each row is a function of its line and the
+header, and equal bytes in two cells of a column are equal texts. If a line were decoded as a whole, an odd byte in one
+of its cells would change an accent in its identifier, and one person would become two.
 
 Line breaks inside quotes would break this. A person with two rows could open a quote in one and close it in the other,
-and all rows between them would become one value. So would UTF-16, where two rows of odd length shift every byte
+and all rows between them would become one value. So would UTF-16, in which two rows of odd length shift every byte
 between them.
 """
 
@@ -46,7 +46,7 @@ def plain_lines(data: bytes, shown: str) -> bytes:
             "in Excel)"
         )
     text = data
-    while text.startswith(b"\xef\xbb\xbf"):  # joined files have several; the parser would remove one too
+    while text.startswith(b"\xef\xbb\xbf"):  # joined files have several marks, and the parser would also remove one
         text = text[3:]
     first = re.search(rb"\r?\n|\r", text)
     kind, other = (b"\r", b"\n") if first and first[0] == b"\r" else (b"\n", b"\r")
@@ -104,7 +104,7 @@ def check_lines(text: bytes, delimiter: str, shown: str) -> None:
             'this line is empty; remove it (write a single empty cell as "")',
         )
     fields, at = _fields(delimiter), text.find(b'"')
-    while at >= 0:  # from one line with a quote to the next
+    while at >= 0:  # continue from one line with a quote to the next
         start = text.rfind(b"\n", 0, at) + 1
         end = text.find(b"\n", at)
         end = len(text) if end < 0 else end
@@ -121,15 +121,15 @@ def check_lines(text: bytes, delimiter: str, shown: str) -> None:
             raise refused(
                 shown,
                 text.count(b"\n", 0, start) + 1,
-                f"{what}; put such a value in quotes and double the quotes inside it; a value with line breaks cannot "
-                "be read from CSV: replace them with spaces, or use Parquet or Excel",
+                f"{what}; put such a value in quotes and double the quotes inside it; a value with line breaks "
+                "cannot be read from CSV, so replace them with spaces, or use Parquet or Excel",
             )
         at = text.find(b'"', end)
 
 
 def header_names(text: bytes, shown: str) -> tuple[list[str], str]:
-    """Return the column names and the delimiter, from the header alone: a tab if it has one, else the most frequent
-    one.
+    """Return the column names and the delimiter from the header alone. The delimiter is a tab if there is one, else the
+    most frequent candidate.
     """
     head = text.partition(b"\n")[0]
     if not head:

@@ -1,12 +1,10 @@
-"""Texts that a spreadsheet would run as formulas: escaped in a released CSV file, and restored.
+"""Escaping of texts that a spreadsheet would run as formulas, in a released CSV file, and its reversal.
 
 Names and categories come from the author of the table, and a spreadsheet runs a cell that begins with ``=``, ``+``,
 ``-``, ``@`` (full-width forms too), a tab or a line break. In a released CSV file an apostrophe precedes such a text,
-so spreadsheets treat it as text (OWASP, *CSV injection*). Numbers stay unchanged: ``-5`` is harmless, and so is a sign
-alone.
-
-The rule can be undone: a text that has apostrophes *before* such a character gets another apostrophe, and reading a
-release removes exactly one. The rule holds for ``synthetic.csv`` only; a private table is read as written.
+so spreadsheets treat it as text (OWASP, *CSV injection*). Numbers stay unchanged, because ``-5`` is harmless, and so is
+a sign alone. The rule can be undone: a text that has apostrophes *before* such a character gets another apostrophe, and
+reading a release removes exactly one. The rule applies only to ``synthetic.csv``; a private table is read as written.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from espalier.core.tables.source import More, Source
 
 @dataclass(frozen=True)
 class Facts:
-    """Public facts of private rows: see the properties of `espalier.core.tables.source.Source`.
+    """Public facts about private rows; see the properties of `espalier.core.tables.source.Source`.
 
     ``rows`` is their number, if it is public.
     """
@@ -40,7 +40,7 @@ class Deferred:
 
     @property
     def rows(self) -> int:
-        """Number of rows; reads them only if it is private."""
+        """Number of rows. The rows are read only if it is private."""
         return self._rows.rows if self._facts.rows is None else self._facts.rows
 
     def encodes(self, schema: Schema) -> bool:

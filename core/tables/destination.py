@@ -1,4 +1,5 @@
-"""A new table in an engine for synthetic rows: created and filled in one transaction, never replacing another table.
+"""New table in an engine for synthetic rows, which is created and filled in one transaction and never replaces another
+table.
 
 No URL, user or password is stored or appears in a message.
 """
@@ -17,7 +18,7 @@ from espalier.core.tables.engine_errors import BUGS, OURS, engine_errors
 TAKE_ROWS = ("duckdb", "postgres", "postgresql")
 """URL schemes of engines that Espalier can write to; Spark is absent because it has no transactions."""
 LONGEST_NAME = 63
-"""Largest number of bytes in a name: PostgreSQL truncates longer names."""
+"""Maximum number of bytes in a name: PostgreSQL truncates longer names."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""The digest of encoded rows, independent of their order."""
+"""Digest of encoded rows that is independent of their order."""
 
 from __future__ import annotations
 
@@ -58,7 +58,9 @@ class Digest:
         self._rows += rows
 
     def value(self) -> bytes:
-        """Return 32 bytes. PRIVATE: rows could be guessed from it; it leaves only through a keyed fingerprint."""
+        """Return 32 bytes. PRIVATE, because rows could be guessed from it; it leaves this machine only through a keyed
+        fingerprint.
+        """
         return hashlib.sha256(b"%d:%d:%d" % (self._rows, *self._sums)).digest()
 
 

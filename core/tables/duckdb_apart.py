@@ -1,8 +1,8 @@
-"""DuckDB reads a file in a separate process: a damaged file can end that process, but nothing else.
+"""Separate process in which DuckDB reads a file, so that a damaged file can end that process but nothing else.
 
 The program of this module is started once, imports DuckDB, and forks for each question. A child answers one question:
-it opens the file and sends the rows as an Arrow stream. So a crash leads only to a message, and other sessions of a
-server continue. On a system that cannot fork, DuckDB reads in this process.
+it opens the file and sends the rows as an Arrow stream. A crash therefore leads only to a message, and other sessions
+of a server continue. On a system that cannot fork, DuckDB reads in this process.
 """
 
 from __future__ import annotations
@@ -29,16 +29,17 @@ QUIET = ("SET enable_progress_bar = false", "SET python_enable_replacements = fa
 SHUT = (
     f"SET memory_limit = '{MEMORY}'",
     "SET temp_directory = ''",
-    "SET allowed_directories = []",  # these two stay open otherwise
+    "SET allowed_directories = []",  # otherwise, these two stay open
     "SET allowed_paths = []",
     "SET enable_external_access = false",
 )
-"""Settings of a connection: it prints nothing, and reads its own file and nothing else."""
+"""Settings of a connection, which prints nothing and reads only its own file."""
 CATALOGUE = ("SELECT * FROM information_schema.tables", "SELECT * FROM information_schema.columns")
 """Queries about the catalogue, which are answered before the rows are read."""
 WHOLE, FAILED, LONGEST = b"whole", b"failed ", 200
-"""The end of a child's answer: everything was sent, or DuckDB raised an error of the type that follows. A crash sends
-neither."""
+"""Marks at the end of a child's answer: everything was sent, or DuckDB raised an error of the type that follows. After
+a crash, neither is sent.
+"""
 CRASHED = "DuckDB crashed while it read the file, which is damaged. Copy its tables into a new file"
 _PROGRAM = "from espalier.core.tables.duckdb_apart import serve; serve()"
 
@@ -75,14 +76,14 @@ class _Server:
         return os.fdopen(rows, "rb"), os.fdopen(end, "rb")
 
     def _started(self) -> socket.socket:
-        if self._line is None or self._owner != os.getpid():  # a fork of this process starts its own
+        if self._line is None or self._owner != os.getpid():  # a fork of this process starts its own server
             ours, theirs = socket.socketpair()
             paths = os.pathsep.join(map(os.path.abspath, sys.path))
             self._process = subprocess.Popen(
                 [sys.executable, "-P", "-c", _PROGRAM],
                 stdin=theirs.fileno(),
                 stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,  # a crash there may print what is in memory
+                stderr=subprocess.DEVNULL,  # a crash there may print the contents of memory
                 env={**os.environ, "PYTHONPATH": paths},
                 start_new_session=True,
             )
@@ -151,7 +152,7 @@ def serve() -> None:
     with suppress(ImportError, ValueError, OSError):
         import resource
 
-        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # a crash leaves no rows in a core file
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # so that a crash leaves no rows in a core file
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     line = socket.socket(fileno=0)
     while True:
@@ -197,7 +198,7 @@ def _answer(question: Any, stream: IO[bytes], end: IO[bytes]) -> None:
 
 
 def _end_with_reader(end: IO[bytes]) -> None:
-    """End this process once no one waits for its answer: a query may never end."""
+    """End this process once no one waits for its answer, because a query may never end."""
     import select
 
     gone = select.poll()

@@ -1,5 +1,4 @@
-"""The encoder: turns Arrow batches from any reader into codes, each a function of one cell and its column's
-description.
+"""Encoder of Arrow batches from any reader into codes, each a function of one cell and its column's description.
 
 **Theorem.** ``codes(row) = f(row, public schema)``. The public schema is the project's description of each column and
 the Arrow type of each column, which belongs to the table and not to a row. No code of a row depends on other rows,
@@ -13,8 +12,9 @@ encoder computes ``code(text(cell))``, in one of four ways, chosen by the column
    code of a cell is the code of its value, and two cells share a value only if the type's own equality holds, which
    gives them one text. So the list, its order and the batch do not matter.
 2. *Numbers* (`_Numbers`). ``float(str(i))`` is the nearest float of a whole number i, as is NumPy's conversion;
-   ``float(repr(x)) = x``. So a cell's bin is found from its number by comparison with each public edge. A category or
-   mark t is compared as the one number whose canonical text is t, if there is one. A lookup table over the whole
+   ``float(repr(x)) = x``. A cell's bin is therefore found from its number by comparison with each public edge. A
+   category or mark t is compared as the one number whose canonical text is t, if there is one. A lookup table over the
+   whole
    numbers of a batch holds exactly the values of this function, and only saves time.
 3. *Timestamps in calendar bins* (`_days`). The day is the whole part of a division of the cell by the length of a day.
 4. *Decimals in bins* (`_decimals`). The lower 64 bits hold all 18 digits; a cell with more digits is refused. ``float``
@@ -45,9 +45,9 @@ before the first draw.
 | UUID | lower case with hyphens |
 | damaged text, a year outside 1 … 9999 | none: refused |
 
-Refused types: lists, records, bytes and intervals, and in a column of dates also timestamps with a time zone, since
-their day depends on the zone. A person column is text, a whole number, a decimal without decimal places or a UUID:
-other types may represent one person in two ways.
+Lists, records, bytes and intervals are refused, and in a column of dates also timestamps with a time zone, since their
+day depends on the zone. A person column must be text, a whole number, a decimal without decimal places or a UUID,
+because other types may represent one person in two ways.
 
 Row limits per person (`espalier.core.tables.row_limits`) depend on the key, on the person's identifier and on that
 person's rows.
@@ -75,7 +75,7 @@ if TYPE_CHECKING:
 
 Codes = NDArray[Any]
 NARROW = 1 << 16
-"""Largest size of a lookup table of whole numbers."""
+"""Maximum size of a lookup table of whole numbers."""
 FIRST_DAY, LAST_DAY, EPOCH = 1, 3_652_059, 719_163
 """Days as numbers: of 0001-01-01, of 9999-12-31, and of 1970-01-01, from which Arrow counts."""
 PER_DAY = {"s": 86_400, "ms": 86_400_000, "us": 86_400_000_000, "ns": 86_400_000_000_000}
@@ -95,7 +95,7 @@ class Batch:
 
 
 class Encoder:
-    """Encodes Arrow batches with these columns (``types``, an Arrow schema) as ``schema`` describes them."""
+    """Encoder of Arrow batches with these columns (``types``, an Arrow schema) as ``schema`` describes them."""
 
     def __init__(self, schema: Schema, types: Any, shown: str, person: str | None = None) -> None:
         """Check the types of the columns. Raise :class:`TableError` for a type that cannot be encoded."""
@@ -189,7 +189,7 @@ def check_person(name: str, kind: Any, shown: str) -> None:
 
 
 def _way(column: Column, kind: Any, shown: str) -> Callable[[Any], Codes]:
-    """Return the encoder for cells of this Arrow type: see the proof."""
+    """Return the encoder for cells of this Arrow type; see the proof."""
     import pyarrow as pa
 
     types = pa.types
@@ -221,7 +221,7 @@ def _way(column: Column, kind: Any, shown: str) -> Callable[[Any], Codes]:
 
 
 def _by_value(column: Column) -> Callable[[Any], Codes]:
-    """Encode in way 1: each distinct value of a batch is written as text and encoded alone."""
+    """Encode in way 1, where each distinct value of a batch is written as text and encoded alone."""
     kind = smallest_unsigned(column.size + 2)
 
     def encode(array: Any) -> Codes:

@@ -1,9 +1,9 @@
-"""The schema's encoding as a query that Ibis writes for each engine.
-
-The query turns each declared column into whole numbers 0 … size − 1, as
-:meth:`espalier.core.project.schema.Column.encode` does for texts. NULL and NaN are tested first: several engines order
-NaN above every number. A category is compared in the column's own type, never in a cast to text, since engines
-write `1.0`, `true` or a date in different ways. Two numbers beyond the codes mark refused cells: ``size`` marks an
+"""Encoding of a schema as a query that Ibis writes for each engine. The query turns each declared column into whole
+numbers 0 … size − 1, as :meth:`espalier.core.project.schema.Column.encode` does for texts. NULL and NaN are tested
+first, because several
+engines order NaN above every number. A category is compared in the column's own type, never in a cast to text, since
+engines write `1.0`, `true` or a date in different ways. Two numbers beyond the codes mark refused cells: ``size`` marks
+an
 undeclared value, ``size + 1`` an empty cell.
 """
 
@@ -26,7 +26,7 @@ from espalier.core.tables.code_file import PERSON
 from espalier.core.tables.row_limits import runs
 
 FEW = 32
-"""Largest number of bin edges that are compared one after another; more are searched by bisection."""
+"""Maximum number of bin edges that are compared one after another; more are searched by bisection."""
 _ISO_DAY = "[0-9]{4}-[0-9]{2}-[0-9]{2}"
 _DATE = f"^[ \t\n\r\f\v]*{_ISO_DAY}([T ][0-9]{{2}}:[0-9]{{2}}[^ \t\n\r\f\v]*)?[ \t\n\r\f\v]*$"
 _NUMBER = "^[ \t\n\r\f\v]*[+-]?([0-9]+([.][0-9]*)?|[.][0-9]+)([eE][+-]?[0-9]+)?[ \t\n\r\f\v]*$"
@@ -37,15 +37,15 @@ _SHORT = 9_000
 
 
 def code_name(index: int) -> str:
-    """Return the name of the codes of column number ``index``: no column name enters a snapshot."""
+    """Return the name for the codes of column number ``index``, so that no column name enters a snapshot."""
     return f"c{index}"
 
 
 def encoding(table: Any, schema: Schema, dialect: str, person: str | None = None) -> Any:
     """Return the query for the codes of ``table``, one column per column of ``schema``.
 
-    ``dialect`` is the engine's name. ``person`` adds the person identifier of each row, as text.
-    Raises :class:`TableError` for a column that is missing or has an unsupported type.
+    ``dialect`` is the engine's name. ``person`` adds the person identifier of each row, as text. Raises
+    :class:`TableError` for a column that is missing or has an unsupported type.
     """
     made, days = {}, {c.name: _day_name(table, i) for i, c in enumerate(schema.columns) if c.date_order}
     if days:  # computed separately, because each edge of a bin compares them
@@ -77,7 +77,7 @@ def packed(codes: Any, schema: Schema) -> Any:
 
 
 def _sum(terms: Sequence[Any]) -> Any:
-    """Return the sum, with so little nesting that no query compiler runs out of stack."""
+    """Return the sum, nested so little that no query compiler runs out of stack."""
     middle = len(terms) // 2
     return _sum(terms[:middle]) + _sum(terms[middle:]) if middle else terms[0]
 
@@ -95,7 +95,7 @@ def person_text(value: Any) -> Any:
     """
     kind = value.type()
     if kind.is_decimal() and kind.scale == 0:
-        return value.cast("string").nullif("NaN")  # which PostgreSQL's decimals may be
+        return value.cast("string").nullif("NaN")  # which decimals in PostgreSQL may be
     if kind.is_string() or kind.is_integer() or kind.is_uuid():
         return value.cast("string")
     raise TableError(
@@ -146,8 +146,8 @@ def _int(code: int) -> Any:
 
 
 def _exact(number: float) -> Any:
-    """Return a float as the engine parses it from its shortest text: a plain literal may first become a decimal and be
-    rounded twice.
+    """Return a float as the engine parses it from its shortest text, because a plain literal may first become a decimal
+    and be rounded twice.
     """
     return ibis.literal(repr(float(number))).cast("float64")
 
@@ -316,7 +316,7 @@ def _looked_up(value: Any, texts: Sequence[tuple[str, int]], unknown: Any) -> An
 
 
 def _as_typed(text: str, kind: Any) -> Any:
-    """Return the value of type ``kind`` that a table reader would write as ``text``, or None."""
+    """Return the value of type ``kind`` that a table reader would write as ``text``, or None if there is none."""
     try:
         if kind.is_string() or kind.is_uuid():
             return ibis.literal(text)

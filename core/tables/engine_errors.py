@@ -1,4 +1,4 @@
-"""The guard for errors of engines and drivers, whose messages may quote a cell or a password."""
+"""Guard for errors of engines and drivers, whose messages may quote a cell or a password."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from espalier.core.tables.connection import while_reading
 OURS = (EspalierError, MemoryError)
 """Errors that pass unchanged, because they quote nothing from a driver."""
 BUGS = (AttributeError, TypeError, AssertionError)
-"""Errors of Espalier's own code, if no driver converts cells there. They pass unchanged too, so that a bug shows its
+"""Errors of Espalier's own code, if no driver converts cells there. They also pass unchanged, so that a bug shows its
 traceback.
 """
 
 
 class EngineFailed(Exception):
-    """An engine in another process raised an error; its type is the text."""
+    """An engine in another process raised an error. The text of this exception is the type of that error."""
 
 
 @contextmanager
 def engine_errors(message: str, ours: tuple[type[Exception], ...] = (*OURS, *BUGS)) -> Iterator[None]:
     """Raise :class:`TableError` with ``message`` and the cause, or the error's type, instead of an engine's own error.
 
-    Errors in ``ours`` pass. Leave out `BUGS` if a driver may raise them about a cell.
+    Errors in ``ours`` pass unchanged. Leave out `BUGS` if a driver may raise them because of a cell.
     """
     try:
         yield

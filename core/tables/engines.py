@@ -1,4 +1,4 @@
-"""Engines that Ibis connects to: opening a relation, reading its rows, and the settings of each connection.
+"""Engines to which Ibis connects: opening a relation, reading its rows, and the settings of each connection.
 
 Connections are read-only, except those of :func:`connect_to_write`. The queries are in
 `espalier.core.tables.encoding_query`. Only these two modules import Ibis.
@@ -42,8 +42,9 @@ FIRST = {
         f"SET SESSION lock_wait_timeout = {LOCKED}",
     ),
 }
-"""Session settings: one statement sees one state of the rows, times are in UTC, and no row is left out or belongs to
-another time."""
+"""Session settings by which one statement sees one state of the rows, times are in UTC, and no row is left out or
+belongs to another time.
+"""
 
 
 def open_url(url: str, name: str) -> tuple[Any, Any, str | None, Origin, Callable[[], None]]:
@@ -95,7 +96,7 @@ def keeps_codes(backend: Any) -> bool:
 def open_stream(url: str, name: str, shown: str) -> Stream:
     """Return the rows of a table in an engine that does not encode them.
 
-    Supports every engine with an Ibis backend. Raises :class:`TableError` for others.
+    This supports every engine with an Ibis backend. Raises :class:`TableError` for others.
     """
     scheme = url.partition("://")[0]
     if scheme not in (known := sorted(entry.name for entry in entry_points(group="ibis.backends"))):
@@ -108,7 +109,7 @@ def open_stream(url: str, name: str, shown: str) -> Stream:
     if scheme == "mysql":
         mariadb.use_pymysql()
         url, options = mariadb.connection_to(url)
-    with warnings.catch_warnings(action="ignore"):  # a MySQL server may know time zones by offset only, see `FIRST`
+    with warnings.catch_warnings(action="ignore"):  # a MySQL server may know time zones only by offset; see `FIRST`
         backend = _sqlite(url) if scheme == "sqlite" else ibis.connect(url, **options)
     if scheme == "duckdb":
         _shut(backend)
@@ -143,7 +144,7 @@ def answers(backend: Any, query: Any, rows: int, file: Path | None = None) -> Ge
 
     Ibis's own readers of `WHOLE` would hold all rows, and convert whole numbers to floats in a column with a NULL.
     """
-    if backend.name == "duckdb":  # Ibis' own reader holds all rows
+    if backend.name == "duckdb":  # the reader of Ibis holds all rows
         text = str(backend.compile(query))
         if file is not None and duckdb_apart.APART:
             yield from duckdb_apart.answered(file, [text], rows)
@@ -198,7 +199,9 @@ def _file_of(url: str, scheme: str) -> Path:
 
 
 def _check_url(url: str, scheme: str) -> None:
-    """Refuse a URL that may name a file other than the apparent one: an engine ignores the text after the path."""
+    """Refuse a URL that may name a file other than the apparent one, because an engine ignores the text after the
+    path.
+    """
     if "#" in url or "%00" in url or any(letter < " " for letter in url) or ("?" in url and scheme == "sqlite"):
         raise TableError(
             f"the {scheme} URL contains '#', '?', options or a control character, so it may name another file; "
@@ -207,8 +210,8 @@ def _check_url(url: str, scheme: str) -> None:
 
 
 def _without_huge(backend: Any, table: Any) -> Any:
-    """Return ``table`` with DuckDB's unsigned 128-bit numbers as text: Arrow reads the upper half of their range as
-    negative.
+    """Return ``table`` with DuckDB's unsigned 128-bit numbers as text, because Arrow reads the upper half of their
+    range as negative.
     """
     kinds = backend.con.sql(str(backend.compile(table))).types
     huge = [name for name, kind in zip(table.columns, kinds, strict=True) if str(kind) == "UHUGEINT"]
@@ -355,8 +358,8 @@ def begin(con: Any, engine: str) -> None:
 
 
 def _shut(backend: Any) -> None:
-    """Restrict DuckDB to its own file: no file or network through a relation's name or a view, no table of this
-    process, no spill to disk.
+    """Restrict DuckDB to its own file, without access to files or the network through a relation's name or a view,
+    without tables of this process, and without spilling to disk.
 
     All connections of this process to one file share these settings, so a later one has them too. DuckDB does not allow
     them to be loosened again. A lock on all settings would reject the time zone that Ibis sets on a second connection.
@@ -367,8 +370,8 @@ def _shut(backend: Any) -> None:
 
 
 def _binary(backend: Any, table: Any) -> tuple[Any, Any, str | None]:
-    """Return the columns with texts compared byte by byte: a collation may treat two ids as equal and so merge two
-    people.
+    """Return the columns with texts compared byte by byte, because a collation may treat two ids as equal and so merge
+    two people.
     """
     import sqlglot as sg
     from sqlglot import expressions as e

@@ -1,12 +1,13 @@
-"""Excel workbooks as text: the first sheet, cell by cell, read by openpyxl.
+"""Excel workbooks as text. openpyxl reads the first sheet cell by cell.
 
 Each cell has its own type. A formula is refused, because its value may come from other rows. A row is refused if its
 number is not above that of the previous row.
 
-A sheet has a million lines. A line is a row if and only if some cell of it holds a value, which depends on that line
-alone. A line without a value between rows is refused; after the last row, such a line is not a row and never counts in
-n. Emptying the last line therefore gives one row less. Under replace-one that is not a neighbouring table, because n is
-public. To keep a person whose cells are all empty, enter an empty text or a missing-value mark in one cell.
+A sheet has a million lines. A line is a row if and only if one of its cells contains a value, which depends on that
+line alone. A line without a value between rows is refused; after the last row, such a line is not a row and never
+counts in n. Emptying the last line therefore removes a row. Under replace-one, the result is not a neighbouring table,
+because n is public. To keep a person whose cells are all empty, enter an empty text or a missing-value mark in one
+cell.
 """
 
 from __future__ import annotations
@@ -24,17 +25,18 @@ from espalier.core.tables.text_table import Cells, TextTable, cell_text, check_n
 from espalier.core.tables.unpacking import check_unpacked
 
 EXCEL_CELLS, EXCEL_BYTES, EXCEL_RATIO = 25_000_000, 5_000_000, 100
-"""Largest number of cells in a sheet. A workbook is refused if it unpacks to more than these bytes and to more than
+"""Maximum number of cells in a sheet. A workbook is refused if it unpacks to more than these bytes and to more than
 this multiple of its size. An ordinary sheet of 10⁶ rows has 10 to 20 million cells and unpacks to 10 to 25 times its
 size.
 """
 EXCEL_TEXTS, EXCEL_TEXT = 1 << 28, 1 << 20
-"""Largest size in bytes of a workbook's shared texts, and of one text: Excel's own limit is 32,767
-characters."""
+"""Maximum size in bytes of a workbook's shared texts, and of one text (Excel's own limit is 32,767 characters)."""
 EXCEL_PARTS = 10_000
-"""Largest number of parts in a workbook's zip archive, whose directory is held in memory."""
+"""Maximum number of parts in a workbook's zip archive, whose directory is held in memory."""
 EXCEL_ROWS = 1 << 20
-"""Largest number of rows in a sheet, Excel's own limit: openpyxl creates each row that a row's number skips."""
+"""Maximum number of rows in a sheet, which is Excel's own limit, because openpyxl creates each row that a row's number
+skips.
+"""
 _CELL = re.compile(rb"<(?:[\w.-]+:)?c[\s/>]")
 _ENCODING = re.compile(rb"[^>]*?encoding\s*=\s*[\"']([^\"']*)")
 
@@ -63,7 +65,7 @@ def read_excel(data: bytes, shown: str) -> TextTable:
             with book._archive.open(sheet._worksheet_path) as rows_of:
                 _check_ascending(rows_of, shown)
             sheet.reset_dimensions()  # the size that the file states is not trusted
-            place, held = 0, 0  # the row that comes next; the cells so far
+            place, held = 0, 0  # number of the next row, and number of cells so far
             for number, cells in enumerate(sheet.iter_rows(), start=1):
                 held += len(cells)
                 if held > EXCEL_CELLS:  # openpyxl creates each cell that a cell's column skips

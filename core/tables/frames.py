@@ -1,4 +1,6 @@
-"""Opens tables: data frames (pandas, and frames with an Arrow interface), files of any size, tables in an engine."""
+"""Opening of tables: data frames (pandas, and frames with an Arrow interface), files of any size, and tables in an
+engine.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,9 @@ from espalier.core.tables.table import Table
 from espalier.core.tables.text_table import WHOLE_FLOATS, Cells, TextColumn, TextTable, check_names
 
 LARGE_BYTES, LARGE_CELLS = 100_000_000, 50_000_000
-"""A file with more bytes, or Parquet with more cells, is read in place, not as text in memory."""
+"""Number of bytes of a file, and number of cells of Parquet, above which it is read in place instead of as text in
+memory.
+"""
 _WHOLE = re.compile(r"-?[0-9]+|")
 """A whole number as text, or an empty cell."""
 
@@ -63,7 +67,7 @@ def text_of(frame: Any) -> TextTable:
         )
     try:
         arrow = pa.table(frame)
-    except Exception:  # any type that the producer raises; its text may quote a cell
+    except Exception:  # the producer may raise any type, and its text may quote a cell
         raise TableError("this frame cannot be read as a table: use one type of value in each column") from None
     return from_arrow(arrow, shown)
 
@@ -136,8 +140,8 @@ def _check_categories(categories: Any, name: str, shown: str) -> None:
 def _of_objects(cells: Sequence[Any], name: str, shown: str) -> TextColumn:
     """Return the texts of Python objects, each by its own type.
 
-    A derived type, such as an Enum, may represent an equal value by another text. So may NumPy's timestamps, whose
-    texts depend on their unit.
+    A derived type, such as an Enum, may represent an equal value by another text. The same is true of NumPy's
+    timestamps, whose texts depend on their unit.
     """
     import pandas as pd
 
@@ -207,7 +211,9 @@ def located(where: str, relation: str | None = None) -> Relation:
 
 
 def resolved(where: str) -> str:
-    """Return ``where``, or the URL in the environment variable that it names. PRIVATE: it may contain a password."""
+    """Return ``where``, or the URL in the environment variable that it names. PRIVATE, because it may contain a
+    password.
+    """
     if not where.startswith("env:"):
         return where
     url = os.environ.get(where[4:], "")
@@ -235,7 +241,7 @@ def too_large(path: Path) -> bool:
     """Return whether to read ``path`` in place: a folder, a file beyond `LARGE_BYTES`, or large Parquet."""
     try:
         if not path.is_file():
-            return path.is_dir()  # a pipe is not opened here: each byte can be read only once
+            return path.is_dir()  # a pipe is not opened here, because each byte can be read only once
         with path.open("rb") as file:
             packed = file.read(4) == b"PAR1"
         if path.stat().st_size > LARGE_BYTES:
@@ -312,7 +318,7 @@ def _identified(table: TextTable, names: Sequence[str], ordering: Sequence[str] 
 
 
 def _give_back(source: Source) -> None:
-    """Return the memory that reading took to the system, unless the table is too small to justify the time."""
+    """Return the memory used for reading to the system, unless the table is too small to justify the time."""
     if source.rows * len(source.schema.columns) > MANY_CELLS:
         give_back()
 
@@ -329,7 +335,7 @@ def opened(
     """Open ``data`` as a source.
 
     A :class:`Relation` is read into one snapshot, with at most ``most`` rows of each person. The snapshot is removed at
-    the end, even after an error. An error from ``report`` cancels its scans, too. Other data goes through
+    the end, even after an error. An error from ``report`` also cancels its scans. Other data goes through
     :func:`as_table`. ``key`` is the key of the row limits of an earlier snapshot, so that the same rows are kept.
     """
     if isinstance(data, Snapshot | PostgresSnapshot):

@@ -1,4 +1,4 @@
-"""A schema guessed from the table: a convenience, never public until the user confirms it.
+"""Guessing of a schema from the table, as a convenience. A guess is never public until the user confirms it.
 
 Every field that was guessed from the data is listed in the column's ``guessed``, and every column that a guess dropped
 is listed in the schema's ``left_out``. A release refuses both until they are confirmed.
@@ -31,13 +31,13 @@ from espalier.core.tables.value_patterns import (
 )
 
 FEW = 20
-"""Largest number of distinct numbers in a column that is guessed as categories."""
+"""Maximum number of distinct numbers in a column that is guessed as categories."""
 MANY_PEOPLE, ROWS_EACH = 100, 50
 """Whole numbers in a column named like an identifier are treated as people if it has at least this number of distinct
 values, with at most this number of rows each on average.
 """
 LEAST_WIDTH = 1e-307
-"""Smallest difference of numbers for a guess of bins: smaller powers of ten underflow."""
+"""Smallest difference between numbers for a guess of bins, because smaller powers of ten underflow."""
 MOST = 0.75
 """Bins of equal width are not proposed if one bin would hold more than this share of the distinct numbers."""
 _MARKS = {
@@ -135,8 +135,8 @@ def guess_column(name: str, column: TextColumn, marks: tuple[str, ...] = (), dat
     """Guess one column: numbers with many distinct values get about ten bins, dates months or quarters, all else
     categories; ranges such as ``18 to 25`` are categories in their order.
 
-    ``marks`` are texts that the person declared to mean an empty cell. They keep the declared order: the schema is
-    released, and it must not reveal the order in which rows contain them. ``date_order`` is used if the dates leave the
+    ``marks`` are texts that the person declared to mean an empty cell. They keep the declared order, because the schema
+    is released and must not reveal the order in which rows contain them. ``date_order`` is used if the dates leave the
     order open.
     """
     values = [v for v in column.values if v != MISSING and v not in marks]
@@ -185,7 +185,7 @@ def guess_column(name: str, column: TextColumn, marks: tuple[str, ...] = (), dat
 
 
 def guessed_order(values: Sequence[str], wanted: str = "") -> str | None:
-    """Return the order in which all values are days, "" for ISO dates; `None` if there is none, or several.
+    """Return the order in which all values are days, or "" for ISO dates; `None` if there is no such order, or several.
 
     ``wanted`` decides between several.
     """
@@ -221,32 +221,37 @@ def looks_like_contacts(column: TextColumn) -> bool:
 
 
 def reasons(column: TextColumn, guess: Column) -> tuple[str, ...]:
-    """Return the reasons for this guess of :func:`guess_column`, in sentences. Private: they count values."""
+    """Return the reasons for this guess of :func:`guess_column`, in sentences. They are private, because they count
+    values.
+    """
     values = [v for v in column.values if v != MISSING and v not in guess.missing_marks]
     numeric, _ = _numbers(values, number_style(values))
     many = f"{len(values):,} different value{'s' * (len(values) != 1)}"
     if guess.kind == "numeric" and guess.dates is None:
-        why = f"All of its {many} are numbers, and there are more than {FEW}: they are treated as numbers in bins."
+        why = f"All of its {many} are numbers, and there are more than {FEW}, so they are treated as numbers in bins."
         cover = "The bin edges are round numbers, and the last is above the largest number in the table."
         whole = "All of them are whole numbers." if guess.integer else "Some of them are not whole numbers."
         kind = [why, cover, whole]
     elif numeric and len(values) > FEW:
-        kind = [f"Its {many} are numbers too large or too close for bins: they are treated as ordered categories."]
+        kind = [
+            f"Its {many} are numbers that are too large or too close for bins, so they are treated as ordered "
+            "categories."
+        ]
     elif numeric:
-        kind = [f"Its {many} are numbers, but no more than {FEW}: they are treated as ordered categories."]
+        kind = [f"Its {many} are numbers, but no more than {FEW}, so they are treated as ordered categories."]
     elif guess.dates is not None:
         kind = [
-            f"Its {many} are dates: they are treated as calendar {guess.dates.by}s of whole years around them. Choose "
-            "a range that is public knowledge without the table."
+            f"Its {many} are dates, so they are treated as calendar {guess.dates.by}s of whole years around them. "
+            "Choose a range that is public knowledge without the table."
         ]
     elif ranges_in_order(values):
-        kind = [f"Its {many} are ranges: they are treated as categories in the order of the ranges."]
+        kind = [f"Its {many} are ranges, so they are treated as categories in the order of the ranges."]
     elif periods_in_order(values):
-        kind = [f"Its {many} are months, quarters or decades: they are treated as categories in their order."]
+        kind = [f"Its {many} are months, quarters or decades, so they are treated as categories in their order."]
     elif leading_zeros(values):
-        kind = [f"Its {many} are codes with leading zeros: they are treated as text."]
+        kind = [f"Its {many} are codes with leading zeros, so they are treated as text."]
     else:
-        kind = [f"Its {many} are not all numbers: they are treated as categories."]
+        kind = [f"Its {many} are not all numbers, so they are treated as categories."]
     empty = "At least one cell is empty" if len(values) < len(column.values) else "No cell is empty"
     return (*kind, f"{empty}, or contains a missing-value mark." if guess.missing_marks else f"{empty}.")
 

@@ -1,4 +1,4 @@
-"""Two linked tables as they were read, before their columns are described, and a first draft of their project."""
+"""Linked tables as they were read, before their columns are described, and a first draft of their project."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class LinkedText(TextTable):
     """Two linked tables as read. ``columns`` holds the columns of both tables by their names in the project.
 
     Each column has as many cells as its table has rows; ``rows`` is the number of rows of the people's table. The
-    columns that link the two tables are not among them. ``visits_read`` is `None` if both tables are one file.
+    columns that link the two tables are excluded. ``visits_read`` is `None` if both tables are one file.
     """
 
     linked: Linked | None = None

@@ -1,4 +1,6 @@
-"""MySQL and MariaDB through PyMySQL: options of a URL, dates, and reading texts without merging any two."""
+"""MySQL and MariaDB through PyMySQL: options of a URL, dates, and a query of texts that keeps different texts
+different.
+"""
 
 from __future__ import annotations
 
@@ -49,7 +51,7 @@ def connection_to(url: str) -> tuple[str, dict[str, Any]]:
     class Rows(SSCursor):  # type: ignore[misc]
         def close(self) -> None:
             if self._result is not None and self.connection is not None and not self.connection.open:
-                self._result.unbuffered_active = False  # a lost connection has no further rows to skip
+                self._result.unbuffered_active = False  # a lost connection has no more rows to skip
             super().close()
 
     kinds = (FIELD_TYPE.DATE, FIELD_TYPE.DATETIME, FIELD_TYPE.TIMESTAMP)

@@ -1,6 +1,6 @@
-"""Some columns of a large table as text, read in batches.
+"""Reader of some columns of a large table as text, in batches.
 
-Each row is stored as one small number per column, and each distinct text is stored once. So 10⁷ rows of ten columns
+Each row is stored as one small number per column, and each distinct text is stored once. Thus 10⁷ rows of ten columns
 with few distinct values take about 100 MB. Cells become text one by one, as in `espalier.core.tables.arrow_text`, and
 no batch affects how another batch is read. A column of whole numbers that is read only for its order needs no texts,
 only 8 bytes per row.
@@ -30,7 +30,7 @@ Ranks = dict[str, NDArray[np.int64]]
 
 @dataclass
 class _Column:
-    """A growing column: the texts so far with their codes, and the codes of each batch."""
+    """A growing column, with the texts so far and their codes, and the codes of each batch."""
 
     place: dict[str, int] = field(default_factory=dict)
     parts: list[NDArray[Any]] = field(default_factory=list)
@@ -39,7 +39,7 @@ class _Column:
     def add(self, column: TextColumn) -> None:
         codes = np.array([self.place.setdefault(v, len(self.place)) for v in column.values], dtype=np.int64)
         self.parts.append(codes.astype(smallest_unsigned(len(self.place)))[column.codes])
-        self.ambiguous |= column.ambiguous  # which depends on the type, or on single cells
+        self.ambiguous |= column.ambiguous  # depends on the type, or on single cells
 
     def column(self) -> TextColumn:
         """Return the whole column and release its parts."""
@@ -60,9 +60,9 @@ def narrow_text(
     """Return the columns ``names`` of all rows as text, and the ranks of those ``ordering`` columns that hold whole
     numbers.
 
-    An ``ordering`` column of another type is returned as text. Raises :class:`TableError` for a column that
-    the table does not have, for files that change while they are read, for a table without rows, and for one of more
-    than ``most`` rows.
+    An ``ordering`` column of another type is returned as text. Raises :class:`TableError` for a column that the table
+    does not have, for files that change while they are read, for a table without rows, and for one of more than
+    ``most`` rows.
     """
     wanted = list(dict.fromkeys([*names, *ordering]))
     if lacking := [name for name in wanted if name not in relation.columns]:
@@ -161,7 +161,7 @@ def _texts(batch: Any, shown: str) -> dict[str, TextColumn]:
     except TableError as error:
         if "row" not in error.data:
             raise
-        name = error.data["column"]  # the row would be counted from the beginning of the batch
+        name = error.data["column"]  # the row number would be counted from the beginning of the batch
         raise TableError(
             f"{shown}: column {name!r} holds a value that cannot be written as text; correct it", column=name
         ) from None

@@ -1,4 +1,4 @@
-"""Unpack the codes of rows that an engine packed into a few whole numbers
+"""Unpacking of the codes of rows that an engine packed into a few whole numbers
 (`espalier.core.tables.encoding_query.packed`).
 """
 

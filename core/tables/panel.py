@@ -1,9 +1,9 @@
-"""People and their visits in memory: two linked tables, cut to the first visits of each person.
+"""People and their visits in memory, from two linked tables that are cut to the first visits of each person.
 
 A panel is a table with one row per person: the columns of the person, the number of kept visits, and the first visit.
 It also contains the kept visits of each person and counts their steps.
 
-A panel's data about a person depend on that person's rows alone. These are the rules:
+A panel's data about a person depend only on that person's rows, by these rules:
 
 - Visits are ordered by the text of the order column. Ties are broken by the text of the visit's identifier, then by the
 visit's codes, and then, if both tables are one file, by the person columns' codes. Texts are compared as numbers, then
@@ -11,9 +11,9 @@ days, then
   other texts; an empty cell comes last. Dates with a ``date_order`` are compared as ISO dates. The position of a row in
   a file never matters, because visits that are still tied have equal codes.
 - The first ``keep`` visits are kept. The days between two visits are clipped to the declared range.
-- A person counts if both tables have a row of that person. People without visits, and visits of people without a row
-  among the people, are left out.
-- If a person has several rows among the people, the row with the smallest codes counts, compared column by column.
+- A person is included if both tables have a row of that person. People without visits, and visits of people without a
+  row among the people, are left out.
+- If a person has several rows among the people, the row with the smallest codes is used, compared column by column.
 - If both tables are one file, the person columns have the values of the first kept visit.
 """
 
@@ -95,7 +95,9 @@ class Panel(Table):
         return self._known[name]
 
     def _by_weight(self, cells: NDArray[np.int64], size: int) -> NDArray[np.int64]:
-        """Return Σ 1/m over the steps in each cell, in units: exact, since each weight is a whole number of units."""
+        """Return Σ 1/m over the steps in each cell, in units. It is exact, since each weight is a whole number of
+        units.
+        """
         assert self.linked is not None
         total, start = np.zeros(size, dtype=np.int64), 0
         for m, steps in enumerate(np.bincount(self.steps.of_person).tolist()):
@@ -111,7 +113,7 @@ class Panel(Table):
         return replace(kept, visits={name: of[rows] for name, of in self.visits.items()})
 
     def limited(self, most: int) -> Panel:
-        """Return the panel itself: each person is one row, with all kept visits."""
+        """Return the panel itself, because each person is one row with all kept visits."""
         return replace(self, row_limit=most)
 
     def split(self, share: float, size: int | None = None) -> tuple[Panel, Panel]:
@@ -162,7 +164,8 @@ def panel_of(
     """Return the panel of two tables as read; ``people`` is ignored if both are one file.
 
     ``order`` lists the columns that order visits, by default the order column and the visit's identifier. ``ranks``
-    order the visits by a column that was not read as text. ``digest`` identifies the tables, by default all they hold.
+    order the visits by a column that was not read as text. ``digest`` identifies the tables; by default, it covers all
+    their contents.
 
     Raises :class:`TableError` for a column that a table does not have, an undeclared value, and a row without a person.
     """

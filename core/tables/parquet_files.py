@@ -1,7 +1,8 @@
-"""Parquet files as rows to encode: one file, or all files of a folder, each read under its own types by PyArrow.
+"""Parquet files as rows to encode. PyArrow reads one file, or all files of a folder, each under its own types.
 
 The list of files is made once, when the table is opened. No query engine reads them and no statistic of a file is used.
-Files of a folder may differ in columns that a release does not read; a column that it reads has one type in all files.
+Files of a folder may differ in columns that a release does not read, but a column that it reads must have one type in
+all files.
 
 A folder named ``year=2024`` below the table's folder gives its files a text column ``year`` whose cells are ``2024``.
 """
@@ -23,7 +24,7 @@ from espalier.core.tables.text_table import check_names
 from espalier.core.tables.unpacking import Facts, open_ordinary, state, unshared
 
 BATCH_ROWS, BATCH_CELLS = 1 << 18, 1 << 23
-"""Largest number of rows, and of cells, in a batch."""
+"""Maximum number of rows, and of cells, in a batch."""
 PLACES, PLACE_ROWS = 20, 1 << 12
 """Number of places of a sample, and of rows at each place."""
 SUFFIX = ".parquet"
@@ -57,7 +58,7 @@ class ParquetFiles:
         found = _listed(path) if path.is_dir() else [path]
         self._files = [_footer(file, path if path.is_dir() else file.parent) for file in found]
         self.files = tuple(found)
-        """The files to read."""
+        """Files to read."""
         first = self._files[0]
         for file in self._files:
             if [name for name, _ in file.folders] != [name for name, _ in first.folders]:
@@ -105,7 +106,9 @@ class ParquetFiles:
         return pa.schema(list(kinds.items()))
 
     def batches(self, names: Sequence[str], most: int | None = None) -> Generator[Any]:  # noqa: ARG002
-        """Yield the columns ``names`` of all rows, file by file; refuse a file added to the folder in the meantime."""
+        """Yield the columns ``names`` of all rows, file by file; refuse a file that was added to the folder in the
+        meantime.
+        """
         for file in self._files:
             yield from _batches(file, names)
         if self._path.is_dir() and tuple(_listed(self._path)) != self.files:
@@ -128,7 +131,7 @@ class ParquetFiles:
                     break
 
     def statements(self, names: Sequence[str]) -> list[str]:
-        """Return what is read, as a comment: there is no engine."""
+        """Return a comment on the columns that are read, because there is no engine."""
         files = f"{len(self.files):,} Parquet files" if len(self.files) > 1 else "the Parquet file"
         return [f"-- Espalier reads these columns of {files} in batches: {', '.join(map(repr, names))}"]
 
@@ -265,7 +268,7 @@ def _batches(file: _File, names: Sequence[str], most: int = BATCH_ROWS) -> Gener
                             {n: _repeated(folders[n], rows) if n in folders else part.column(n) for n in names}
                         )
                 return
-            except (pa.ArrowException, OSError, ValueError):  # the error's text may quote a cell
+            except (pa.ArrowException, OSError, ValueError):  # the text of the error may quote a cell
                 if not listed:
                     raise TableError(f"{file.path} is a damaged Parquet file") from None
 

@@ -1,6 +1,6 @@
-"""The unpacked size of the pages of a Parquet file, from the pages' own headers, before any page is unpacked.
+"""Unpacked size of the pages of a Parquet file, read from the pages' own headers before any page is unpacked.
 
-A footer may state less than the pages hold, and PyArrow believes each page. A page is a header (a struct in Thrift's
+A footer may state less than the pages contain, and PyArrow trusts each page. A page is a header (a struct in Thrift's
 compact protocol) and its packed bytes. The headers are read here, and the packed bytes are skipped. The footer is read
 here too, because PyArrow ends the process if the statistics of a column contradict its schema.
 """
@@ -16,9 +16,9 @@ from espalier.core.tables.unpacking import check_ratio
 HEADER = 1 << 9, 1 << 24
 """Number of header bytes to read: initially, and at most."""
 LARGEST = (1 << 31) - 1
-"""Largest size of a page. PyArrow would cut off the upper bits of a larger size."""
+"""Maximum size of a page. PyArrow would cut off the upper bits of a larger size."""
 FIXED = {1: 0, 2: 0, 3: 1, 7: 8}
-"""Sizes in bytes of Thrift's types of fixed size: true, false, a byte, a float."""
+"""Sizes in bytes of Thrift's types of fixed size (true, false, a byte, a float)."""
 INT32, INT64, TEXT, LIST, STRUCT = 5, 6, 8, 9, 12
 """Further types of Thrift."""
 BITS = {4: 16, INT32: 32, INT64: 64}
@@ -26,13 +26,13 @@ BITS = {4: 16, INT32: 32, INT64: 64}
 NESTED = 8
 """Largest depth of structs within structs."""
 DIFFERENCES = 7
-"""The encoding that stores each text as its difference from the previous text."""
+"""Encoding that stores each text as its difference from the previous text."""
 PAGES = {0: 5, 2: 7, 3: 8}
 """Each type of page (data, dictionary, data of the second version) and the field that holds its own facts."""
 ENCODING = {0: 2, 3: 4}
 """Number of the field with the encoding, for each type of page that holds values."""
 Fields = dict[tuple[int, int], Any]
-"""Values of a struct by number and type of field: PyArrow skips a field whose type it does not expect."""
+"""Values of a struct by number and type of field, because PyArrow skips a field of an unexpected type."""
 
 
 def check_pages(file: IO[bytes], facts: Any, shown: str) -> int:
@@ -85,8 +85,8 @@ def _groups(file: IO[bytes]) -> list[tuple[int, list[Fields]]]:
 def _pages(file: IO[bytes], chunk: Fields) -> Iterator[tuple[int, int]]:
     """Yield the unpacked size and the encoding of each page of a column in a row group, as PyArrow finds them.
 
-    Raise :class:`ValueError` for any other type of page, which PyArrow would skip, and if the pages do not hold as many
-    values as the footer states.
+    Raise :class:`ValueError` for any other type of page, which PyArrow would skip, and if the pages do not contain as
+    many values as the footer states.
     """
     at, dictionary, left = chunk[9, INT64], chunk.get((11, INT64), 0), chunk[5, INT64]
     if 0 < dictionary < at:
@@ -124,8 +124,8 @@ def _header(file: IO[bytes], at: int) -> tuple[Fields, int]:
 def _struct(data: bytes, at: int, within: int = 0) -> tuple[Fields, int]:
     """Return the fields of a struct, and the position after it.
 
-    A repeated field is refused, and so is a number that is too large for its type: PyArrow would choose one
-    field by its type, and cut off the upper bits of the number.
+    A repeated field is refused, and so is a number that is too large for its type, because PyArrow would choose one
+    field by its type and cut off the upper bits of the number.
     """
     fields, seen, number = Fields(), set[int](), 0
     while kind := data[at]:

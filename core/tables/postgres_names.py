@@ -1,4 +1,6 @@
-"""A relation of PostgreSQL by its name: its schema, its columns, and a check that no user's cast reads its cells."""
+"""Lookup of a PostgreSQL relation by name: its schema, its columns, and a check that no user-defined cast reads its
+cells.
+"""
 
 from __future__ import annotations
 
@@ -40,9 +42,9 @@ def columns_of(con: Any, name: str) -> list[tuple[str, int, str]]:
 
 
 def _check_casts(con: Any, name: str) -> None:
-    """Refuse a column whose type is cast to text by a function that a user wrote: it may read other rows.
+    """Refuse a column whose type is cast to text by a user-defined function, because it may read other rows.
 
-    PostgreSQL's own functions have numbers below 16384. A domain is cast as the type that it is based on.
+    PostgreSQL's own functions have numbers below 16384. A domain is cast like its underlying type.
     """
     asked = (
         "WITH RECURSIVE types(name, place, type) AS ("

@@ -23,8 +23,8 @@ BATCH_ROWS = 1 << 17
 
 
 def keeps_codes(connection: Any) -> bool:
-    """Return whether a temporary table can be created: the role has the privilege, the server is not a replica, and the
-    session is writable.
+    """Return whether a temporary table can be created, which needs the privilege of the role, a server that is not a
+    replica, and a writable session.
     """
     asked = (
         "SELECT has_database_privilege(current_database(), 'TEMP') AND NOT pg_is_in_recovery() "

@@ -1,8 +1,8 @@
 """PostgreSQL transactions that set their own session settings.
 
 A pooler such as PgBouncer in transaction mode may give each transaction another session of the server, and gives each
-session to many clients. A session's setting would then be lost, or would reach other clients. So each transaction
-applies every setting on which its answers depend, and leaves none behind.
+session to many clients. A session's setting would then be lost, or would reach other clients. Each transaction
+therefore applies every setting on which its answers depend, and leaves none behind.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ READS = {
     "TimeZone": "UTC",
     "lock_timeout": f"{LOCKED}s",
 }
-"""Settings of each transaction."""
+"""Settings for each transaction."""
 OWN = ("role", "search_path", "default_transaction_read_only", "row_security")
 """Settings that each transaction takes from the user's own defaults, regardless of what another client left in the
 session.

@@ -1,7 +1,9 @@
-"""A snapshot inside PostgreSQL: codes in a temporary table, in one REPEATABLE READ transaction. Only counts leave.
+"""Snapshot inside PostgreSQL, with codes in a temporary table in one REPEATABLE READ transaction. Only counts leave the
+server.
 
-The temporary table is read once and counted many times. The transaction ensures that the statement that fills it and
-all later queries see one state of the rows. Closing rolls back and removes the table; a lost connection does the same.
+The relation is read once, and the temporary table is counted many times. The transaction ensures that the statement
+that fills it and all later queries see one state of the rows. Closing rolls back and removes the table; a lost
+connection does the same.
 
 **Fresh lots.** A hold-out and a declared total need random numbers ("lots") that depend on no row
 (`espalier.core.privacy.contribution` has the proofs). `gen_random_uuid` draws them from the server's strong generator
@@ -75,7 +77,9 @@ class PostgresSnapshot(CodesOnly):
         self._relation = relation  # the connection lives as long as an object refers to it
         self._shown, self._con = relation.shown, relation.backend.con
         self.pulse = pulse
-        """Called between the server's answers and during long ones; raising from it cancels."""
+        """Function that is called between the server's answers and during long ones. Raising an exception from it
+        cancels.
+        """
         if person is not None and most is None:
             raise TableError("a person column in a database needs a row limit per person")
         self.names_people = person is not None
@@ -104,7 +108,9 @@ class PostgresSnapshot(CodesOnly):
         return engine_errors(f"{self._shown}: the engine failed while it {what}")
 
     def _run(self, statement: str, what: str = "read the table") -> Any:
-        """Return the server's answer without a time limit here. It is cancelled if :attr:`pulse` raises meanwhile."""
+        """Return the server's answer without a time limit here. The request is cancelled if :attr:`pulse` raises an
+        exception in the meantime.
+        """
         with self._asking(what):
             return interruptible(lambda: self._con.execute(statement), self.pulse, self._con.cancel)
 
@@ -152,7 +158,7 @@ class PostgresSnapshot(CodesOnly):
 
     @property
     def in_memory(self) -> None:
-        """`None`: the rows stay in the server."""
+        """`None`, because the rows stay in the server."""
         return
 
     @property
@@ -171,9 +177,7 @@ class PostgresSnapshot(CodesOnly):
         return self.count_many([clique])[0]
 
     def count_many(self, cliques: Sequence[Clique]) -> list[NDArray[np.int64]]:
-        """Return the counts of each of ``cliques``: the server counts a cover of blocks, and margins are summed
-        here.
-        """
+        """Return the counts of each clique. The server counts a cover of blocks, and margins are summed here."""
         blocks = cover([q for q in dict.fromkeys(cliques) if q], self.schema.sizes)
         counted = []
         for block in blocks:
@@ -205,12 +209,12 @@ class PostgresSnapshot(CodesOnly):
         return np.asarray(sum(parts), dtype=np.int64)
 
     def take(self, rows: NDArray[Any]) -> PostgresSnapshot:  # noqa: ARG002
-        """Refuse: rows have no numbers in a database; see :meth:`split`."""
+        """Refuse, because rows have no numbers in a database; see :meth:`split`."""
         raise TableError(f"{self._shown}: database rows cannot be selected by number")
 
     def sample(self, most: int, rng: np.random.Generator) -> Table:  # noqa: ARG002
-        """Refuse: database rows stay in the database."""
-        raise TableError(f"{self._shown}: database rows stay in the database; only counts are read")
+        """Refuse, because database rows stay in the database."""
+        raise TableError(f"{self._shown}: database rows stay in the database, and only counts are read")
 
     def batches(self, names: Sequence[str] | None = None) -> Iterator[dict[str, NDArray[Any]]]:
         """Yield codes by name of column, fetched in batches and not kept."""
@@ -288,6 +292,6 @@ class PostgresSnapshot(CodesOnly):
         return made
 
     def close(self) -> None:
-        """Roll back, which removes all temporary tables; a part of another snapshot removes its own table."""
+        """Roll back, which removes all temporary tables. A part of another snapshot removes only its own table."""
         with suppress(Exception):  # a lost connection has already removed its tables
             self._con.execute("ROLLBACK" if self._table == CODES else f"DROP TABLE IF EXISTS {self._table}")

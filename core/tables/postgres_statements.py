@@ -1,4 +1,4 @@
-"""The statements of a snapshot inside PostgreSQL, as text: row limits, fresh lots, parts, totals and new codes."""
+"""Statements of a snapshot inside PostgreSQL, as text: row limits, fresh lots, parts, totals and new codes."""
 
 from __future__ import annotations
 
@@ -94,7 +94,8 @@ class HeldOut(NamedTuple):
 def part_of(schema: Schema, table: str, lots: str, asked: HeldOut, *, held: bool) -> str:
     """Return the query for the rows of ``table`` that their ``lots`` hold out, or for the other rows.
 
-    Two rows with the same lot, almost impossible with 122 bits, are ordered by their places and not by their content.
+    Two rows with the same lot, which is almost impossible with 122 bits, are ordered by their places instead of their
+    content.
     """
     share, size, people = asked
     columns = ", ".join(_columns(schema, people=people))

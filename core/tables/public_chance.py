@@ -1,6 +1,7 @@
-"""Random generators for public purposes: synthetic rows, random features, starting points. Never for protective noise.
+"""Random generators for public purposes, such as synthetic rows, random features and starting points, but never for
+protective noise.
 
-A resumed release needs the same random numbers again, to ask the same questions.
+A resumed release needs the same random numbers again in order to ask the same questions.
 """
 
 from __future__ import annotations

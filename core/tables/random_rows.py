@@ -1,8 +1,9 @@
-"""Rows chosen at random: random numbers called lots, and choices based on them.
+"""Random choice of rows, based on random numbers called lots.
 
 Every lot is 64 bits, independent of every row's content and person. It comes fresh from the operating system's
 generator, or from a stream whose secret seed lets a resumed release hold out the same rows again. No lot is a hash of a
-row: `espalier.core.privacy.contribution` proves the protection of such choices, and why a public seed would break it.
+row. `espalier.core.privacy.contribution` proves the protection of such choices and explains why a public seed would
+break it.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ def seeded_lots(seed: bytes) -> Deal:
 
 
 def by_chance(count: int, share: float, deal: Deal | None = None) -> Mask:
-    """Return, for each of ``count`` people or rows, whether it is chosen; each is chosen with probability ``share``."""
+    """Choose each of ``count`` people or rows with probability ``share``, and return a mask of the chosen ones."""
     return lots_for(count, deal) < np.uint64(share * 2.0**64)
 
 
@@ -66,17 +67,19 @@ def first_of_each(person: NDArray[Any], lots: Lots, most: int) -> Rows:
 
 
 def subset(rows: int, size: int, deal: Deal | None = None) -> Mask:
-    """Choose ``size`` of ``rows`` positions; every set of that size is equally likely. Memory: one bit array.
+    """Choose ``size`` of ``rows`` positions, where every set of that size is equally likely.
 
-    Positions are drawn until enough distinct ones are marked. A draw never exceeds the number still missing, so the
-    total is exact, and by symmetry no set is preferred.
+    This needs the memory of one bit array. Positions are drawn until enough distinct ones are marked. A draw never
+    exceeds the number still missing, so the total is exact, and by symmetry no set is preferred.
     """
     few = min(size, rows - size)
     marked = np.zeros(rows, dtype=np.bool_)
     limit = np.uint64(2**64 // rows * rows - 1) if rows else np.uint64(0)
     while missing := few - int(np.count_nonzero(marked)):
         lots = lots_for(min(missing, STEP), deal)
-        marked[(lots[lots <= limit] % np.uint64(rows)).astype(np.int64)] = True  # the rest would favour low positions
+        marked[(lots[lots <= limit] % np.uint64(rows)).astype(np.int64)] = (
+            True  # the remainder would favour low positions
+        )
     return marked if few == size else ~marked
 
 

@@ -1,4 +1,4 @@
-"""Reading a table from CSV (any delimiter, BOM, UTF-8 or Latin-1, gzip), Parquet or Excel: cells as text.
+"""Reader of tables in CSV (any delimiter, BOM, UTF-8 or Latin-1, gzip), Parquet or Excel, with cells as text.
 
 CSV cells are read as written. Parquet and Excel cells become whole numbers without a point, True/False and ISO
 dates. An empty cell is missing. PyArrow and openpyxl do the parsing.
@@ -11,12 +11,12 @@ CSV. One line is one row (`espalier.core.tables.csv_lines` has the proof).
 Excel. Each cell has its own type (`espalier.core.tables.excel` states which lines are rows).
 
 Parquet and data frames. A type belongs to a whole column and was chosen by the author of the file or frame. Columns of
-Python objects in a pandas frame have no such type: each cell is converted by itself.
+Python objects in a pandas frame have no such type, so each cell is converted by itself.
 
 `espalier.core.tables.encoding` encodes larger tables in batches. It contains the table of canonical texts, and returns
 equal codes.
 
-Refusals name the line or the row. They quote no cell.
+Refusals name the line or the row, but never quote a cell.
 """
 
 from __future__ import annotations
@@ -72,8 +72,8 @@ def read_table(source: str | Path | bytes, name: str | None = None) -> TextTable
 
 
 def misread(table: TextTable) -> bool:
-    """Return whether a one-column table looks like several columns under a header with one name: most cells contain a
-    delimiter.
+    """Return whether a one-column table looks like several columns under a header with one name, because most cells
+    contain a delimiter.
     """
     if len(table.columns) != 1:
         return False
@@ -117,7 +117,7 @@ def _csv(data: bytes, shown: str) -> TextTable:
 def _parsed(text: bytes, names: Sequence[str], *, once: bool = True, **options: Any) -> Any:
     """Return CSV text as an Arrow table, each cell as written; raises ``pyarrow.ArrowInvalid``.
 
-    ``once``: a column is a dictionary, which stores a shared text once.
+    With ``once``, each column is a dictionary, which stores a shared text once.
     """
     import pyarrow as pa
     from pyarrow import csv

@@ -1,4 +1,6 @@
-"""One error for all columns that do not fit, so that a table is corrected once, not column by column."""
+"""Single error for all columns that do not fit, so that a table can be corrected at once instead of column by
+column.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,7 @@ _HERE = "\0"
 def together(errors: Sequence[TableError]) -> TableError:
     """Return one error for the errors of several columns; columns with the same fault share a sentence.
 
-    The result states which columns do not fit and how, exactly as the separate errors do.
+    The result names the columns and the faults exactly as the separate errors do.
     """
     if len(errors) == 1:
         return errors[0]

@@ -1,4 +1,4 @@
-"""A private table that is read in place: in files, PostgreSQL, Spark, or any engine that Ibis supports.
+"""Private table that is read in place, in files, PostgreSQL, Spark, or any engine that Ibis supports.
 
 :func:`open_relation` connects, and reads only the catalogue, footers or header. :meth:`Relation.snapshot` scans the
 rows once and keeps what a release needs: small whole numbers, at most k rows of a person. Files and most engines return
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 ENGINES = ("postgres", "postgresql", "pyspark")
 """Schemes of the URLs of engines that encode rows themselves. Other engines send their rows in batches."""
 EXTRAS = {"postgres": "postgres", "mysql": "mysql", "pyspark": "spark"}
-"""This package's extras that install an engine's driver."""
+"""Extras of this package that install an engine's driver."""
 SAMPLE_ROWS = 10_000
 """Number of rows in the sample from which a schema is guessed."""
 
@@ -97,7 +97,7 @@ class Relation:
     the engine may compare differently: a collation that treats two identifiers as equal would merge two people.
     ``origin`` is the kind of relation in the engine's catalogue (`espalier.core.tables.catalogue`); `None` for files.
     ``check`` raises :class:`TableError` if an engine's relation has since been replaced by one of another kind.
-    ``keeps`` states whether the engine may keep codes in a temporary table; otherwise PostgreSQL streams them.
+    ``keeps`` is true if the engine may keep codes in a temporary table; otherwise PostgreSQL streams them.
     """
 
     shown: str
@@ -123,7 +123,9 @@ class Relation:
 
     @property
     def notice(self) -> str:
-        """A notice for users: what leaves the table, where it is stored, and what the release trusts."""
+        """Notice for users about the data that leave the table, their storage, and the parties that a release
+        trusts.
+        """
         return " ".join([self._leaves, *([TRUSTED[self.origin]] if self.origin in TRUSTED else [])])
 
     @property
@@ -147,7 +149,8 @@ class Relation:
             disconnect(self.backend)
 
     def sample(self, rows: int = SAMPLE_ROWS, *, every_value: bool = False) -> TextTable:
-        """Return about ``rows`` rows, spread over the table, as text. Only a steward requests them, to guess a schema.
+        """Return about ``rows`` rows, spread over the table, as text. Only a steward requests them, in order to guess a
+        schema.
 
         ``every_value`` reads all rows once, and adds rows that hold every value of each column.
         """
@@ -172,7 +175,7 @@ class Relation:
         return self._text(at_random(self.table, rows, total))
 
     def first(self, rows: int) -> TextTable:
-        """Return the first ``rows`` rows as text, for a steward who asks for them."""
+        """Return the first ``rows`` rows as text, for a steward who requests them."""
         from espalier.core.tables.engines import fetched
 
         with engine_errors(f"{self.shown}: the engine refuses to read", OURS):
@@ -202,7 +205,7 @@ class Relation:
         """Return every statement that makes a release's snapshot, as text.
 
         An engine that returns rows gets one statement, and row limits are applied here. The statements of PostgreSQL
-        have placeholders, see :func:`espalier.core.tables.postgres_statements.later_statements`.
+        have placeholders; see :func:`espalier.core.tables.postgres_statements.later_statements`.
         """
         read = as_read(schema)
         if self.feed is not None:

@@ -1,4 +1,4 @@
-"""Write released tables as CSV text, and read them back."""
+"""Writer of released tables as CSV text, and a reader for them."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def _written(schema: Schema, name: str, texts: Sequence[str], *, alone: bool) ->
 def _quoted(texts: Sequence[str], *, always: bool) -> list[str]:
     """Return texts as cells of a CSV file, in quotes if they need them."""
     out = io.StringIO(newline="")
-    # "\r\n" makes the writer quote a lone "\r" too, which many readers treat as the end of a line
+    # with "\r\n", the writer also quotes a lone "\r", which many readers treat as the end of a line
     writer = csv.writer(out, lineterminator="\r\n", quoting=csv.QUOTE_ALL if always else csv.QUOTE_MINIMAL)
     cells = []
     for text in texts:

@@ -1,6 +1,6 @@
-"""Groups of guessed columns for a person to review, and a digest of what each column must show.
+"""Groups of guessed columns for a person to review, and a digest of the facts to show for each column.
 
-Everything here reads private rows for the steward. Only the digest of the facts shown is stored: a guess becomes public
+Everything here reads private rows for the steward. Only the digest of the shown facts is stored. A guess becomes public
 once a person has seen all of `Reviewed.shown` and confirmed it.
 """
 
@@ -33,24 +33,24 @@ from espalier.core.tables.value_patterns import (
 Group = Literal["obviously public", "look closely", "identifies someone"]
 GROUPS: tuple[Group, ...] = ("obviously public", "look closely", "identifies someone")
 RARE = 20
-"""A value in fewer rows than this is rare: someone may recognise the person behind it."""
+"""Number of rows below which a value is rare, so that someone may recognise the person behind it."""
 LONG = 30
-"""Largest number of values that a person can check at a glance."""
+"""Maximum number of values that a person can check at a glance."""
 ORDERED = {"dmy": "with the day first", "mdy": "with the month first", "ymd": "with the year first"}
-"""The orders of day, month and year in words."""
+"""Names of the orders of day, month and year."""
 HARDLY_REPEATS = "It has many values with few rows each, like an identifier or a name."
 TELLING = 5
-"""Smallest number of distinct values for which a code book is proposed."""
+"""Minimum number of distinct values for which a code book is proposed."""
 
 
 @dataclass(frozen=True)
 class Reviewed:
     """A column's place in the review.
 
-    ``reason`` explains it without quoting a value. ``shown`` lists all that a person must see before the confirmation
-    counts: the proposed values, bins and missing marks, in order. ``digest`` identifies it. ``books`` are code books
-    that contain every value; choosing one declares the whole book. ``orders`` are the orders of day, month and year
-    from which a person must choose.
+    ``reason`` explains it without quoting a value. ``shown`` lists everything that a person must see before the
+    confirmation counts: the proposed values, bins and missing marks, in order. ``digest`` identifies it. ``books`` are
+    code books that contain every value; choosing one declares the whole book. ``orders`` are the orders of day, month
+    and year from which a person must choose.
     """
 
     name: str
@@ -103,13 +103,13 @@ def shown(column: Column) -> tuple[str, ...]:
 
 
 def shown_digest(column: Column) -> str:
-    """Return the digest of what `shown` lists; any change of the description changes it."""
+    """Return the digest of the facts that `shown` lists. Any change of the description changes it."""
     plain = replace(column, guessed=(), confirmed=(), shown="")
     return _digest([column.name, shown(column), column_to_json(plain)])
 
 
 def left_out_digest(name: str) -> str:
-    """Return the digest of what a person sees of a column that a guess left out."""
+    """Return the digest of the facts shown about a column that a guess left out."""
     return _digest([name, "left out"])
 
 
@@ -121,7 +121,7 @@ def _digest(parts: list[object]) -> str:
 def fitting_books(read: TextColumn, marks: Sequence[str] = ()) -> tuple[str, ...]:
     """Return the names of the code books that contain every value of a column. Private.
 
-    Short numbers are codes of ICD-9-CM too, so one value must have a letter or a point.
+    Short numbers are also codes of ICD-9-CM, so at least one value must have a letter or a point.
     """
     values = [v for v in read.values if v != MISSING and v not in marks]
     if len(values) < TELLING or all(v.isdigit() for v in values) or all(NUMBER.fullmatch(v) for v in values):
@@ -135,15 +135,15 @@ def _place(read: TextColumn, column: Column) -> tuple[Group, str]:
         return "identifies someone", "Most values are e-mail addresses, telephone numbers or similar texts."
     if column.dates is not None:
         order = f" {ORDERED[column.date_order]}" if column.date_order else ""
-        return "look closely", f"Dates{order}: choose a range that is public knowledge without the table."
+        return "look closely", f"Dates{order}. Choose a range that is public knowledge without the table."
     if column.kind == "numeric":
         if column.integer and named_like_a_person(column.name):
-            return "look closely", "Its name suggests an identifier: numbers in bins make sense for amounts only."
+            return "look closely", "Its name suggests an identifier, but numbers in bins make sense only for amounts."
         if column.number_style and two_styles(values):
             return "look closely", "A comma may be a decimal comma or separate thousands."
-        return "look closely", "Numbers: the bounds are round numbers beyond those in the table."
+        return "look closely", "Numbers. The bounds are round numbers beyond those in the table."
     if len(possible_orders(values)) > 1:
-        return "look closely", "Dates as text: no value shows whether the day or the month comes first. Choose one."
+        return "look closely", "Dates as text. No value shows whether the day or the month comes first, so choose one."
     if other_dates(values):
         why = "Dates as text in mixed orders, with two-digit years, or with months that are not in English."
         return "look closely", f"{why} Write them as 2024-01-31 in the table to get months or quarters."

@@ -1,18 +1,19 @@
-"""Row limit per person: the choice of a person's rows, which is the same for every kind of storage.
+"""Row limit per person.
+
+The choice of a person's rows is the same for every kind of storage.
 
 A row's lot is the first 64 bits of MD5 of ``key:codes:index:person``. Here *codes* are the row's codes joined to a few
-whole numbers (see :func:`joined`), and *index* distinguishes rows with the same person and codes. Each person keeps
-the rows with the smallest lots. MD5 is used because every engine has it; nothing depends on its strength:
-
-**Unit.** For every fixed key, the choice of a person's rows depends on that person's own rows only: on the identifier
-and the codes, never on positions in the table or on another person's rows. If at most k rows of each person are kept,
-tables that differ in one person's rows, however many, become tables that differ by adding or removing at most k rows.
-This holds for each key and needs no assumption about the hash. (A mixture over keys keeps the bound, see
+whole numbers (see :func:`joined`), and *index* distinguishes rows with the same person and codes. Each person keeps the
+rows with the smallest lots. MD5 is used because every engine has it; nothing depends on its strength. **Unit.** For
+every fixed key, the choice of a person's rows depends on that person's own rows only: on the identifier and the codes,
+never on positions in the table or on another person's rows. If at most k rows of each person are kept, tables that
+differ in one person's rows, however many, become tables that differ by adding or removing at most k rows. This holds
+for each key and needs no assumption about the hash. (A mixture over keys keeps the bound, see
 `espalier.core.privacy.contribution`, Coupling.) Identifiers must be exact: they are compared as the bytes of their
 text, never by a hash.
 
-These lots serve row limits only. Choosing the holdout by such lots would leak: under replace-one, a person may be
-replaced by another whose lot is in the other part, and both parts change.
+These lots serve row limits only. Choosing the holdout by such lots would leak, because under replace-one a person may
+be replaced by another whose lot is in the other part, so that both parts change.
 """
 
 from __future__ import annotations
@@ -72,7 +73,7 @@ def kept_rows(
         return np.arange(len(person))
     numbers = joined([column[over] for column in codes], sizes)
     owner = person[over]
-    alike = np.lexsort((*numbers, owner))  # equal rows of one person become neighbours
+    alike = np.lexsort((*numbers, owner))  # puts equal rows of one person next to each other
     over, owner, numbers = over[alike], owner[alike], [number[alike] for number in numbers]
     fresh = np.ones(len(over), dtype=np.bool_)
     fresh[1:] = np.any([np.diff(column) != 0 for column in (owner, *numbers)], axis=0)
@@ -108,9 +109,7 @@ def _hashed(rows: Any, numbers: Sequence[str], key: str) -> NDArray[np.uint64]:
 
 @lru_cache(maxsize=1)
 def _hashing() -> Any:
-    """Return an embedded engine that stores nothing: one thread keeps rows in order, and there is no disk to spill
-    to.
-    """
+    """Return an embedded engine that stores nothing. One thread keeps rows in order, and nothing is spilled to disk."""
     import duckdb
 
     return duckdb.connect(config={"threads": 1, "temp_directory": ""})

@@ -1,4 +1,4 @@
-"""One scan of encoded rows into a snapshot: plain, or by person with row limits.
+"""Scan of encoded rows into a snapshot, either plain or by person with row limits.
 
 With people, rows are divided into parts by person identifier, and memory holds one part at a time.
 """
@@ -83,7 +83,9 @@ def _divided(batch: Batch, column: str) -> Iterator[tuple[int, Any]]:
         )
     named = batch.person.dictionary_encode()
     names = (name.encode("utf-8", "surrogatepass") for name in named.dictionary.to_pylist())
-    buckets = np.array([zlib.crc32(name) % BUCKETS for name in names], dtype=np.uint8)  # the same in every process
+    buckets = np.array(
+        [zlib.crc32(name) % BUCKETS for name in names], dtype=np.uint8
+    )  # this is the same in every process
     bucket = buckets[named.indices.to_numpy()]
     order = np.argsort(bucket, kind="stable")
     columns = {name: pa.array(codes[order]) for name, codes in _named(batch.codes).items()}
@@ -125,7 +127,7 @@ class _Part:
 def _numbered(person: Any) -> tuple[list[str], NDArray[np.int64]]:
     """Return the distinct texts of a chunked column, and the index of each row's text among them.
 
-    Arrow joins chunks of texts only up to 2 GiB. So the chunks stay separate and share one dictionary.
+    Arrow joins chunks of texts only up to 2 GiB. The chunks therefore stay separate and share one dictionary.
     """
     import pyarrow as pa
 

@@ -1,4 +1,4 @@
-"""A private table stored as codes on disk, read once and counted many times."""
+"""Private table stored as codes on disk, which is read once and counted many times."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _go_on() -> None:
 
 
 class Snapshot(CodesOnly):
-    """A private table as codes in a file; :class:`Source` states which requests are possible, and which code may make
+    """A private table as codes in a file. :class:`Source` describes the possible requests and the code that may make
     them.
 
     With people, all rows of a person are in one batch, and the column `PERSON` numbers the people of that batch.
@@ -51,7 +51,7 @@ class Snapshot(CodesOnly):
         self.person_column, self.row_limit = person_column, row_limit
         self._digest = digest
         self.pulse: Callable[[], None] = _go_on
-        """Called between batches; raising from it cancels the count."""
+        """Function that is called between batches. Raising an exception from it cancels the count."""
 
     @classmethod
     def sizes(cls, schema: Schema, *, people: bool = False) -> dict[str, int]:
@@ -86,7 +86,7 @@ class Snapshot(CodesOnly):
 
     @property
     def in_memory(self) -> None:
-        """`None`: only codes are stored, in a file."""
+        """`None`, because only codes are stored, in a file."""
         return
 
     @property
@@ -115,7 +115,7 @@ class Snapshot(CodesOnly):
         return whole_cells(self.count_many, self.schema.sizes, cliques)
 
     def residual_sums(self, target: str, columns: Sequence[str], weights: Weights) -> NDArray[np.int64]:
-        """Return the exact gradient of a logistic fit: each row is rounded before the sum, so batches add up."""
+        """Return the exact gradient of a logistic fit. Each row is rounded before the sum, so batches add up."""
         total: NDArray[np.int64] | int = 0
         for batch in self.batches((*columns, target)):
             total = total + residual_sums(batch, target, columns, self.schema.sizes, weights)
@@ -150,7 +150,9 @@ class Snapshot(CodesOnly):
         parts = []
         for batch in self.batches():
             rows = len(next(iter(batch.values())))
-            share = int(rng.hypergeometric(rows, left - rows, asked))  # equivalent to drawing from all rows at once
+            share = int(
+                rng.hypergeometric(rows, left - rows, asked)
+            )  # this is equivalent to drawing from all rows at once
             chosen = rng.choice(rows, share, replace=False)
             parts.append({name: codes[chosen] for name, codes in batch.items()})
             left, asked = left - rows, asked - share

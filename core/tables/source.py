@@ -1,4 +1,4 @@
-"""The source: everything that a curator needs from a private table, however its rows are stored.
+"""Source: everything that a curator needs from a private table, however its rows are stored.
 
 A caller never asks which class implements it. `Table` holds its rows in memory, `Snapshot` holds their codes in an
 unnamed file, and `PostgresSnapshot` leaves them in a database.
@@ -26,11 +26,11 @@ if TYPE_CHECKING:
 NO_VISITS = "these rows have no linked visits; read both tables of the project again"
 
 More = Callable[[Mapping[str, NDArray[Any]]], Mapping[str, NDArray[Any]]]
-"""Computes further columns of codes from the codes of some rows."""
+"""Function that computes further columns of codes from the codes of some rows."""
 
 
 class Source(Protocol):
-    """A private table. Its answers are exact: only a curator and confidential diagnostics may call it."""
+    """A private table. Its answers are exact, so only a curator and confidential diagnostics may call it."""
 
     # Properties of the table ------------------------------------------------------------------------------------------
 
@@ -56,8 +56,7 @@ class Source(Protocol):
 
     @property
     def origin(self) -> str | None:
-        """Kind of relation that was read (`espalier.core.tables.catalogue`); `None` for a file or
-        frame."""
+        """Kind of relation that was read (`espalier.core.tables.catalogue`); `None` for a file or frame."""
         ...
 
     @property
@@ -67,7 +66,7 @@ class Source(Protocol):
 
     @property
     def digest(self) -> bytes:
-        """Digest that identifies the table. PRIVATE: it leaves only through a keyed fingerprint."""
+        """Digest that identifies the table. PRIVATE; it leaves this machine only through a keyed fingerprint."""
         ...
 
     @property
@@ -158,7 +157,8 @@ class Source(Protocol):
         """
         ...
 
-    # Diagnostics: unpriced, confidential ------------------------------------------------------------------------------
+    # Diagnostics, which are unpriced and confidential
+    # ------------------------------------------------------------------------------
 
     def cells(self, cliques: Sequence[Clique]) -> Iterator[Cells]:
         """Yield the exact counts of each clique by cell: every cell of a small marginal, the occupied cells of a large

@@ -1,6 +1,6 @@
-"""Codes that Spark writes: Parquet in a private folder, deleted as soon as they are read.
+"""Codes that Spark writes as Parquet in a private folder, which is deleted as soon as they are read.
 
-Spark may compute a cached result again, so nothing is cached: one job reads the table and writes the codes, and every
+Spark may compute a cached result again, so nothing is cached. One job reads the table and writes the codes, and every
 later request reads that file. Spark must run on this machine, since the folder is here.
 """
 

@@ -1,4 +1,4 @@
-"""Tables of a Spark warehouse: folders of Parquet files that another session wrote."""
+"""Tables of a Spark warehouse, which are folders of Parquet files that another session wrote."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def find(session: Any, warehouse: str, name: str) -> None:
 
     ``saveAsTable`` writes the rows of ``people`` to the folder ``people``, and those of ``clinic.people`` to
     ``clinic.db/people``. Raises :class:`TableError` for a partitioned table, for other or damaged files, and for files
-    whose columns differ: Spark would use the columns of one of them for all.
+    whose columns differ, because Spark would use the columns of one of them for all.
     """
     *database, own = parts_of(name)
     if not warehouse.strip("/") or any(part in ("", ".", "..") or "/" in part for part in (*database, own)):

@@ -1,4 +1,5 @@
-"""Rows spread over a table, as text, for guessing a schema: a bounded sample, or rows with every value, from one scan.
+"""Rows spread over a table, as text, for guessing a schema. They are a bounded sample, or rows with every value, from
+one scan.
 
 This code runs only if a steward asked for a guess. The guess stays marked until a person confirms it.
 """
@@ -28,7 +29,7 @@ value.
 
 
 def sampled(relation: Relation, rows: int) -> TextTable:
-    """Return about ``rows`` rows spread over the table; from files, the rows at a few places."""
+    """Return about ``rows`` rows spread over the table. For files, they are the rows at a few places."""
     parts = list(_parts(relation, rows))
     share = min(1.0, rows / max(1, sum(part.rows for part in parts)))
     evenly = (np.linspace(0, part.rows - 1, math.ceil(share * part.rows)).astype(np.int64) for part in parts)
@@ -56,7 +57,7 @@ def every_value(relation: Relation, rows: int) -> TextTable:
                 wanted |= _ends(column, found, ends.setdefault(name, []))
         kept.append(_rows(part, np.array(sorted(wanted), dtype=np.int64)))
         sample.append(_rows(part, np.linspace(0, part.rows - 1, min(part.rows, max(1, rows // 50))).astype(np.int64)))
-        while sum(x.rows for x in sample) > 2 * rows:  # every second row, because the table turns out to be longer
+        while sum(x.rows for x in sample) > 2 * rows:  # keep every second row, because the table turns out to be longer
             sample = [_rows(x, np.arange(0, x.rows, 2)) for x in sample]
     return _joined([*kept, *sample], relation.shown)
 

@@ -1,9 +1,9 @@
-"""Rows of SPSS, Stata and SAS transport files, read by PyReadStat.
+"""Reader of the rows of SPSS, Stata and SAS transport files, based on PyReadStat.
 
 PyReadStat gives each cell as a number or a text. Dates arrive as numbers and are converted here, cell by cell, by the
-format that the file declares for the column. So no row changes how another row is read; the generated row test
-covers SPSS, Stata and SAS transport files. The test needs a writer, and PyReadStat cannot write ``.sas7bdat``: rows of
-these files are refused.
+format that the file declares for the column. No row therefore changes how another row is read. The generated row test
+covers SPSS, Stata and SAS transport files. The test needs a writer, and PyReadStat cannot write ``.sas7bdat``, so rows
+of these files are refused.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from espalier.core.tables.unpacking import BOMB_BYTES, BOMB_RATIO
 _COUNTED = b"HEADER RECORD*******LIBV8"
 """First bytes of a SAS transport file that states its number of rows."""
 _BLANKS = {sum(32 / 256**place for place in range(1, size)) * 16.0**-32 for size in range(2, 9)}
-"""Numbers whose bytes in a SAS transport file are all blanks, for lengths of 2 to 8 bytes."""
+"""Numbers that consist of blank bytes in a SAS transport file, for lengths of 2 to 8 bytes."""
 
 READERS = {
     ".sav": ("read_sav", "SPSS"),
@@ -100,8 +100,8 @@ def read_stat(data: bytes, shown: str, *, rows: bool, suffix: str = "") -> tuple
 def _placed(data: bytes, suffix: str) -> Iterator[str]:
     """Write the bytes where PyReadStat can open them, and yield the path.
 
-    The file has no name, so nothing of it is left if the process is killed. On a system that does not show open files
-    as paths it has a name in a folder that only this user may read.
+    The file has no name, so nothing of it is left if the process is killed. On a system that does not expose open files
+    as paths, it has a name in a folder that only this user may read.
     """
     with tempfile.TemporaryFile(prefix="espalier-") as file:
         file.write(data)
@@ -183,8 +183,8 @@ def _check_blanks(cells: dict[str, Any], facts: Any, shown: str) -> None:
     """Refuse a version 5 SAS transport file in which a row may consist of blanks.
 
     Such a file is padded with blanks and does not state its number of rows. Blank rows count only if another row
-    follows, so the last row would decide whether all blank rows before it count. A missing number does not consist of
-    blanks.
+    follows, so the last row would determine whether all blank rows before it count. A missing number does not consist
+    of blanks.
     """
     numbers = [name for name in facts.column_names if facts.readstat_variable_types.get(name) != "string"]
     if not numbers:

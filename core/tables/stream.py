@@ -1,9 +1,9 @@
-"""The rows of an engine that keeps no snapshot, in Arrow batches, from one statement.
+"""Rows of an engine that keeps no snapshot, in Arrow batches from one statement.
 
 One SELECT of the columns that a release needs sees one state of the table. The SELECT compares and computes nothing.
 Its rows pass through this process in batches, `espalier.core.tables.encoding` turns them into codes, and no row is
-kept. So the same encoding and the same row limits apply to every engine. Identifiers are compared here, byte by byte,
-so no collation, optimiser or dialect merges two people.
+kept. The same encoding and the same row limits therefore apply to every engine. Identifiers are compared here, byte by
+byte, so no collation, optimiser or dialect merges two people.
 
 A driver's cells must have the type of the catalogue. Other cells are refused, never guessed: SQLite can store a text in
 a column of whole numbers, and other drivers may do the same.
@@ -26,7 +26,7 @@ from espalier.core.tables.unpacking import changes
 
 CHANGED = "{} was replaced by one of another kind after it was opened; open it again"
 BATCH_ROWS, BATCH_CELLS = 1 << 16, 1 << 21
-"""Largest number of rows, and of cells, in a batch: most drivers give Python objects, cell by cell."""
+"""Maximum number of rows, and of cells, in a batch, because most drivers return Python objects, cell by cell."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -35,8 +35,9 @@ class Stream:
 
     ``kinds`` contains the type in which each column's cells arrive. If it differs from the catalogue's, a cell becomes
     text. ``file`` is the file of a DuckDB database, and ``seen`` its state when its catalogue was read. ``most``
-    returns the largest number of rows that the file of a SQLite table can hold: in a damaged file, following the pages
-    may never end. ``kind`` is the kind of the relation when it was opened, and ``kind_now`` asks for it again.
+    returns the maximum number of rows that the file of a SQLite table can hold, because following the pages of a
+    damaged file may never end. ``kind`` is the kind of the relation when it was opened, and ``kind_now`` returns its
+    current kind.
     """
 
     backend: Any
@@ -88,7 +89,7 @@ class Stream:
 
     @contextmanager
     def _one_state(self) -> Iterator[None]:
-        """Read rows and catalogue in one state if the engine can; otherwise ask for the catalogue afterwards.
+        """Read rows and catalogue in one state if the engine can do this; otherwise read the catalogue afterwards.
 
         In MySQL, a statement locks the definitions of its tables until the transaction ends.
         """
@@ -108,7 +109,7 @@ class Stream:
 
     def _check_number(self, rows: int) -> None:
         if self.most is not None and rows > self.most():
-            raise TableError(f"{self.shown} returns more rows than its file can hold: the file is damaged")
+            raise TableError(f"{self.shown} returns more rows than its file can hold, so the file is damaged")
 
     def _few(self, query: Any) -> list[tuple[Any, ...]]:
         """Return the result of ``query``, which has few rows."""

@@ -1,4 +1,4 @@
-"""A private table in memory: encoded columns, and the answers to a curator's questions about them."""
+"""Private table in memory, with encoded columns and answers to a curator's questions about them."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ from espalier.core.tables.text_table import TextColumn, TextTable
 
 @dataclass(frozen=True, repr=False)
 class Table:
-    """Rows as codes: ``codes[name]`` has one code per row, in the smallest unsigned type.
+    """Rows as codes. ``codes[name]`` has one code per row, in the smallest unsigned type.
 
     ``source`` is the digest of the whole table as read; a table with some of its rows has the same digest. ``person``
     is the person identifier of each row, a whole number from 0; ``person_column`` is its column in the table as read.
-    Both are `None` if no column was named. The person column is not a column of this table: it is never counted and
-    never released. ``row_limit`` is the row limit per person, see :meth:`limited`. A table that was filled or cut to a
+    Both are `None` if no column was named. The person column is not a column of this table, so it is never counted or
+    released. ``row_limit`` is the row limit per person; see :meth:`limited`. A table that was filled or cut to a
     declared total keeps its ``person_column`` but has no ``person``. ``values`` are the numbers of numeric columns as
     read, one per row, NaN for missing cells; the schema's bins are a view of these numbers. ``texts`` are the texts, as
     read, of columns whose categories are to be bought.
@@ -47,9 +47,9 @@ class Table:
     values: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
     texts: Mapping[str, TextColumn] = field(default_factory=dict)
     deal: random_rows.Deal | None = None
-    """The random numbers for choosing rows."""
+    """Random numbers for choosing rows."""
     origin: str | None = None
-    """The kind of relation that was read (`espalier.core.tables.catalogue`); `None` for files and frames."""
+    """Kind of relation that was read (`espalier.core.tables.catalogue`); `None` for files and frames."""
 
     def __post_init__(self) -> None:
         """Copy the codes, check them against the schema, and freeze them; raises :class:`TableError`."""
@@ -208,7 +208,7 @@ class Table:
         return counts_on(self.numbers(column), grid)
 
     def take(self, rows: NDArray[Any]) -> Table:
-        """Return some of the rows (a hold-out, a fold)."""
+        """Return some of the rows, such as a hold-out or a fold."""
         person = None if self.person is None else self.person[rows]
         codes = {n: c[rows] for n, c in self.codes.items()}
         values = {n: v[rows] for n, v in self.values.items()}
@@ -224,7 +224,7 @@ class Table:
         return self if not described.missing or keep.all() else self.take(keep)
 
     def sample(self, most: int, rng: np.random.Generator) -> Table:  # noqa: ARG002
-        """Return the table itself: its rows are in memory."""
+        """Return the table itself, because its rows are in memory."""
         return self
 
     def split(self, share: float, size: int | None = None) -> tuple[Table, Table]:
@@ -280,7 +280,7 @@ class Table:
         return replace(self, schema=schema, codes={**self.codes, **more(self.codes)})
 
     def close(self) -> None:
-        """Do nothing: the rows are in memory."""
+        """Do nothing, because the rows are in memory."""
 
 
 def person_codes(text: TextTable, person: str) -> TextColumn:

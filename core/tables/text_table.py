@@ -1,4 +1,4 @@
-"""A table as text: its columns, the text of each cell, and checks of its names.
+"""Table as text: its columns, the text of each cell, and checks of its names.
 
 A person column must not mix types that may give two people the same text (:attr:`TextColumn.ambiguous`).
 """
@@ -26,7 +26,7 @@ from espalier.core.project.schema import MISSING, smallest_unsigned
 
 MAX_CELLS = 200_000_000
 MAX_COLUMNS = 1 << 14
-"""Largest number of columns in a table, which is also Excel's limit."""
+"""Maximum number of columns in a table, which is also Excel's limit."""
 WHOLE_FLOATS = {16: 2.0**11, 32: 2.0**24, 64: 2.0**53}
 """Smallest float to which two whole numbers round, by the number of bits of the float type."""
 
@@ -59,7 +59,7 @@ class TextColumn:
 
 
 class Cells:
-    """A growing column of Python values: one small number per row, and each distinct text once."""
+    """A growing column of Python values, with one small number per row and each distinct text once."""
 
     def __init__(self, exact: float = WHOLE_FLOATS[64]) -> None:
         """``exact`` is the smallest float that the column's storage may have rounded from two values."""
@@ -91,7 +91,7 @@ class Cells:
 
 
 def _form(cell: Any) -> object:
-    """Return the form of a cell, which is more than its type: equal cells of one form have one text.
+    """Return the form of a cell, which is more than its type. Equal cells of one form have one text.
 
     A whole float below 2⁵³ has the form of a whole number. A decimal's places, and a timestamp's distance from UTC, are
     part of its form: 7.5 and 7.50 are equal and have two texts. pandas writes a duration differently from Python.
@@ -144,7 +144,7 @@ class TextTable:
         return hashlib.sha256(head + np.sort(sums).astype("<u8").tobytes()).digest()
 
     def sample(self) -> TextTable:
-        """Return the table itself: its rows are in memory."""
+        """Return the table itself, because its rows are in memory."""
         return self
 
 

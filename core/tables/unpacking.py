@@ -1,4 +1,4 @@
-"""Limits on files: the kinds of file that are read, and the size to which a packed file may unpack."""
+"""Limits on files: the accepted kinds of files, and the size to which a packed file may unpack."""
 
 from __future__ import annotations
 
@@ -26,7 +26,9 @@ joined, and bytes per batch. A single row may have more bytes.
 
 
 def check_ordinary(path: Path) -> None:
-    """Refuse a pipe or a device: its bytes can be read only once, so a second read would miss the first rows."""
+    """Refuse a pipe or a device, because its bytes can be read only once and a second read would miss the first
+    rows.
+    """
     if path.exists() and not path.is_file():
         raise _unordinary(path, "a folder" if path.is_dir() else "a pipe or a device")
 

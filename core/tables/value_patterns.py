@@ -1,4 +1,4 @@
-"""Patterns that a guess recognises in a column's values: ranges, yes and no, dates, number styles, names, ids."""
+"""Patterns that a guess recognises in a column's values: ranges, yes and no, dates, number styles, names and ids."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def number_style(values: Sequence[str]) -> str:
 
 
 def two_styles(values: Sequence[str]) -> bool:
-    """Return whether the values could be decimals or thousands: ``1,234`` is 1.234 or 1234."""
+    """Return whether the values could be decimals or thousands, as ``1,234`` could be 1.234 or 1234."""
     return sum(all(plain_number(v, s) is not None for v in values) for s in ("1234,5", "1,234.5")) == 2 and any(
         "," in v for v in values
     )
@@ -133,7 +133,7 @@ def leading_zeros(values: Sequence[str]) -> bool:
 
 
 PLAUSIBLE = (date(1900, 1, 1).toordinal(), date(2100, 1, 1).toordinal())
-"""Values of digits alone, such as 20201231, are guessed to be dates if every day lies between these two."""
+"""Values that consist only of digits, such as 20201231, are guessed to be dates if every day lies between these two."""
 
 
 def possible_orders(values: Sequence[str]) -> tuple[str, ...]:

@@ -49,7 +49,7 @@ SLICED = 1040.0
 LONGEST_LABEL = 28
 """Number of characters of a column's description that its box shows."""
 MOST_WIDE = 190.0
-"""Largest width of a box on the board."""
+"""Maximum width of a box on the board."""
 PER_LINE = 18
 """Number of characters on a line of the widest box."""
 PER_ARROW, TALLEST = 12.0, 220.0

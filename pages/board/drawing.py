@@ -25,7 +25,7 @@ MOST_BOXES, FEW_COLUMNS, FEW_NEAR = 60, 24, 16
 extends up to three arrows from this column, as long as it has at most `FEW_NEAR` columns. With at most `FEW_COLUMNS`
 columns in total, all are shown; with more, the columns without arrows are in the tray."""
 WIDE = 1000
-"""Largest width of a line of boxes, in the drawing's pixels; less on a narrow screen."""
+"""Maximum width of a line of boxes, in the drawing's pixels; less on a narrow screen."""
 HINT = (
     "Drag from a cause to its effect. Click a box or a line to select it, Shift and click for several. Keyboard: "
     "arrow keys, Enter, Delete."

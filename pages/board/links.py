@@ -13,7 +13,7 @@ from espalier.pages.board.sent import MOST_SELECTED, arrow_of, column_of
 from espalier.pages.session.session import Session
 
 MOST_APART = 40
-"""Largest number of dotted lines drawn."""
+"""Maximum number of dotted lines drawn."""
 
 
 def share(state: Session, action: Mapping[str, Any]) -> str:

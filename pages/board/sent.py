@@ -12,7 +12,7 @@ from espalier.pages.session.session import Session
 
 FAR = 1e6
 MOST_SELECTED = 12
-"""Largest number of boxes selected together."""
+"""Maximum number of boxes selected together."""
 
 
 def column_of(state: Session, name: Any) -> str:

@@ -38,7 +38,7 @@ ROLES = {
 
 
 LONGEST_LABEL = 60
-"""Largest number of characters in a column's label in a list."""
+"""Maximum number of characters in a column's label in a list."""
 _BREAKS = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 """Line breaks of any kind, which end inline code in markdown, and control characters."""
 

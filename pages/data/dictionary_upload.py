@@ -17,11 +17,11 @@ from espalier.pages.common.text import CONFIDENTIAL, name, names, plain
 from espalier.pages.session.session import Session
 
 LARGEST = 50
-"""Largest size of a dictionary's file, in megabytes."""
+"""Maximum size of a dictionary's file, in megabytes."""
 STAT = ["sav", "zsav", "dta", "sas7bdat", "xpt"]
 """Extensions of SPSS, Stata and SAS files."""
 SHOWN = 30
-"""Largest number of undeclared values, and of notes, that are listed."""
+"""Maximum number of undeclared values, and of notes, that are listed."""
 
 
 def show(state: Session) -> None:

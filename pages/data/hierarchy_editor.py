@@ -13,7 +13,7 @@ from espalier.pages.common.text import name, names, plain
 from espalier.pages.session.session import Session
 
 LARGEST = 5
-"""Largest size of a file with a hierarchy, in megabytes."""
+"""Maximum size of a file with a hierarchy, in megabytes."""
 
 
 def show(state: Session) -> None:

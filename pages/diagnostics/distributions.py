@@ -19,12 +19,12 @@ from espalier.pages.session.session import ReleaseBundle
 
 Facts = Mapping[str, Any]
 LARGEST, PAIRS = 10_000, 2_000
-"""Largest number of cells and pairs counted for pictures of a table that is read in place."""
+"""Maximum number of cells and pairs counted for pictures of a table that is read in place."""
 MOST = 15
 UPRIGHT = 12
-"""Largest number of values shown as vertical bars."""
+"""Maximum number of values shown as vertical bars."""
 WIDEST = 40
-"""Largest number of columns in a map of pairs. The map shows the columns with the worst pairs."""
+"""Maximum number of columns in a map of pairs. The map shows the columns with the worst pairs."""
 
 
 def columns(facts: Facts, released: ReleaseBundle) -> None:

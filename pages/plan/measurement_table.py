@@ -12,7 +12,7 @@ from espalier.core.planning.budget_lines import Line, grouped, not_in_rows
 from espalier.pages.common.text import plain
 
 HIGHEST = 420
-"""Largest height in pixels; a longer table scrolls."""
+"""Maximum height in pixels; a longer table scrolls."""
 
 
 def table(bought: Sequence[Line], of: str = "n") -> None:

@@ -19,7 +19,7 @@ from espalier.pages.plan.listed import line, share
 from espalier.pages.session.session import Session
 
 SHOWN = 50
-"""Largest number of questions listed on the page; a file may contain thousands."""
+"""Maximum number of questions listed on the page; a file may contain thousands."""
 _ABOUT = (
     "What will your reports ask of the table? **A question** asks how many rows match a description; **a count** "
     "states how many of several conditions each row meets. Methods reproduce pairs of columns well, but counts "

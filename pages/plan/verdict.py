@@ -21,7 +21,7 @@ from espalier.pages.glossary.terms import term
 from espalier.pages.session.session import Session
 
 HIGHEST = 420
-"""Largest height in pixels; a longer table scrolls."""
+"""Maximum height in pixels; a longer table scrolls."""
 NEAR = 0.95
 """A smallest ε above this share of the plan's own ε is not offered, because it would save almost nothing."""
 _DIAL = """

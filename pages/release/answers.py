@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import plotly.graph_objects as go
 
 MOST_DOTS = 60
-"""Largest number of questions in the plot; the table shows all of them."""
+"""Maximum number of questions in the plot; the table shows all of them."""
 
 
 def show(facts: Mapping[str, Any], key: str) -> None:

@@ -18,7 +18,7 @@ PAGES = ("Home", "Data", "Structure", "Plan", "Release", "Analyse", "Diagnostics
 def test_no_page_of_a_released_sample_has_a_serious_violation(person: Person, pages: tuple[str, ...]) -> None:
     person.visit("Home", "Espalier")
     person.press("Open hiring")
-    person.press("Straight to the release")
+    person.press("Go straight to the release")
     person.press("Spend ε = 1 and release")
     person.sees(": 6,000 synthetic rows")
     found: list[str] = []

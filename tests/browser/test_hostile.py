@@ -90,7 +90,7 @@ def test_nothing_that_people_name_comes_alive(person: Person, tmp_path: Path) ->
     person.pick("Release", "UTC")
     person.sees("These are the original files of the release")
     person.press("Check every hash and sum")
-    person.sees("every hash, sum and rule holds")
+    person.sees("every hash and sum is correct")
     page.wait_for_timeout(500)
     harmless(page)
     person.visit("Diagnostics")

@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.browser]
 def test_a_fairness_officer_releases_in_four_clicks_and_reads_the_gap(person) -> None:
     person.visit("Home", "Espalier")
     person.press("Open hiring")
-    person.press("Straight to the release")
+    person.press("Go straight to the release")
     person.press("Spend ε = 1 and release")
     person.sees(": 6,000 synthetic rows")
     assert person.clicks <= 4

@@ -66,7 +66,7 @@ def test_each_kind_of_question_is_answered(app: AppTest) -> None:
         assert len(app.dataframe[0].value) == 1, kind
     assert "is counted in bins" not in sentences(app)
     field(app, "selectbox", "Groups by").set_value("experience").run()
-    assert "`experience` is counted in bins: the question is about this one bin only." in sentences(app)
+    assert "`experience` is counted in bins: the question is about only this bin." in sentences(app)
     assert "**What is asked:** the odds of hired" in sentences(app).replace("\\", "")
 
 

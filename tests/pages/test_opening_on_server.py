@@ -216,7 +216,7 @@ def test_a_table_that_the_ledger_knows_is_refused_until_somebody_has_read_why(re
     assert "the ledger refuses" in app.error[0].value
     assert len(here(app).spent) == 1
     assert next(b for b in app.button if b.label.startswith("Spend")).disabled
-    field(app, "checkbox", "I have read why").check().run()
+    field(app, "checkbox", "I have read the refusal").check().run()
     finish(press(app, "Spend"))
     assert len(here(app).spent) == 2
 

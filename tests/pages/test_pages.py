@@ -81,8 +81,8 @@ def test_every_page_shows_every_sample(app: AppTest, name: str) -> None:
 def test_home_leads_to_the_first_release() -> None:
     app = press(at_home(), "Open hiring")
     links = [b.label for b in app.button]
-    assert {"Next: the plan", "See what was drawn", "Straight to the release"} <= set(links)
-    finish(press(press(app, "Straight to the release"), "Spend"))
+    assert {"Next: the plan", "See what was drawn", "Go straight to the release"} <= set(links)
+    finish(press(press(app, "Go straight to the release"), "Spend"))
     assert state(app).released is not None
 
 

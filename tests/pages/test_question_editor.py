@@ -8,7 +8,7 @@ from tests.support.app import field, finish, go, press, sample, start, state
 def ask(app, kind, columns, values, name):
     kinds = next(w for w in app.get("button_group") if (w.key or "").startswith("ask-kind"))
     app.segmented_control(key=kinds.key).set_value(kind).run()
-    label = "Number of rows in which" if kind == "a question" else "How many of these"
+    label = "Number of rows in which" if kind == "a question" else "How many conditions does each row meet"
     field(app, "multiselect", label).set_value(columns).run()
     for column, chosen in values.items():
         fields = [w for k in ("multiselect", "select_slider", "slider") for w in app.get(k)]

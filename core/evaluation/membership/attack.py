@@ -1,4 +1,4 @@
-"""Attacks on shadow releases, tested on unseen models, and the best result that any attack can reach under the budget."""
+"""Attacks on shadow releases, tested on unseen models, and the best result that the budget allows any attack."""
 
 from __future__ import annotations
 

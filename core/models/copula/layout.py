@@ -23,7 +23,7 @@ SMALL_TABLE = 5_000
 """Public number of rows below which the features are a polynomial even if all columns are numbers."""
 
 LEAST, LARGEST = 1e-150, 1e150
-"""Smallest width of a tick, and largest bound of a number, because a regression sums the squares of both."""
+"""Minimum width of a tick, and largest bound of a number, because a regression sums the squares of both."""
 
 MOST_PRODUCTS = 400
 """Maximum number of products in a polynomial, whose moments are then about 80,000 sums."""

@@ -64,10 +64,10 @@ def estimate(
     independent ones with 0.3 and 0.028 with 1; on 25 columns of 16,000 rows at ε = 1 0.0292, 0.0277 and 0.0265, and the
     fit takes fewer steps. ``fit.objective`` is the plain objective, ``fit.gap`` the gap of the smoothed problem.
 
-    The method is in `espalier.core.models.graphical.solver`. It was chosen by measurement
-    (``python -m benchmarks.inference algorithms``):
-    CPU seconds until the objective is certified to be within 0.1 % of the best, 12 columns of Adult's shape, σ the same
-    everywhere | alternating between 1 and 1,000; > where it was not certified in 1,000 steps or rounding ended it:
+    The method is in `espalier.core.models.graphical.solver`. It was chosen by measurement (``python -m
+    benchmarks.inference algorithms``): CPU seconds until the objective is certified to be within 0.1 % of the best, 12
+    columns of Adult's shape, σ the same everywhere | alternating between 1 and 1,000; > where it was not certified in
+    1,000 steps or rounding ended it:
 
     ====================================  =============  =============  =============  =============
     algorithm                             star           tree           star+tree      star+six

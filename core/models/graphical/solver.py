@@ -19,9 +19,9 @@ over the junction tree (`espalier.core.graph.junction_tree.derivative`), and the
 tree (`espalier.core.models.graphical.metric`) preconditions them at any noise scale, so that a few products suffice.
 They stop at half the residual or after PRODUCTS, far from an exact solution; the next step corrects the rest.
 
-**Stopping.** Any w bounds the optimum from below: min_s ⟨w, s⟩ − ⟨w, û⟩ − ⟨w, Kw⟩/2 + f(û), s over all
-single rows (one max-plus sweep). With w = −λ(θ − θ_k) that bound is tight at the end. The gap between f and the
-best bound is the reported, certified criterion.
+**Stopping.** Any w bounds the optimum from below: min_s ⟨w, s⟩ − ⟨w, û⟩ − ⟨w, Kw⟩/2 + f(û), s over all single rows (one
+max-plus sweep). With w = −λ(θ − θ_k) that bound is tight at the end. The gap between f and the best bound is the
+reported, certified criterion.
 
 `espalier.core.models.graphical.estimation.estimate` compares this method with alternatives, with figures.
 """

@@ -1,1 +1,1 @@
-"""Questions and counts: their hidden columns, sensitivity and cost, and the recipes that a curator answers."""
+"""Questions and counts, with their hidden columns, sensitivity and cost, and the recipes that a curator answers."""

@@ -1,8 +1,9 @@
-"""A question that is read column by column: the ordered decision diagram of a disjunction of conjunctions.
+"""Automaton that reads a question column by column, which is the ordered decision diagram of a disjunction of
+conjunctions.
 
-After some columns, only two things matter: the alternatives that are still possible, and their conditions on the
-remaining columns. Together they are the *residual* (the paper's word, Definition 14; an ordered binary decision diagram
-of Bryant 1986 has the same states). Alternatives with the same remaining conditions are merged.
+After some columns, all that matters is which alternatives are still possible, and their conditions on the remaining
+columns. Together they are the *residual* (the paper's word, Definition 14; an ordered binary decision diagram of Bryant
+1986 has the same states). Alternatives with the same remaining conditions are merged.
 """
 
 from __future__ import annotations
@@ -17,12 +18,12 @@ from espalier.core.errors import SizeError
 from espalier.core.project.question_types import Question, allowed
 
 MAX_STATES = 20_000
-"""Largest number of states after one column; a table of the dynamic program would have its square."""
+"""Maximum number of states after one column. A table of the dynamic program would have its square."""
 
 IntArray = NDArray[np.intp]
 
 DONE, FAILED = -1, -2
-"""The two final residuals: no conditions remain; no alternative is possible."""
+"""The two final residuals, in which no conditions remain or no alternative is possible."""
 
 
 @dataclass(frozen=True)

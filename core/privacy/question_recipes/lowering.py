@@ -1,15 +1,15 @@
 """Questions and counts as hidden columns, so that the junction tree can answer them.
 
-A count is a sum of 0s and 1s, a question an automaton that reads its columns one after the other: both are functions of
-few columns and a running *state*. Each state becomes a hidden column; a structural impossibility (`Zeros`) over the
-previous state, one column and the next state makes it a function of the row. So a row has one
+A count is a sum of 0s and 1s, and a question is an automaton that reads its columns one after the other. Both are
+functions of few columns and a running *state*. Each state becomes a hidden column; a structural impossibility (`Zeros`)
+over the previous state, one column and the next state makes it a function of the row. Each row therefore has one
 extension to the hidden columns, and every sum or maximum over rows is a sum or maximum over extended rows. The cost
 depends on the width of this network of gates, not on that of the paper's incidence graph: a family of incidence width 2
 encodes 3-SAT, because a diagram that is small in one order of its columns need not be small in the order forced by the
 rest of the workload.
 
 The order in which columns are read follows the tree of the measured marginals: from a column to its branches, the
-heaviest branch last. So at any time, at most log₂ d of the current column's ancestors are waiting for their next
+heaviest branch last. At any time, at most log₂ d of the current column's ancestors are therefore waiting for their next
 branch. A random order costs hundreds of times as much. Hidden columns must never be released:
 `espalier.core.models.question_fit.model` hides them.
 """
@@ -33,10 +33,10 @@ DIRECT_CELLS = 4_096
 """A question whose columns have at most this many joint combinations may be answered from their marginal."""
 
 MOST_READ = 256
-"""Largest number of small questions for which automata are tried: each adds hidden columns."""
+"""Maximum number of small questions for which automata are tried, because each adds hidden columns."""
 
 GATE_CELLS = 10_000_000
-"""Largest number of cells in a gate."""
+"""Maximum number of cells in a gate."""
 
 
 @dataclass(frozen=True)
@@ -221,7 +221,7 @@ class _Gates:
                 inputs = (state, column) if state else (column,)
                 table = step if state else step[0]
                 bits = int(step.max()) + 1
-                whole = not state and bits == self.sizes[column]  # the column is its own state
+                whole = not state and bits == self.sizes[column]  # the column itself is the state
                 self._known[key] = column if whole else self._gate(inputs, table, bits)
             state = self._known[key]
         last = machine.steps[-1].astype(np.float64)

@@ -1,4 +1,4 @@
-"""Prediction of a workload's cost and errors, from public figures alone, before anything is spent."""
+"""Prediction of a workload's cost and errors before anything is spent, from public figures alone."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from espalier.core.graph.separations import Clique
 from espalier.core.privacy.question_recipes.lowering import Lowered, lower
 
 TRIED = 5
-"""Number of questions and counts for which a refusal computes the size of the rest."""
+"""Maximum number of questions and counts for which a refusal computes the size of the model without them."""
 
 STEPS = 20
-"""Newton steps assumed for a fit; most need fewer."""
+"""Number of Newton steps assumed for a fit; most need fewer."""
 
 SECONDS_PER_CELL, SECONDS_PER_PAIR, SECONDS_PER_CUBE = 1e-6, 1.5e-6, 1e-10
 """Measured seconds of one step: per cell of the tree, per pair of statistics, and per product of pairs and
@@ -80,7 +80,9 @@ def check_cost(lowered: Lowered, cliques: Iterable[Clique] = (), *, max_cells: i
 
 
 def _what_to_leave_out(lowered: Lowered, cliques: tuple[Clique, ...], cost: Cost, max_cells: int) -> str:
-    """Return the question or count in the largest table whose removal shrinks the rest most, the widest first."""
+    """Return the question or count in the largest table that, when left out, leaves the smallest model. The widest are
+    tried first.
+    """
     sizes = {name: lowered.sizes[name] for name in lowered.visible}
     held = set(cost.columns)
     wide = {question.name: len(held & set(question.columns(lowered.visible))) for question in lowered.asked}
@@ -102,8 +104,8 @@ def _what_to_leave_out(lowered: Lowered, cliques: tuple[Clique, ...], cost: Cost
         return "Use fewer questions together."
     needed, what, _ = min(found)
     if needed <= max_cells:
-        return f"Leave out {what}: without it the largest table has {needed:,} cells."
-    return f"Leave out {what} and others: without it alone the largest table still has {needed:,} cells."
+        return f"Leave out {what}. Without it, the largest table has {needed:,} cells."
+    return f"Leave out {what} and others. Without it alone, the largest table still has {needed:,} cells."
 
 
 @dataclass(frozen=True)
@@ -139,7 +141,7 @@ def marginal_errors(
     found = []
     for block, scope in zip(lowered.blocks, scopes, strict=True):
         home = min(prod(lowered.sizes[n] for n in whole) for whole in widest if scope <= whole)
-        assert block.matrix is not None  # questions always have one
+        assert block.matrix is not None  # questions always have a clique
         share = block.matrix.reshape(len(block.matrix), -1).mean(axis=1)
         variance = share * home * (1.0 - share if total_known else 1.0)
         found.append(each * np.sqrt(variance))
@@ -159,5 +161,5 @@ def _errors(sigma: FloatArray) -> Errors:
 
 
 def direct_is_better(direct: Errors, marginal: tuple[Sequence[Clique], Errors] | None) -> bool:
-    """Return whether the questions should be asked directly: by the largest expected error."""
+    """Return whether the questions should be asked directly, judged by the largest expected error."""
     return marginal is None or direct.worst <= marginal[1].worst

@@ -23,13 +23,13 @@ from espalier.core.project.question_types import Condition, Count, Question, all
 from espalier.core.tables.source import Source
 
 UNITS = 2**20
-"""Units per row: the irrational sensitivity is rounded up by less than a millionth of a row."""
+"""Units per row. The irrational sensitivity is rounded up by less than a millionth of a row."""
 
 CHOICE_UNITS = 2**10
 """Units per row of a choice's scores, as for other scores."""
 
 LARGEST = 2.0**36
-"""Expected answers are clipped here, far above any table's rows."""
+"""Bound to which expected answers are clipped, far above the number of rows of any table."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""One person's largest change to all answers together, computed exactly by the same dynamic program.
+"""Exact computation, by the same dynamic program, of one person's largest change to all answers together.
 
 **One row.** The answers are c_j = Σ_rows q_j(x), q_j(x) ∈ {0, 1}. Under add-remove a row x that comes or goes changes
 them by the vector q(x), so Δ₂² = max_x Σ_j q_j(x)² = max_x Σ_j q_j(x): one max-plus sweep with all weights 1. Under
@@ -29,13 +29,14 @@ from espalier.core.graph.junction_tree import IMPOSSIBLE, FloatArray, cells, col
 from espalier.core.privacy.question_recipes.lowering import Lowered
 
 PAIR_CELLS = 20_000_000
-"""Largest number of cells over pairs of rows for the exact value. Above it the cap is used."""
+"""Maximum number of cells over pairs of rows for the exact value. Above it, the cap is used."""
 
 
 @dataclass(frozen=True)
 class Sensitivity:
-    """Δ₂ of all questions together, in rows, rounded up; ``squared`` the whole number under the root for one row per
-    person, ``exact`` whether some pair of rows reaches it (or only the proved cap)."""
+    """Δ₂ of all questions together, in rows, rounded up. ``squared`` is the whole number under the root for one row per
+    person. ``exact`` is true if some pair of rows reaches it, and false if it is only the proved cap.
+    """
 
     value: float
     squared: int
