@@ -24,9 +24,10 @@ def figures_of(real: Panel, synthetic: Panel) -> dict[str, float | None]:
     - ``visit_pairs``, ``person_visit``: TV of two columns of a visit, and of a person's and a visit's column.
     - ``visits_per_person``: TV of the number of visits.
     - ``echo_real``, ``echo``: share of visits at which a column repeats its value from the visit before the previous
-      one. - ``same_first_third_real``, ``same_first_third``: share of people for whom a column has the same value at
-      visits 1 and 3. - ``distinct_real``, ``distinct``: distinct values of a column over a person's visits, for people
-      with all visits.
+      one.
+    - ``same_first_third_real``, ``same_first_third``: share of people for whom a column has the same value at visits 1
+      and 3.
+    - ``distinct_real``, ``distinct``: distinct values of a column over a person's visits, for people with all visits.
     - ``within_real``, ``within``: the share of a number's variance within people, over bins.
     """
     (one, other), names = (real.steps, synthetic.steps), _linked(real).step_columns(real.schema)

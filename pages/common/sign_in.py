@@ -8,9 +8,10 @@ Without ``[auth]`` in ``.streamlit/secrets.toml`` there is no sign-in: anyone wh
 Such a server must listen on this machine only. With ``[auth]`` (OpenID Connect, ``st.login``), ``[roles]`` lists who
 may enter::
 
-[roles] steward = ["anna@hospital.example"]                     # may open tables and spend viewer =
-["ben@partner.example", "@hospital.example"]   # sees what was released and marked for sharing vouched = false  # true:
-trust a provider that does not state whether addresses are verified
+    [roles]
+    steward = ["anna@hospital.example"]                     # may open tables and spend
+    viewer = ["ben@partner.example", "@hospital.example"]   # sees what was released and marked for sharing
+    vouched = false  # true: trust a provider that does not state whether addresses are verified
 
 An entry that begins with ``@`` admits a whole domain. Everyone else is refused. If the secrets cannot be read, are
 missing, or do not make sign-in safe, everyone is refused.

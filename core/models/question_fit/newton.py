@@ -1,8 +1,9 @@
 """Newton's equations of the fit in time linear in the tree: (I + D Cov D) x = −slope, D = 1/S, without the matrix Cov.
 
-On the way up the tree, node v holds the table u_v = Σ_blocks M_bᵀ x_b/S_b + Σ_children E[u_c | given], and xᵀ D Cov D x
-= Σ_v E Var[u_v | given]: the variance, one column of the tree at a time. Thus x minimises ½ ‖x‖² + ⟨slope, x⟩ + ½ Σ_v
-u_vᵀ W_v u_v   subject to   u = M x + P u,
+On the way up the tree, node v holds the table u_v = Σ_blocks M_bᵀ x_b/S_b + Σ_children E[u_c | given], and
+xᵀ D Cov D x = Σ_v E Var[u_v | given]: the variance, one column of the tree at a time. Thus x minimises
+
+    ½ ‖x‖² + ⟨slope, x⟩ + ½ Σ_v u_vᵀ W_v u_v   subject to   u = M x + P u,
 
 where W_v is the covariance of the node's own column given the others, and P computes the expectations that are passed
 up. The optimality conditions with multipliers ν are sparse, and a sparse LU factorisation follows the tree: its cost is
