@@ -38,6 +38,7 @@ class Lines:
         """Read the header line; raises :class:`TableError`."""
         self.columns = dict.fromkeys(csv_names(path), "string")
         self.files = (path,)
+        self.unclear = set[str]()
 
     def schema(self, names: Sequence[str]) -> Any:
         """Return the Arrow schema of these columns."""
@@ -47,7 +48,7 @@ class Lines:
 
     def batches(self, names: Sequence[str], most: int | None = None) -> Generator[Any]:  # noqa: ARG002
         """Yield the columns ``names`` of all rows."""
-        for batch in csv_batches(self.files[0]):
+        for batch in csv_batches(self.files[0], self.unclear):
             yield batch.select(list(names))
 
     def spread(self, names: Sequence[str], rows: int) -> Generator[Any]:  # noqa: ARG002
@@ -67,13 +68,17 @@ def csv_names(path: Path) -> tuple[str, ...]:
     """Return the names in the header line."""
     with _opened(path) as file:
         head, _ = _header(file, path)
-    names, _ = header_names(plain_lines(head, str(path)), str(path))
+    names, _ = header_names(plain_lines(head, str(path))[0], str(path))
     check_names(names, str(path))
     return tuple(names)
 
 
-def csv_batches(path: Path) -> Generator[Any]:
-    """Yield the rows as Arrow batches of texts; raises :class:`TableError`, which names the line and quotes no text."""
+def csv_batches(path: Path, unclear: set[str] | None = None) -> Generator[Any]:
+    """Yield the rows as Arrow batches of texts, and add columns with a cell that is not UTF-8 to ``unclear``.
+
+    Raises :class:`TableError`, which names the line and quotes no text.
+    """
+    unclear = set() if unclear is None else unclear
     with _opened(path) as file:
         head, end = _header(file, path)
         lines, rest, packed = 0, b"", path.stat().st_size
@@ -84,11 +89,11 @@ def csv_batches(path: Path) -> Generator[Any]:
             whole, found, tail = (rest + block).rpartition(end)
             rest = tail
             if found:
-                rows = _rows(head, whole + found, path, lines)
+                rows = _rows(head, whole + found, path, lines, unclear)
                 lines += rows.num_rows
                 yield from rows.to_batches()
         if rest:
-            yield from _rows(head, rest, path, lines).to_batches()
+            yield from _rows(head, rest, path, lines, unclear).to_batches()
 
 
 def csv_places(path: Path) -> Generator[Any]:
@@ -110,7 +115,7 @@ def csv_places(path: Path) -> Generator[Any]:
             first, last = block.find(end) + 1 if at > start else 0, block.rfind(end) + 1
             if last > first:
                 try:
-                    rows = _rows(head, block[first:last], path, 0)
+                    rows = _rows(head, block[first:last], path, 0, set())
                 except TableError as error:  # the number of its line is not known here
                     raise TableError(re.sub(r", line [0-9,]+", "", str(error))) from None
                 found |= rows.num_rows > 0
@@ -146,15 +151,15 @@ def _header(file: IO[bytes], path: Path) -> tuple[bytes, bytes]:
     return head[: at + 1], head[at : at + 1]
 
 
-def _rows(head: bytes, block: bytes, path: Path, before: int) -> Any:
-    """Return the rows of one block, parsed as a table with the header line in front."""
+def _rows(head: bytes, block: bytes, path: Path, before: int, unclear: set[str]) -> Any:
+    """Return the rows of one block, parsed as a table with the header line in front; see `csv_batches`."""
     import pyarrow as pa
 
     shown = str(path)
     if head[-1:] == b"\r" and block[:1] == b"\n":  # joined, they would form a different line break
         raise refused(shown, before + 2, "a line feed follows a carriage return; use one kind of line break throughout")
     try:
-        text = plain_lines(head + block, shown)
+        text, odd = plain_lines(head + block, shown)
         names, delimiter = header_names(text, shown)
         check_lines(text, delimiter, shown)
     except TableError as error:
@@ -166,4 +171,5 @@ def _rows(head: bytes, block: bytes, path: Path, before: int) -> Any:
         raise TableError(f"{shown}: a line has more or fewer cells than the header has names; correct it") from None
     if table.num_rows != text.count(b"\n") + (not text.endswith(b"\n")) - 1:
         raise TableError(f"{shown} cannot be read as CSV: its number of rows differs from its number of lines")
+    unclear.update(names[place] for place in odd if place < len(names))
     return table
