@@ -35,6 +35,8 @@ EXCEL_PARTS = 10_000
 """Largest number of parts in a workbook's zip archive, whose directory is held in memory."""
 EXCEL_ROWS = 1 << 20
 """Largest number of rows in a sheet, Excel's own limit: openpyxl creates each row that a row's number skips."""
+_UNCLEAR = ("e", "d")
+"""Types of cells that may be one text for two people: an error such as #N/A, and a time, rounded to milliseconds."""
 _CELL = re.compile(rb"<(?:[\w.-]+:)?c[\s/>]")
 _ENCODING = re.compile(rb"[^>]*?encoding\s*=\s*[\"']([^\"']*)")
 
@@ -88,6 +90,9 @@ def read_excel(data: bytes, shown: str) -> TextTable:
                 place += 1
                 for column, cell in zip_longest(columns, row[: len(header)]):
                     column.add(cell)
+                for column, read in zip(columns, cells, strict=False):
+                    if read.data_type in _UNCLEAR:
+                        column.unclear = True
     except TableError:
         raise
     except Exception:  # openpyxl passes on any error of its zip and XML parsers, and the text may quote a cell
