@@ -20,7 +20,7 @@ from espalier.core.tables.csv_lines import check_lines, header_names, plain_line
 from espalier.core.tables.parquet_files import PLACE_ROWS, PLACES
 from espalier.core.tables.reading import _parsed
 from espalier.core.tables.text_table import check_names
-from espalier.core.tables.unpacking import check_ratio, open_ordinary
+from espalier.core.tables.unpacking import Facts, changes, check_ratio, open_ordinary, state
 
 BLOCK = 1 << 24
 PIECE = 1 << 18
@@ -36,7 +36,8 @@ class Lines:
 
     def __init__(self, path: Path) -> None:
         """Read the header line; raises :class:`TableError`."""
-        self.columns = dict.fromkeys(csv_names(path), "string")
+        self._seen = changes(path)
+        self.columns = dict.fromkeys(csv_names(path, self._seen), "string")
         self.files = (path,)
         self.unclear = set[str]()
 
@@ -48,12 +49,12 @@ class Lines:
 
     def batches(self, names: Sequence[str], most: int | None = None) -> Generator[Any]:  # noqa: ARG002
         """Yield the columns ``names`` of all rows."""
-        for batch in csv_batches(self.files[0], self.unclear):
+        for batch in csv_batches(self.files[0], self.unclear, self._seen):
             yield batch.select(list(names))
 
     def spread(self, names: Sequence[str], rows: int) -> Generator[Any]:  # noqa: ARG002
         """Yield lines at `PLACES` places of the file; for a packed file, the first lines of each block."""
-        for batch in csv_places(self.files[0]):
+        for batch in csv_places(self.files[0], self._seen):
             yield batch.select(list(names))
 
     def statements(self, names: Sequence[str]) -> list[str]:
@@ -64,22 +65,23 @@ class Lines:
         """Do nothing, because no file stays open."""
 
 
-def csv_names(path: Path) -> tuple[str, ...]:
+def csv_names(path: Path, seen: Facts | None = None) -> tuple[str, ...]:
     """Return the names in the header line."""
-    with _opened(path) as file:
+    with _opened(path, seen) as file:
         head, _ = _header(file, path)
     names, _ = header_names(plain_lines(head, str(path))[0], str(path))
     check_names(names, str(path))
     return tuple(names)
 
 
-def csv_batches(path: Path, unclear: set[str] | None = None) -> Generator[Any]:
+def csv_batches(path: Path, unclear: set[str] | None = None, seen: Facts | None = None) -> Generator[Any]:
     """Yield the rows as Arrow batches of texts, and add columns with a cell that is not UTF-8 to ``unclear``.
 
-    Raises :class:`TableError`, which names the line and quotes no text.
+    Raises :class:`TableError`, which names the line and quotes no text, also if the file is no longer as it was
+    ``seen``.
     """
     unclear = set() if unclear is None else unclear
-    with _opened(path) as file:
+    with _opened(path, seen) as file:
         head, end = _header(file, path)
         lines, rest, packed = 0, b"", path.stat().st_size
         while block := file.read(BLOCK):
@@ -96,17 +98,18 @@ def csv_batches(path: Path, unclear: set[str] | None = None) -> Generator[Any]:
             yield from _rows(head, rest, path, lines, unclear).to_batches()
 
 
-def csv_places(path: Path) -> Generator[Any]:
+def csv_places(path: Path, seen: Facts | None = None) -> Generator[Any]:
     """Yield lines spread over the file; raises :class:`TableError`.
 
     If no place holds a whole line, because lines are very long, the first lines are yielded instead.
     """
     found = False
-    with _opened(path) as file:
+    with _opened(path, seen) as file:
         head, end = _header(file, path)
         start, size = file.tell(), path.stat().st_size
         if isinstance(file, gzip.GzipFile) or size - start <= PLACES * PIECE:
-            yield from (batch.slice(0, PLACE_ROWS) if size > PLACES * PIECE else batch for batch in csv_batches(path))
+            every = csv_batches(path, seen=seen)
+            yield from (batch.slice(0, PLACE_ROWS) if size > PLACES * PIECE else batch for batch in every)
             return
         for place in range(PLACES):
             at = start + place * (size - start - PIECE) // (PLACES - 1)
@@ -121,13 +124,15 @@ def csv_places(path: Path) -> Generator[Any]:
                 found |= rows.num_rows > 0
                 yield from rows.to_batches()
     if not found:
-        yield from islice(csv_batches(path), 1)
+        yield from islice(csv_batches(path, seen=seen), 1)
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[IO[bytes]]:
-    """Open the file and yield its unpacked bytes."""
+def _opened(path: Path, seen: Facts | None) -> Iterator[IO[bytes]]:
+    """Open the file and yield its unpacked bytes; refuse another file than the one that was ``seen``."""
     with open_ordinary(path) as file:
+        if seen is not None and state(file) != seen:
+            raise TableError(f"{path} was changed after it was opened; open it again")
         packed = file.read(2) == b"\x1f\x8b"
         file.seek(0)
         try:
