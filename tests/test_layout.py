@@ -210,6 +210,21 @@ def test_core_imports_no_user_interface():
     assert not [(path, name) for path in CORE for name in imports(path) if name.startswith(ui)]
 
 
+def test_sessions_share_no_cache():
+    """Previously, the paths of lines were cached by the names of columns, for all sessions of a server."""
+    for path in sorted((ROOT / "pages").rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if not isinstance(node, ast.FunctionDef):
+                continue
+            caches = {n.attr if isinstance(n, ast.Attribute) else n.id for d in node.decorator_list for n in _names(d)}
+            assert not caches & {"lru_cache", "cache_data", "cache_resource"}, f"{path}: {node.name}"
+            assert "cache" not in caches or not node.args.args, f"{path}: {node.name} caches its arguments"
+
+
+def _names(node):
+    return [n for n in ast.walk(node) if isinstance(n, ast.Attribute | ast.Name)]
+
+
 def test_methods_never_see_a_table():
     for folder in ("methods", "models"):
         for path in (ROOT / "core" / folder).rglob("*.py"):

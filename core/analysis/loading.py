@@ -30,13 +30,11 @@ from espalier.core.models.base import Model
 from espalier.core.privacy.draws import Measurement
 from espalier.core.project.file import Project
 from espalier.core.project.json_text import read_json
-from espalier.core.project.plan import IN_MEMORY, MAX_ROWS
+from espalier.core.project.plan import IN_MEMORY, MAX_ROWS, MOST_COUNT
 from espalier.core.project.regressions import named
 from espalier.core.tables.released import read_csv, read_linked
 from espalier.core.tables.table import Table
 
-MOST_COUNT = 1e13
-"""Largest accepted noisy count, number of rows in a model, and σ."""
 _TABLES = ("synthetic.csv", NOT_PRIVATE_CSV)
 _RANGES: Mapping[str, tuple[float, float]] = {
     "rows": (1, MAX_ROWS),

@@ -23,6 +23,7 @@ import numpy as np
 
 from espalier.core.errors import ProjectError
 from espalier.core.project.linked import GAP
+from espalier.core.project.plan import MOST_COUNT
 from espalier.core.project.schema import Schema
 
 LEVEL = 0.95
@@ -129,7 +130,7 @@ def step_tables(facts: Mapping[str, Any], schema: Schema) -> dict[str, StepTable
             if name not in schema:
                 continue  # the days since the previous visit are not a column of the tables
             size = schema[name].size
-            if counts.shape != (size, size) or not np.isfinite(counts).all() or not 0 <= sigma < math.inf:
+            if counts.shape != (size, size) or not (np.abs(counts) <= MOST_COUNT).all() or not 0 <= sigma <= MOST_COUNT:
                 raise ValueError(name)
             out[name] = StepTable(name, counts, sigma)
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError):

@@ -6,7 +6,6 @@ answer depends on the release alone and may be shared.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -17,6 +16,7 @@ from numpy.typing import NDArray
 from espalier.core.analysis.transitions import IntervalShare, interval
 from espalier.core.errors import ProjectError
 from espalier.core.project.linked import Linked
+from espalier.core.project.plan import MOST_COUNT
 from espalier.core.project.schema import Schema
 
 
@@ -70,8 +70,8 @@ def visit_tables(facts: Mapping[str, Any], linked: Linked, schema: Schema) -> di
             name, visit = entry["column"], entry["visit"]
             counts, sigma = np.array(entry["counts"], dtype=np.float64), float(entry["sigma"])
             known = name in columns and type(visit) is int and 1 <= visit <= linked.keep
-            fits = known and counts.shape == (schema[name].size,) and np.isfinite(counts).all()
-            if not fits or not 0 <= sigma < math.inf:
+            fits = known and counts.shape == (schema[name].size,) and (np.abs(counts) <= MOST_COUNT).all()
+            if not fits or not 0 <= sigma <= MOST_COUNT:
                 raise ValueError(name)
             out[name, visit] = VisitTable(name, visit, counts, sigma)
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError):

@@ -56,7 +56,7 @@ Pair = tuple[str, str]
 
 def is_table_name(name: str) -> bool:
     """Return whether a linked table, and its file in a release, may have this name."""
-    return _NAME.fullmatch(name) is not None and name not in RESERVED
+    return _NAME.fullmatch(name) is not None and name.lower() not in RESERVED
 
 
 def by_visit(edges: Iterable[Any]) -> tuple[list[Any], list[Pair]]:
@@ -102,7 +102,7 @@ class Linked:
                 "letter",
                 key="tables",
             )
-        if self.people == self.visits:
+        if self.people.lower() == self.visits.lower():  # many file systems ignore case
             raise ProjectError("tables: the two tables need different names", key="tables")
 
     # Names ------------------------------------------------------------------------------------------------------------

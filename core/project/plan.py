@@ -17,6 +17,8 @@ Neighbors = Literal["replace-one", "add-remove"]
 AllocationRule = Literal["auto", "optimal", "uniform"]
 AccountingRule = Literal["zcdp", "basic", "pure"]
 RowsDrawn = Literal["even", "independent"]
+MOST_COUNT = 1e13
+"""Largest noisy count, number of rows of a model, and σ that is accepted from a release's files."""
 MAX_ROWS = 1_000_000_000
 IN_MEMORY, CELLS_IN_MEMORY = 1_000_000, 20_000_000
 """Number of rows or cells above which synthetic rows stay on disk as codes and are written in batches."""

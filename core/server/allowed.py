@@ -67,7 +67,11 @@ class Allowed:
 
     def open(self, where: str, relation: str | None) -> Relation:
         """Open a table that is allowed; raises :class:`TableError`."""
-        return open_relation(resolved(self.place(where)), relation)
+        place = self.place(where)
+        opened = open_relation(resolved(place), relation)
+        if self.place(where) != place:  # a link took its place; the feed itself reads no other file from here on
+            raise TableError(_REFUSED)
+        return opened
 
     def _holds(self, path: Path) -> bool:
         return any(path == folder or folder in path.parents for folder in self.folders)

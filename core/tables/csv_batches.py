@@ -20,7 +20,7 @@ from espalier.core.tables.csv_lines import check_lines, header_names, plain_line
 from espalier.core.tables.parquet_files import PLACE_ROWS, PLACES
 from espalier.core.tables.reading import _parsed
 from espalier.core.tables.text_table import check_names
-from espalier.core.tables.unpacking import check_ratio, open_ordinary
+from espalier.core.tables.unpacking import Facts, changes, check_ratio, open_ordinary, state
 
 BLOCK = 1 << 24
 PIECE = 1 << 18
@@ -36,8 +36,10 @@ class Lines:
 
     def __init__(self, path: Path) -> None:
         """Read the header line; raises :class:`TableError`."""
-        self.columns = dict.fromkeys(csv_names(path), "string")
+        self._seen = changes(path)
+        self.columns = dict.fromkeys(csv_names(path, self._seen), "string")
         self.files = (path,)
+        self.unclear = set[str]()
 
     def schema(self, names: Sequence[str]) -> Any:
         """Return the Arrow schema of these columns."""
@@ -47,12 +49,12 @@ class Lines:
 
     def batches(self, names: Sequence[str], most: int | None = None) -> Generator[Any]:  # noqa: ARG002
         """Yield the columns ``names`` of all rows."""
-        for batch in csv_batches(self.files[0]):
+        for batch in csv_batches(self.files[0], self.unclear, self._seen):
             yield batch.select(list(names))
 
     def spread(self, names: Sequence[str], rows: int) -> Generator[Any]:  # noqa: ARG002
         """Yield lines at `PLACES` places of the file; for a packed file, the first lines of each block."""
-        for batch in csv_places(self.files[0]):
+        for batch in csv_places(self.files[0], self._seen):
             yield batch.select(list(names))
 
     def statements(self, names: Sequence[str]) -> list[str]:
@@ -63,18 +65,23 @@ class Lines:
         """Do nothing, because no file stays open."""
 
 
-def csv_names(path: Path) -> tuple[str, ...]:
+def csv_names(path: Path, seen: Facts | None = None) -> tuple[str, ...]:
     """Return the names in the header line."""
-    with _opened(path) as file:
+    with _opened(path, seen) as file:
         head, _ = _header(file, path)
-    names, _ = header_names(plain_lines(head, str(path)), str(path))
+    names, _ = header_names(plain_lines(head, str(path))[0], str(path))
     check_names(names, str(path))
     return tuple(names)
 
 
-def csv_batches(path: Path) -> Generator[Any]:
-    """Yield the rows as Arrow batches of texts; raises :class:`TableError`, which names the line and quotes no text."""
-    with _opened(path) as file:
+def csv_batches(path: Path, unclear: set[str] | None = None, seen: Facts | None = None) -> Generator[Any]:
+    """Yield the rows as Arrow batches of texts, and add columns with a cell that is not UTF-8 to ``unclear``.
+
+    Raises :class:`TableError`, which names the line and quotes no text, also if the file is no longer as it was
+    ``seen``.
+    """
+    unclear = set() if unclear is None else unclear
+    with _opened(path, seen) as file:
         head, end = _header(file, path)
         lines, rest, packed = 0, b"", path.stat().st_size
         while block := file.read(BLOCK):
@@ -84,24 +91,25 @@ def csv_batches(path: Path) -> Generator[Any]:
             whole, found, tail = (rest + block).rpartition(end)
             rest = tail
             if found:
-                rows = _rows(head, whole + found, path, lines)
+                rows = _rows(head, whole + found, path, lines, unclear)
                 lines += rows.num_rows
                 yield from rows.to_batches()
         if rest:
-            yield from _rows(head, rest, path, lines).to_batches()
+            yield from _rows(head, rest, path, lines, unclear).to_batches()
 
 
-def csv_places(path: Path) -> Generator[Any]:
+def csv_places(path: Path, seen: Facts | None = None) -> Generator[Any]:
     """Yield lines spread over the file; raises :class:`TableError`.
 
     If no place contains a whole line, because lines are very long, the first lines are yielded instead.
     """
     found = False
-    with _opened(path) as file:
+    with _opened(path, seen) as file:
         head, end = _header(file, path)
         start, size = file.tell(), path.stat().st_size
         if isinstance(file, gzip.GzipFile) or size - start <= PLACES * PIECE:
-            yield from (batch.slice(0, PLACE_ROWS) if size > PLACES * PIECE else batch for batch in csv_batches(path))
+            every = csv_batches(path, seen=seen)
+            yield from (batch.slice(0, PLACE_ROWS) if size > PLACES * PIECE else batch for batch in every)
             return
         for place in range(PLACES):
             at = start + place * (size - start - PIECE) // (PLACES - 1)
@@ -110,19 +118,21 @@ def csv_places(path: Path) -> Generator[Any]:
             first, last = block.find(end) + 1 if at > start else 0, block.rfind(end) + 1
             if last > first:
                 try:
-                    rows = _rows(head, block[first:last], path, 0)
+                    rows = _rows(head, block[first:last], path, 0, set())
                 except TableError as error:  # the number of its line is not known here
                     raise TableError(re.sub(r", line [0-9,]+", "", str(error))) from None
                 found |= rows.num_rows > 0
                 yield from rows.to_batches()
     if not found:
-        yield from islice(csv_batches(path), 1)
+        yield from islice(csv_batches(path, seen=seen), 1)
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[IO[bytes]]:
-    """Open the file and yield its unpacked bytes."""
+def _opened(path: Path, seen: Facts | None) -> Iterator[IO[bytes]]:
+    """Open the file and yield its unpacked bytes; refuse another file than the one that was ``seen``."""
     with open_ordinary(path) as file:
+        if seen is not None and state(file) != seen:
+            raise TableError(f"{path} was changed after it was opened; open it again")
         packed = file.read(2) == b"\x1f\x8b"
         file.seek(0)
         try:
@@ -146,15 +156,15 @@ def _header(file: IO[bytes], path: Path) -> tuple[bytes, bytes]:
     return head[: at + 1], head[at : at + 1]
 
 
-def _rows(head: bytes, block: bytes, path: Path, before: int) -> Any:
-    """Return the rows of one block, parsed as a table with the header line in front."""
+def _rows(head: bytes, block: bytes, path: Path, before: int, unclear: set[str]) -> Any:
+    """Return the rows of one block, parsed as a table with the header line in front; see `csv_batches`."""
     import pyarrow as pa
 
     shown = str(path)
     if head[-1:] == b"\r" and block[:1] == b"\n":  # if joined, they would form a different line break
         raise refused(shown, before + 2, "a line feed follows a carriage return; use one kind of line break throughout")
     try:
-        text = plain_lines(head + block, shown)
+        text, odd = plain_lines(head + block, shown)
         names, delimiter = header_names(text, shown)
         check_lines(text, delimiter, shown)
     except TableError as error:
@@ -166,4 +176,5 @@ def _rows(head: bytes, block: bytes, path: Path, before: int) -> Any:
         raise TableError(f"{shown}: a line has more or fewer cells than the header has names; correct it") from None
     if table.num_rows != text.count(b"\n") + (not text.endswith(b"\n")) - 1:
         raise TableError(f"{shown} cannot be read as CSV: its number of rows differs from its number of lines")
+    unclear.update(names[place] for place in odd if place < len(names))
     return table

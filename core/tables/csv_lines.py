@@ -9,6 +9,8 @@ ends it outside quotes; by induction, it starts every line outside quotes. Bytes
 cell. An accepted file therefore has exactly one row for each line, in order. Each row is a function of its line and the
 header, and equal bytes in two cells of a column are equal texts. If a line were decoded as a whole, an odd byte in one
 of its cells would change an accent in its identifier, and one person would become two.
+Different bytes may be equal texts, such as é in UTF-8 and in Latin-1. A person column with a cell that is not UTF-8 is
+therefore refused, because two people would become one.
 
 Line breaks inside quotes would break this. A person with two rows could open a quote in one and close it in the other,
 and all rows between them would become one value. So would UTF-16, in which two rows of odd length shift every byte
@@ -18,6 +20,7 @@ between them.
 from __future__ import annotations
 
 import csv
+import itertools
 import re
 from functools import cache
 
@@ -32,8 +35,10 @@ def refused(shown: str, line: int, what: str) -> TableError:
     return TableError(f"{shown}, line {line}: {what}", row=line)
 
 
-def plain_lines(data: bytes, shown: str) -> bytes:
+def plain_lines(data: bytes, shown: str) -> tuple[bytes, set[int]]:
     """Return the text as UTF-8 without a byte-order mark, with line feeds; Latin-1 is accepted, binary data is not.
+
+    Also return the places of the columns that have a cell which is not UTF-8.
 
     The header determines the line break: a carriage return alone, or else a line feed, which may follow a carriage
     return. A header line or cell that is not UTF-8 is read as Latin-1.
@@ -64,23 +69,38 @@ def plain_lines(data: bytes, shown: str) -> bytes:
             "none inside values",
         )
     text = text.replace(b"\r", b"\n")
+    odd = set[int]()
+    if _is_utf8(text):
+        return text, odd
+    head, *lines = text.split(b"\n")
+    head = _as_utf8(head)
+    delimiter = header_names(head, shown)[1]
+    cells = re.compile(rb"(?:\A|" + re.escape(delimiter).encode() + rb")" + _field(delimiter))
+
+    def read(line: bytes) -> bytes:
+        place = itertools.count()
+
+        def cell(found: re.Match[bytes]) -> bytes:
+            at = next(place)
+            if not _is_utf8(found[0]):
+                odd.add(at)
+            return _as_utf8(found[0])
+
+        return line if line.isascii() or _is_utf8(line) else cells.sub(cell, line)
+
+    return b"\n".join([head, *map(read, lines)]), odd
+
+
+def _is_utf8(text: bytes) -> bool:
     try:
         text.decode("utf-8")
-        return text
     except UnicodeDecodeError:
-        head, *lines = text.split(b"\n")
-        head = _as_utf8(head)
-        cells = re.compile(_field(header_names(head, shown)[1]))
-        read = (line if line.isascii() else cells.sub(lambda cell: _as_utf8(cell[0]), line) for line in lines)
-        return b"\n".join([head, *read])
+        return False
+    return True
 
 
 def _as_utf8(text: bytes) -> bytes:
-    try:
-        text.decode("utf-8")
-        return text
-    except UnicodeDecodeError:
-        return text.decode("latin-1").encode()
+    return text if _is_utf8(text) else text.decode("latin-1").encode()
 
 
 def _field(delimiter: str) -> bytes:

@@ -37,6 +37,8 @@ EXCEL_ROWS = 1 << 20
 """Maximum number of rows in a sheet, which is Excel's own limit, because openpyxl creates each row that a row's number
 skips.
 """
+_UNCLEAR = ("e", "d")
+"""Types of cells that may be one text for two people: an error such as #N/A, and a time, rounded to milliseconds."""
 _CELL = re.compile(rb"<(?:[\w.-]+:)?c[\s/>]")
 _ENCODING = re.compile(rb"[^>]*?encoding\s*=\s*[\"']([^\"']*)")
 
@@ -90,6 +92,9 @@ def read_excel(data: bytes, shown: str) -> TextTable:
                 place += 1
                 for column, cell in zip_longest(columns, row[: len(header)]):
                     column.add(cell)
+                for column, read in zip(columns, cells, strict=False):
+                    if read.data_type in _UNCLEAR:
+                        column.unclear = True
     except TableError:
         raise
     except Exception:  # openpyxl passes on any error of its zip and XML parsers, and the text may quote a cell

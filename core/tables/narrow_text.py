@@ -88,7 +88,7 @@ def narrow_text(
 
 
 def _identifying(relation: Relation, names: Sequence[str]) -> set[str]:
-    """Return those of ``names`` whose type represents each person in one way."""
+    """Return those of ``names`` that represent each person in one way: by their type, and by the cells as read."""
     from espalier.core.tables.encoding_query import person_text
 
     feed, found = relation.feed, set[str]()
@@ -100,7 +100,7 @@ def _identifying(relation: Relation, names: Sequence[str]) -> set[str]:
             else:
                 check_person(name, types[name], relation.shown)
             found.add(name)
-    return found
+    return found if feed is None else found - feed.unclear
 
 
 def notices(tables: Iterable[Any]) -> list[str]:

@@ -52,6 +52,8 @@ class _File:
 class ParquetFiles:
     """Rows of a Parquet file, or of a folder's Parquet files, as a feed (`espalier.core.tables.relation.Feed`)."""
 
+    unclear = frozenset[str]()
+
     def __init__(self, path: Path) -> None:
         """List the files and read their footers. Raise :class:`TableError` if they are not a table."""
         self._path, self._shown = path, str(path)

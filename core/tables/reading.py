@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -85,7 +86,7 @@ def misread(table: TextTable) -> bool:
 def _csv(data: bytes, shown: str) -> TextTable:
     import pyarrow as pa
 
-    text = plain_lines(data, shown)
+    text, odd = plain_lines(data, shown)
     names, delimiter = header_names(text, shown)
     check_names(names, shown)
     check_lines(text, delimiter, shown)
@@ -111,7 +112,10 @@ def _csv(data: bytes, shown: str) -> TextTable:
         raise TableError(f"{shown} cannot be read as CSV: the names in its header are ambiguous")
     if table.num_rows != text.count(b"\n") + (not text.endswith(b"\n")) - 1:
         raise TableError(f"{shown} cannot be read as CSV: its number of rows differs from its number of lines")
-    return table_as_text(table, shown)
+    made = table_as_text(table, shown)
+    for name in (names[place] for place in odd if place < len(names)):
+        made.columns[name] = replace(made.columns[name], ambiguous=True)
+    return made
 
 
 def _parsed(text: bytes, names: Sequence[str], *, once: bool = True, **options: Any) -> Any:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 import weakref
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Sequence, Set
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,6 +33,7 @@ from espalier.core.tables.refusals import together
 from espalier.core.tables.row_limits import new_key
 from espalier.core.tables.scan import scan, scan_people
 from espalier.core.tables.snapshot import Snapshot
+from espalier.core.tables.table import unclear_person
 from espalier.core.tables.text_table import TextColumn, TextTable
 from espalier.core.tables.unpacking import Facts, changes, check_ordinary
 
@@ -65,6 +66,11 @@ class Feed(Protocol):
         """Files that are read; none for an engine."""
         ...
 
+    @property
+    def unclear(self) -> Set[str]:
+        """Columns in which two people may have one text, as far as the rows were read."""
+        ...
+
     def schema(self, names: Sequence[str]) -> Any:
         """Return the Arrow schema of these columns; raises :class:`TableError` if files disagree."""
         ...
@@ -74,9 +80,7 @@ class Feed(Protocol):
         ...
 
     def spread(self, names: Sequence[str], rows: int) -> Generator[Any]:
-        """Yield rows spread over the table, in a few batches: from a file, at least ``rows`` rows if it has them; from
-        an engine, about ``rows``.
-        """
+        """Yield rows spread over the table: at least ``rows`` of a file that has them, about ``rows`` of an engine."""
         ...
 
     def statements(self, names: Sequence[str]) -> list[str]:
@@ -309,6 +313,8 @@ class Relation:
             for batch in batches:
                 yield encode(batch)
         encode.check()
+        if person is not None and person in feed.unclear:
+            raise unclear_person(self.shown, person)
 
     def _coded(self, schema: Schema, person: str | None, pulse: Callable[[], None]) -> Generator[Batch]:
         """Yield the codes of an engine that encodes rows without storing them."""

@@ -13,7 +13,6 @@ import math
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -160,9 +159,9 @@ def stat_table(data: bytes, shown: str) -> TextTable:
                 made.add(convert(cell))
         except (OverflowError, ValueError):
             raise TableError(f"{shown}: column {name!r} contains an invalid date", column=name) from None
-        column = made.column()
-        columns[name] = replace(column, ambiguous=column.ambiguous or convert is not _plain)
-        rows = len(column.codes)
+        made.unclear |= convert is not _plain
+        columns[name] = made.column()
+        rows = len(columns[name].codes)
     return TextTable(columns, rows, shown)
 
 

@@ -49,6 +49,7 @@ class Stream:
     most: Callable[[], int] | None = None
     kind: str | None = None
     kind_now: Callable[[], str] | None = None
+    unclear = frozenset[str]()
     rows = None
     files = ()
 

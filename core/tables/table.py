@@ -287,11 +287,7 @@ def person_codes(text: TextTable, person: str) -> TextColumn:
     """Return the person column; raises :class:`TableError` for an empty cell and for ambiguous identifiers."""
     people = column_of(text, person)
     if people.ambiguous:
-        raise TableError(
-            f"{text.source}: the person column {person!r} mixes types or drops digits, so one identifier may denote "
-            "two people (7 and the text 7), or one person may have two identifiers; store them all as text",
-            column=person,
-        )
+        raise unclear_person(text.source, person)
     if MISSING in people.values:
         row = int(np.flatnonzero(people.codes == people.values.index(MISSING))[0]) + 1
         raise TableError(
@@ -301,6 +297,15 @@ def person_codes(text: TextTable, person: str) -> TextColumn:
             row=row,
         )
     return replace(people, codes=people.codes.astype(np.int64))
+
+
+def unclear_person(shown: str, person: str) -> TableError:
+    """Return the error for a person column in which one text may be two people, or two texts one person."""
+    return TableError(
+        f"{shown}: the person column {person!r} mixes types or drops digits, or is not UTF-8, so one identifier may "
+        "denote two people (7 and the text 7), or one person may have two identifiers; store them all as text",
+        column=person,
+    )
 
 
 def column_of(text: TextTable, name: str) -> TextColumn:

@@ -70,7 +70,8 @@ class Cells:
         """Distinct cells that are already text."""
         self._forms: set[object] = set()
         """Forms of the cells that are neither text nor empty."""
-        self._drops_digits = False
+        self.unclear = False
+        """Whether two people may have one text although their cells have one form."""
 
     def add(self, cell: Any) -> None:
         """Add the next row's cell."""
@@ -80,12 +81,12 @@ class Cells:
             self._texts.add(text)
         elif text != MISSING:
             self._forms.add(_form(cell))
-            self._drops_digits |= isinstance(cell, float) and abs(cell) >= self._exact
+            self.unclear |= isinstance(cell, float) and abs(cell) >= self._exact
 
     def column(self) -> TextColumn:
         """Return the column so far."""
         mixed = len(self._forms) > 1 or (bool(self._forms) and any(map(spells_another_type, self._texts)))
-        ambiguous = mixed or self._drops_digits
+        ambiguous = mixed or self.unclear
         codes = np.array(self._codes, dtype=smallest_unsigned(len(self._place)))
         return TextColumn(tuple(self._place), codes, ambiguous)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import lru_cache
 from typing import Any
 
 from espalier.core.graph.implied import Implied, without
@@ -19,15 +18,19 @@ MOST_WHAT_IF = 400
 Paths = Mapping[Line, tuple[Point, ...]]
 
 
-@lru_cache(maxsize=64)
 def _paths(
-    boxes: tuple[tuple[str, Rectangle], ...],
-    lines: tuple[Line, ...],
-    bends: tuple[tuple[Line, tuple[Point, ...]], ...],
+    state: Session, what: str, boxes: Mapping[str, Rectangle], lines: tuple[Line, ...], bends: Paths
 ) -> tuple[Paths, list[tuple[Line, str]]]:
-    """Return the path of each line, and the lines that pass behind a box. Most reruns change none of them."""
-    paths = routed(dict(boxes), lines, dict(bends))
-    return paths, behind(dict(boxes), paths)
+    """Return the path of each line, and the lines that pass behind a box.
+
+    Most reruns change none of them, so this session keeps the last ones of each kind (``what``).
+    """
+    asked, known = (tuple(boxes.items()), lines, tuple(bends.items())), state.drafts.board.routes.get(what)
+    if known is None or known[0] != asked:
+        paths = routed(boxes, lines, bends)
+        known = state.drafts.board.routes[what] = asked, (paths, behind(boxes, paths))
+    found: tuple[Paths, list[tuple[Line, str]]] = known[1]
+    return found
 
 
 def data(
@@ -53,9 +56,9 @@ def data(
     kept = links.apart(state, {*columns, *(chosen or ())}) if "apart" in drawing.marks(state) else []
     kept = [(a, b, s) for a, b, s in kept if len(ends(a, b)) == 2]
     drawn = (*arrows, *bundles, *((*ends(*pair), "share") for pair in shared.values()))
-    bends = tuple((e, tuple(points)) for e, points in drawing.bends(state, at).items())
-    paths, hidden = _paths(tuple(boxes.items()), drawn, bends)
-    dotted, _ = _paths(tuple(boxes.items()), tuple(ends(a, b) for a, b, _ in kept), ())
+    bends: dict[Line, tuple[Point, ...]] = {e: tuple(points) for e, points in drawing.bends(state, at).items()}
+    paths, hidden = _paths(state, "drawn", boxes, drawn, bends)
+    dotted, _ = _paths(state, "apart", boxes, tuple(ends(a, b) for a, b, _ in kept), {})
     own = set(project.separations)
     return {
         "edges": [_arrow(state, now, e) | {"lit": e in lit, "path": _plain(paths[e])} for e in arrows],

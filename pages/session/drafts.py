@@ -50,7 +50,7 @@ class BoardDraft:
     the causes that could not be drawn and the reason. ``brought`` lists the columns that the user put on the drawing,
     ``opened`` lists the groups whose columns are shown, and ``group`` is the selected group. For linked tables,
     ``copies`` are the selected boxes that are not columns of the schema, and ``later`` is the column of the next visit
-    chosen last.
+    chosen last. ``routes`` holds the last paths of lines, with the boxes and lines for which they were computed.
     """
 
     board: str | None = None
@@ -75,6 +75,7 @@ class BoardDraft:
     group: str | None = None
     copies: tuple[str, ...] = ()
     later: str | None = None
+    routes: dict[str, tuple[Any, Any]] = field(default_factory=dict)
 
 
 @dataclass

@@ -55,7 +55,10 @@ def test_a_transition_is_read_from_the_release() -> None:
         transition(facts([[90.0, 10.0], [30.0, 70.0]]), schema, "b", one, other)
 
 
-@pytest.mark.parametrize("counts", [[[1.0]], "text", [[1.0, float("nan")], [1.0, 1.0]], None, [["x", 1], [2, 3]]])
+@pytest.mark.parametrize(
+    "counts",
+    [[[1.0]], "text", [[1.0, float("nan")], [1.0, 1.0]], None, [["x", 1], [2, 3]], [[5.0, 1e308], [5.0, 1e308]]],
+)
 def test_damaged_counts_are_refused(counts: object) -> None:
     with pytest.raises(ProjectError, match="damaged"):
         step_tables(facts(counts), schema_of(a=2))

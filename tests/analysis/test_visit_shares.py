@@ -66,6 +66,8 @@ def test_noise_that_outweighs_the_people_shows_no_figure() -> None:
         {"counts": [1.0]},
         {"counts": "text"},
         {"counts": [1.0, 2.0, float("nan")]},
+        {"counts": [5.0, 1e308, 1e308]},
+        {"sigma": 1e308},
         {"visit": 4},
         {"visit": True},
         {"visit": 1.5},

@@ -15,6 +15,8 @@ import numpy as np
 import pytest
 
 from espalier.core.cli.main import main
+from espalier.core.errors import ProjectError
+from espalier.core.project.linked import Linked
 from espalier.core.tables import frames
 
 
@@ -262,3 +264,9 @@ def test_a_fence_that_cannot_hold_is_refused_with_its_path_or_holds(tables, tmp_
     project.write_text(json.dumps(data))
     assert main(["plan", str(project)]) == 2
     assert "can be neither protected nor admissible" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("people", "visits"), [("Visits", "visits"), ("SYNTHETIC", "visits")])
+def test_two_tables_never_share_a_file_on_any_system(people: str, visits: str):
+    with pytest.raises(ProjectError, match="different names|cannot name a table"):
+        Linked(people, visits, "id", "id", "at", 2)

@@ -7,7 +7,7 @@ import shutil
 import numpy as np
 import pyarrow as pa
 import pytest
-from pyarrow import parquet
+from pyarrow import csv, parquet
 
 from espalier.core.errors import TableError
 from espalier.core.project.editor import ProjectEditor
@@ -122,6 +122,30 @@ def test_nothing_is_opened_that_the_operator_did_not_list(state, tmp_path, monke
         with pytest.raises(TableError):
             allowed().new(wrong)
     assert allowed().new(f"{tmp_path}/new") == str(tmp_path / "new")
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.parquet", "deep/t.csv"])
+def test_a_link_that_replaces_an_open_file_is_not_followed(name, tmp_path):
+    """Previously, the rows of a CSV file outside the listed folders were read, once a link had replaced the file."""
+    inside, outside = tmp_path / "listed", tmp_path / "outside"
+    for folder in (inside, outside):
+        (folder / name).parent.mkdir(parents=True)
+        table = pa.table({"a": [folder.name]})
+        parquet.write_table(table, folder / name) if name.endswith("parquet") else csv.write_csv(table, folder / name)
+    opened = allowed({VARIABLE: str(inside)}).open(str(inside / name), None)
+    assert opened.first(1).columns["a"].values == ("listed",)
+    replaced = (inside / name).relative_to(inside).parts[0]
+    shutil.move(inside / replaced, tmp_path / "old")
+    (inside / replaced).symlink_to(outside / replaced)
+    for read in (
+        lambda: opened.first(1),
+        opened.sample,
+        lambda: opened.snapshot(Schema((Column("a", "categorical", ("outside",)),))),
+    ):
+        with pytest.raises(TableError, match="was changed after it was opened"):
+            read()
+    with pytest.raises(TableError, match="does not allow that table"):
+        allowed({VARIABLE: str(inside)}).open(str(inside / name), None)
 
 
 def test_an_entry_that_opens_everything_is_none():

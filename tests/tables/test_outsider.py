@@ -423,6 +423,27 @@ def test_one_person_never_becomes_two_in_excel(second):
         as_table(read_table(data, "t.xlsx"), SCHEMA, "person")
 
 
+@pytest.mark.parametrize(
+    "cells",
+    [
+        ["#N/A", "#N/A", "q"],
+        [dt.datetime(2020, 1, 1, 0, 0, 0, 100), dt.datetime(2020, 1, 1, 0, 0, 0, 200), dt.datetime(2021, 1, 1)],
+        [dt.timedelta(microseconds=100), dt.timedelta(microseconds=200), dt.timedelta(1)],
+    ],
+    ids=["errors", "moments", "durations"],
+)
+def test_people_whom_excel_gives_one_text_are_refused(cells):
+    """Previously, all people without a result of a lookup were one person, and times were rounded."""
+    from openpyxl import Workbook
+
+    book, out = Workbook(), io.BytesIO()
+    for row in (["p", "a"], *zip(cells, "xyx", strict=True)):
+        book.active.append(row)
+    book.save(out)
+    with pytest.raises(TableError, match="the person column 'p' mixes types or drops digits"):
+        as_table(read_table(out.getvalue(), "t.xlsx"), SCHEMA, "p")
+
+
 def test_a_row_beyond_excel_is_refused_at_once():
     data = sheet([["a"], ["x"]], lambda xml: xml.replace('<row r="2"', '<row r="1000000000"'))
     with pytest.raises(TableError, match="Excel allows 1,048,576 rows"):

@@ -25,8 +25,10 @@ from espalier.core.project.schema import Column, LeftOut, Schema
 from espalier.core.tables import arrow_text
 from espalier.core.tables.csv_batches import csv_batches
 from espalier.core.tables.guessing import guess_column, guess_schema, identifiers, possible_marks, reasons
+from espalier.core.tables.narrow_text import narrow_text
 from espalier.core.tables.reading import misread, read_table
-from espalier.core.tables.table import Table
+from espalier.core.tables.relation import open_relation
+from espalier.core.tables.table import Table, person_codes
 from espalier.core.tables.text_table import TextColumn, TextTable
 
 
@@ -128,6 +130,26 @@ def test_an_odd_byte_changes_no_other_cell_of_its_line(delimiter, quote, tmp_pat
     assert cells(read_table(b"\n".join(lines))) == wanted
     (tmp_path / "t.csv").write_bytes(b"\n".join(lines))
     assert pa.Table.from_batches(csv_batches(tmp_path / "t.csv")).to_pydict() == wanted
+
+
+@pytest.mark.parametrize("quote", [b"", b'"'])
+def test_two_people_are_not_one_because_one_of_their_bytes_is_not_utf8(quote, tmp_path):
+    """Previously, é in UTF-8 and é in Latin-1 were one person, though a release states that bytes are compared."""
+    place, cells_of = tmp_path / "t.csv", [b"\xe9", "é".encode(), b"q"]
+    place.write_bytes(b"x,id\n" + b"".join(b"\xe9," + quote + cell + quote + b"\n" for cell in cells_of))
+    relation = open_relation(place)
+    schema = Schema((Column("x", "categorical", ("é",)),))
+    with pytest.raises(TableError, match="the person column 'id' mixes types or drops digits, or is not UTF-8"):
+        person_codes(read_table(place), "id")
+    with pytest.raises(TableError, match="the person column 'id' mixes types or drops digits, or is not UTF-8"):
+        relation.snapshot(schema, "id", 1)
+    with pytest.raises(TableError, match="the person column 'id' mixes types or drops digits, or is not UTF-8"):
+        person_codes(narrow_text(open_relation(place), ["id"])[0], "id")
+    place.write_bytes(place.read_bytes().replace(quote + cells_of[0] + quote + b"\n", b"e\n"))
+    assert person_codes(read_table(place), "id").values == ("e", "é", "q")
+    snapshot = open_relation(place).snapshot(schema, "id", 1)
+    assert snapshot.rows == 3
+    snapshot.close()
 
 
 def test_a_file_whose_header_ends_in_a_carriage_return_has_no_other_line_break():
