@@ -1,5 +1,7 @@
 """Plan: method, frame and budget, with a preview of the release. Reads no data."""
 
+from functools import partial
+
 import streamlit as st
 
 from espalier.core.blurring.registry import blurring_of, is_blurring
@@ -137,7 +139,6 @@ analysis_editor.planned(seen)
 regression_editor.planned(seen)
 drawing_test.planned(seen)
 private_evaluation.planned(seen)
-with st.expander("Details: budget, measurements, memory and time"):
-    plan_details.show(state, seen)
+shell.folded("Details: budget, measurements, memory and time", partial(plan_details.show, state, seen))
 shell.link_to("Release", "Next: Release")
 shell.sidebar(state)

@@ -60,19 +60,20 @@ def blank(height: int, **layout: Any) -> go.Figure:
     """Return an empty, transparent figure without margins."""
     import plotly.graph_objects as go
 
-    figure = go.Figure()
-    figure.update_layout(
-        height=height,
-        margin={"l": 8, "r": 12, "t": 8, "b": 8},
-        paper_bgcolor="rgba(0,0,0,0)",
-        plot_bgcolor="rgba(0,0,0,0)",
-        legend={"orientation": "h", "yanchor": "bottom", "y": 1.0, "x": 0, "title": None},
-        bargap=0.35,
-        **layout,
+    axis = {"fixedrange": True, "automargin": True}
+    return go.Figure(  # Plotly is several times slower if the layout is updated later
+        layout={
+            "height": height,
+            "margin": {"l": 8, "r": 12, "t": 8, "b": 8},
+            "paper_bgcolor": "rgba(0,0,0,0)",
+            "plot_bgcolor": "rgba(0,0,0,0)",
+            "legend": {"orientation": "h", "yanchor": "bottom", "y": 1.0, "x": 0, "title": None},
+            "bargap": 0.35,
+            "xaxis": axis,
+            "yaxis": axis,
+            **layout,
+        }
     )
-    figure.update_xaxes(fixedrange=True, automargin=True)
-    figure.update_yaxes(fixedrange=True, automargin=True)
-    return figure
 
 
 def short(text: str, most: int = 34) -> str:

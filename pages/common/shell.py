@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from functools import cache
 from typing import Any
 
@@ -52,6 +53,15 @@ def beside(weights: tuple[int, int], key: str) -> tuple[DeltaGenerator, DeltaGen
     st.html(_STACK)
     left, right = st.container(key=f"stacking-{key}").columns(weights, gap="large")
     return left, right
+
+
+def folded(label: str, draw: Callable[[], None], expanded: bool = False) -> DeltaGenerator:
+    """Return an expander. ``draw`` fills it only while it is open, so that a closed one costs no time."""
+    folder = st.expander(label, expanded, key=f"folded-{label}", on_change="rerun")
+    if folder.open:
+        with folder:
+            draw()
+    return folder
 
 
 _FOLD = """

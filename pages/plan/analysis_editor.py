@@ -18,6 +18,7 @@ from espalier.core.project.analyses import PlannedAnalysis, read_analysis
 from espalier.core.project.column import Column
 from espalier.core.project.regressions import BoughtRegression
 from espalier.core.project.schema import ToBuy
+from espalier.pages.common import shell
 from espalier.pages.common.text import plain
 from espalier.pages.plan import listed
 from espalier.pages.plan.regression_editor import FAMILIES, outcomes
@@ -40,29 +41,32 @@ _KINDS = {
 
 def show(state: Session) -> Any:
     """Show the analyses, the builder and the share of the budget. Return the place for a conflict."""
-    project = state.project
-    with st.expander("Planned analyses", expanded=bool(project.analyses)):
-        st.markdown(_ABOUT)
-        for i, one in enumerate(project.analyses):
-            wanted = "" if one.half_width is None else f", ± {one.half_width:g}"
-            listed.line(
-                f"**{plain(one.name)}**: {_KINDS[one.kind]}: {plain(asked(one.to_json()))}{wanted}",
-                f"analysis-{i}-{state.opened}",
-                f"Leave out {one.name}",
-                *(_take, state, (*project.analyses[:i], *project.analyses[i + 1 :])),
-            )
-        _build(state)
-        if project.analyses:
-            listed.share(
-                state,
-                "analysis_share",
-                "Share of the budget for analyses (%)",
-                "The method gets the rest. The share is divided among the analyses according to their needs.",
-            )
-        spot = st.container()
-        if reason := state.trouble.get("analyses"):
-            spot.error(plain(reason))
+    folder = shell.folded("Planned analyses", partial(_fields, state), bool(state.project.analyses))
+    spot = folder.container()
+    if reason := state.trouble.get("analyses"):
+        spot.error(plain(reason))
     return spot
+
+
+def _fields(state: Session) -> None:
+    analyses = state.project.analyses
+    st.markdown(_ABOUT)
+    for i, one in enumerate(analyses):
+        wanted = "" if one.half_width is None else f", ± {one.half_width:g}"
+        listed.line(
+            f"**{plain(one.name)}**: {_KINDS[one.kind]}: {plain(asked(one.to_json()))}{wanted}",
+            f"analysis-{i}-{state.opened}",
+            f"Leave out {one.name}",
+            *(_take, state, (*analyses[:i], *analyses[i + 1 :])),
+        )
+    _build(state)
+    if analyses:
+        listed.share(
+            state,
+            "analysis_share",
+            "Share of the budget for analyses (%)",
+            "The method gets the rest. The share is divided among the analyses according to their needs.",
+        )
 
 
 def _build(state: Session) -> None:

@@ -14,6 +14,7 @@ from espalier.core.methods import method_of
 from espalier.core.planning.preview import Preview
 from espalier.core.project.question_list import QuestionList, in_words, read_questions
 from espalier.core.project.schema import Column
+from espalier.pages.common import shell
 from espalier.pages.common.text import plain
 from espalier.pages.plan.listed import line, share
 from espalier.pages.session.session import Session
@@ -29,26 +30,29 @@ _ABOUT = (
 
 def show(state: Session) -> Any:
     """Show the questions, the builder and the share. Return the place for a conflict."""
-    listed, plan = state.project.question_list, state.project.plan
-    with st.expander("Questions that reports will ask", expanded=bool(listed)):
-        st.markdown(_ABOUT)
-        _listed(state, listed)
-        _build(state, listed)
-        _file(state, listed)
-        kind = "no" if is_blurring(plan) else method_of(plan).capabilities.questions
-        in_the_way = kind == "no" and plan.question_share > 0  # the field stays, so that the user can reset the share
-        if listed and (kind == "beside" or in_the_way):
-            share(
-                state,
-                "question_share",
-                "Share of the budget for questions and counts (%)",
-                "The method gets the rest. This helps if the table has many rows for its ε; with few rows and a small "
-                "ε, splitting the budget makes everything worse.",
-            )
-        spot = st.container()
-        if reason := state.trouble.get("questions"):
-            spot.error(plain(reason))
+    folder = shell.folded("Questions that reports will ask", partial(_fields, state), bool(state.project.question_list))
+    spot = folder.container()
+    if reason := state.trouble.get("questions"):
+        spot.error(plain(reason))
     return spot
+
+
+def _fields(state: Session) -> None:
+    listed, plan = state.project.question_list, state.project.plan
+    st.markdown(_ABOUT)
+    _listed(state, listed)
+    _build(state, listed)
+    _file(state, listed)
+    kind = "no" if is_blurring(plan) else method_of(plan).capabilities.questions
+    in_the_way = kind == "no" and plan.question_share > 0  # the field stays, so that the user can reset the share
+    if listed and (kind == "beside" or in_the_way):
+        share(
+            state,
+            "question_share",
+            "Share of the budget for questions and counts (%)",
+            "The method gets the rest. This helps if the table has many rows for its ε; with few rows and a small "
+            "ε, splitting the budget makes everything worse.",
+        )
 
 
 def _listed(state: Session, listed: QuestionList) -> None:

@@ -14,6 +14,7 @@ from espalier.core.planning.preview import Preview
 from espalier.core.project.column import Column
 from espalier.core.project.regressions import BoughtRegression
 from espalier.core.project.schema import ToBuy
+from espalier.pages.common import shell
 from espalier.pages.common.text import plain
 from espalier.pages.plan import listed
 from espalier.pages.session.session import Session
@@ -27,30 +28,33 @@ FAMILIES = {"linear": "linear", "logistic": "logistic", "poisson": "Poisson"}
 
 def show(state: Session) -> Any:
     """Show the regressions, the builder and the share. Return the place for a conflict."""
-    plan = state.project.plan
-    with st.expander("Regressions to buy", expanded=bool(plan.regressions)):
-        st.markdown(_ABOUT)
-        for i, one in enumerate(plan.regressions):
-            robust = ", robust" if one.robust else ""
-            on = plain(", ".join(one.on))
-            listed.line(
-                f"**{plain(one.name)}**: {FAMILIES[one.family]} of {plain(one.outcome)} on {on}{robust}",
-                f"regression-{i}-{state.opened}",
-                f"Stop buying {one.name}",
-                *(_take, state, (*plan.regressions[:i], *plan.regressions[i + 1 :])),
-            )
-        _build(state)
-        if plan.regressions:
-            listed.share(
-                state,
-                "regression_share",
-                "Share of the budget for regressions (%)",
-                "The method gets the rest. The regressions divide the share evenly.",
-            )
-        spot = st.container()
-        if reason := state.trouble.get("regressions"):
-            spot.error(plain(reason))
+    folder = shell.folded("Regressions to buy", partial(_fields, state), bool(state.project.plan.regressions))
+    spot = folder.container()
+    if reason := state.trouble.get("regressions"):
+        spot.error(plain(reason))
     return spot
+
+
+def _fields(state: Session) -> None:
+    regressions = state.project.plan.regressions
+    st.markdown(_ABOUT)
+    for i, one in enumerate(regressions):
+        robust = ", robust" if one.robust else ""
+        on = plain(", ".join(one.on))
+        listed.line(
+            f"**{plain(one.name)}**: {FAMILIES[one.family]} of {plain(one.outcome)} on {on}{robust}",
+            f"regression-{i}-{state.opened}",
+            f"Stop buying {one.name}",
+            *(_take, state, (*regressions[:i], *regressions[i + 1 :])),
+        )
+    _build(state)
+    if regressions:
+        listed.share(
+            state,
+            "regression_share",
+            "Share of the budget for regressions (%)",
+            "The method gets the rest. The regressions divide the share evenly.",
+        )
 
 
 def _build(state: Session) -> None:

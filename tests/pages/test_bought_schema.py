@@ -7,7 +7,7 @@ from streamlit.testing.v1 import AppTest
 from espalier.core.project.schema import to_buy
 from espalier.pages.data.typed_columns import column_of, row_of
 from espalier.pages.release.spending import start
-from tests.support.app import act, answer, field, finish, go, press, sentences, state, upload
+from tests.support.app import act, answer, field, finish, go, press, sentences, state, unfold, upload
 
 TEXT = "age,job,ill\n" + "".join(f"{20 + i % 60},{'clerk' if i % 3 else 'nurse'},{'ny'[i % 2]}\n" for i in range(600))
 
@@ -23,7 +23,7 @@ def test_a_table_is_opened_by_its_header_and_every_part_is_seen_in_the_plan(app:
     assert project == state(app).project, "the editor leaves it as it is"
     answer(app)
     state(app).rows = 600
-    go(app, "plan")
+    unfold(go(app, "plan"), "Details")
     shown = " ".join(str(frame.value) for frame in app.dataframe)
     for name in ("age", "job", "ill"):
         assert f"categories of {name}" in shown

@@ -33,6 +33,7 @@ from tests.support.app import (
     sample,
     sentences,
     state,
+    unfold,
     upload,
 )
 
@@ -424,7 +425,7 @@ def test_a_share_for_questions_that_a_method_cannot_use_can_be_taken_back(app: A
     assert "counts no marginals" in sentences(app)
     next(s for s in app.slider if s.label.startswith("Share of the budget for questions")).set_value(0).run()
     assert "counts no marginals" not in sentences(app)
-    assert any(m.label == "Time to fit" for m in app.metric)
+    assert any(m.label == "Time to fit" for m in unfold(app, "Details").metric)
 
 
 def test_a_wrong_delta_stays_in_its_field(app: AppTest) -> None:
@@ -582,7 +583,7 @@ def test_a_person_column_leaves_the_schema_and_bounds_everybody(app: AppTest) ->
     assert not app.error
     next(n for n in app.number_input if n.label == "Declared total of rows").set_value(60).run()
     next(n for n in app.number_input if n.label.startswith("Rows per person")).set_value(1).run()
-    assert "at most 1 of them kept" in sentences(app)
+    assert "at most 1 of them kept" in sentences(unfold(app, "Details"))
     assert not app.error
 
     go(app, "data")

@@ -14,7 +14,7 @@ from espalier.core.project.file import Project
 from espalier.core.project.plan import Plan
 from espalier.core.project.schema import Schema
 from espalier.pages.plan import verdict
-from tests.support.app import field, go, press, sample, sentences, state
+from tests.support.app import field, go, press, sample, sentences, state, unfold
 
 
 @pytest.fixture
@@ -47,6 +47,17 @@ def test_the_sentence_the_table_and_the_smallest_budget(planned: AppTest) -> Non
     assert now.rating == "works"
     assert field(planned, "text_input", "ε").value == f"{now.now.epsilon:g}"
     assert any(box.value.startswith("Works") for box in planned.success)
+
+
+def test_closed_parts_of_the_page_are_not_drawn(planned: AppTest) -> None:
+    charts, fields = len(planned.get("plotly_chart")), len(planned.selectbox)
+    assert not planned.metric
+    unfold(planned, "Details")
+    assert any(m.label == "Time to fit" for m in planned.metric)
+    assert len(planned.get("plotly_chart")) == charts + 1
+    for label in ("Questions", "Regressions", "Planned analyses"):
+        unfold(planned, label)
+    assert len(planned.selectbox) > fields + 2
 
 
 @pytest.mark.parametrize(("epsilon", "offered"), [(0.58, True), (0.61, False), (0.7, True)])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.support.app import field, finish, go, press, sample, start, state
+from tests.support.app import field, finish, go, press, sample, start, state, unfold
 
 
 def ask(app, kind, columns, values, name):
@@ -22,7 +22,7 @@ def test_a_count_and_a_question_go_through_all_pages():
     app = go(sample(go(start(), "data"), "readmission"), "plan")
     state(app).editor.change_plan(method="mst", fair=None)
     before = state(app).project.question_list
-    app.run()
+    unfold(app, "Questions")
     ask(app, "a count", ["diabetes", "lives_alone"], {"diabetes": ["yes"], "lives_alone": ["yes"]}, "burdens")
     ask(app, "a question", ["burdens", "sex"], {"burdens": (1, 2), "sex": ["female"]}, "burdened women")
     listed = state(app).project.question_list
@@ -56,7 +56,7 @@ def test_a_count_and_a_question_go_through_all_pages():
 
 
 def test_a_question_that_cannot_be_asked_is_said_beside_the_builder():
-    app = go(sample(go(start(), "data"), "readmission"), "plan")
+    app = unfold(go(sample(go(start(), "data"), "readmission"), "plan"), "Questions")
     ask(app, "a question", ["sex"], {"sex": ["female"]}, "women")
     ask(app, "a question", ["sex"], {"sex": ["female"]}, "women")
     assert len(state(app).project.question_list.questions) == 1

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support.app import field, finish, go, press, sample, start, state
+from tests.support.app import field, finish, go, press, sample, start, state, unfold
 
 
 def test_a_regression_is_built_planned_released_and_read():
     app = go(sample(go(start(), "data"), "readmission"), "plan")
     state(app).editor.change_plan(method="mst", fair=None, epsilon=3.0)
-    app.run()
+    unfold(app, "Regressions")
     field(app, "selectbox", "Family").set_value("logistic").run()
     field(app, "selectbox", "Outcome").set_value("readmitted=yes").run()
     field(app, "multiselect", "Predictors").set_value(["age", "sex"]).run()
@@ -22,6 +22,7 @@ def test_a_regression_is_built_planned_released_and_read():
     field(app, "slider", "Share of the budget for regressions").set_value(60).run()
     assert state(app).project.plan.regression_share == 0.6
     assert any("What your regressions need" in s.value for s in app.subheader)
+    unfold(app, "Planned analyses")
     field(app, "selectbox", "Figure").set_value("difference").run()
     field(app, "selectbox", "Event").set_value("readmitted=yes").run()
     field(app, "selectbox", "Groups of").set_value("sex").run()
@@ -62,7 +63,7 @@ def test_a_regression_is_built_planned_released_and_read():
 def test_a_survival_table_is_built_planned_released_and_read(method):
     app = go(sample(go(start(), "data"), "readmission"), "plan")
     state(app).editor.change_plan(method=method, target="age", fair=None, epsilon=3.0)
-    app.run()
+    unfold(app, "Planned analyses")
     field(app, "selectbox", "Figure").set_value("survival").run()
     field(app, "selectbox", "Time from the start").set_value("age").run()
     field(app, "selectbox", "Event at that time").set_value("readmitted=yes").run()

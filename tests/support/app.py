@@ -76,6 +76,15 @@ def go(app: AppTest, page: str) -> AppTest:
     return app
 
 
+def unfold(app: AppTest, label: str) -> AppTest:
+    """Open an expander whose contents are drawn only while it is open."""
+    (found,) = (e.label for e in app.expander if e.label.startswith(label))
+    app.session_state[f"folded-{found}"] = True
+    app.run()
+    assert not app.exception, [e.value for e in app.exception]
+    return app
+
+
 def sample(app: AppTest, name: str) -> AppTest:
     """Open a sample, on the Data page."""
     if not any(b.key == f"sample-{name}" for b in app.button):
