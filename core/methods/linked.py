@@ -452,7 +452,7 @@ class Stepping:
 
 @dataclass(frozen=True)
 class LinkedFit:
-    """Result of a plan for linked tables: the counts of people, of steps, of columns at later visits, and of returns."""
+    """Result of a plan for linked tables: counts of people, of steps, of columns at later visits, and of returns."""
 
     people: Marginals
     steps: Stepping
