@@ -1,6 +1,7 @@
 """Linked tables: people and their visits, on simulated panels with a known distribution.
 
-    python -m benchmarks.linked                 everything; --only panel, time, coverage, at_visits, scale or parquet
+    python -m benchmarks.linked                 everything; --only panel, time, coverage, at_visits, returns, scale
+                                                or parquet
 
 Figures are means of three runs under add-remove, δ = 1e-6. At ε = 100 the panel has four runs, with their smallest and
 largest figures. The panel is compared with 300,000 people drawn from the same distribution.
@@ -15,20 +16,27 @@ import resource
 import tempfile
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import expit
 
+from espalier.core.analysis.returns import return_tables
 from espalier.core.analysis.transitions import step_tables
 from espalier.core.analysis.visit_shares import visit_tables
 from espalier.core.evaluation.linked import figures_of
 from espalier.core.evaluation.linked_pictures import transitions
 from espalier.core.methods import fit, frame_of
+from espalier.core.methods.linked import LinkedOptions
+from espalier.core.methods.visit_answers import count_asked
 from espalier.core.privacy.accounting import Budget
 from espalier.core.privacy.curator import PrivateCurator
 from espalier.core.privacy.unit import Unit
+from espalier.core.project.column_types import Dates
+from espalier.core.project.dates import DateBins
 from espalier.core.project.file import Project
 from espalier.core.project.linked import Linked
 from espalier.core.project.plan import Plan
@@ -218,6 +226,60 @@ def at_visits() -> None:
         print(f"ε = {epsilon:g}: {hidden:,} not shown", flush=True)
 
 
+def returns() -> None:
+    """Print intervals of all shares of visits with a return over 30 fresh panels with a known law, at each ε.
+
+    Three of the eight columns are counted with the return, for a tenth of the budget. The counts are bought as in a
+    release, but the model is not fitted.
+    """
+    law, rng = Law(), np.random.default_rng(7)
+    asked = LinkedOptions(count_returns_after=["visits.c0", "visits.c3", "visits.c7"])
+    plain = law.project(1.0)
+    assert plain.linked is not None
+    days = DateBins.from_json({"from": "2020-01-01", "to": "2020-12-31", "by": "year"})
+    link = replace(plain.linked, gap=(0, 8, 31, 91, 181))
+    schema = Schema((*plain.schema.columns, Dates.of(f"visits.{link.order}", days)))
+    truth = _returning(law, link, schema, 1_000_000, rng)
+    for epsilon in EPSILONS:
+        held, wide, hidden = list[bool](), list[float](), 0
+        for _ in range(30):
+            own = _returning(law, link, schema, 10_000, rng)
+            budget = Budget.of(law.project(epsilon).plan, None)
+            curator = PrivateCurator(own, Unit("add-remove", 1), budget, 10**6)
+            _, bought = count_asked(curator, link, schema, asked, asked.at_visits_share * budget.rho)
+            for name, table in return_tables({"tables": {"returns": bought}}, link, schema).items():
+                exact, labels = truth.return_counts(name, 2), tuple(schema[name].labels)
+                for value, true in zip(labels, exact[:, 0] / exact.sum(axis=1), strict=True):
+                    found = table.share(labels, value)
+                    if found.low is None or found.high is None:
+                        hidden += 1
+                        continue
+                    held.append(bool(found.low <= true <= found.high))
+                    wide.append(found.high - found.low)
+        print(
+            f"ε = {epsilon:g}: coverage {np.mean(held):.3f}, mean width {np.mean(wide):.3f}, {len(held):,} intervals, "
+            f"{hidden:,} not shown",
+            flush=True,
+        )
+
+
+def _returning(law: Law, link: Linked, schema: Schema, count: int, rng: np.random.Generator) -> Panel:
+    """Return people of a law who return, and return soon, depending on the visit and on a trait of the person."""
+    rows, visits = law.people(count, rng)
+    trait, active = rng.normal(0, 1, count), np.ones(count, dtype=bool)
+    gaps, number = np.zeros((count, link.keep), dtype=np.int64), np.zeros(count, dtype=np.int64)
+    for t in range(1, link.keep):
+        first, other = visits["visits.c0"][:, t - 1], visits["visits.c3"][:, t - 1]
+        active &= rng.random(count) < expit(0.4 * first - 0.2 * other + trait)
+        soon = rng.random(count) < expit(0.5 * other - 1.5 + trait)
+        gaps[:, t] = np.where(soon, rng.integers(0, 2, count), rng.integers(2, 4, count))
+        number += active
+    day = np.zeros(count, dtype=np.int64)
+    project = Project("panel", schema, law.project(1.0).plan, linked=link)
+    rows |= {link.number: number, link.dated: day}
+    return panel_from(project, rows, {link.gap_name: gaps, **visits})
+
+
 def scale() -> None:
     """A million visits of 200,000 people from two CSV files: the time of reading, counting, fitting and drawing, and
     the peak memory.
@@ -315,6 +377,7 @@ PARTS = {
     "time": seconds,
     "coverage": coverage,
     "at_visits": at_visits,
+    "returns": returns,
     "scale": scale,
     "parquet": parquet,
 }

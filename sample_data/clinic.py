@@ -28,7 +28,7 @@ CHANGED_BEFORE = 1.0
 AFRESH = np.array([[5, 3, 1], [4, 3, 2], [3, 3, 3], [2, 3, 4]])
 """Weights of a newly drawn severity, by age."""
 KEEP = 4
-GAP = (0, 1, 7, 30, 90, 180, 365)
+GAP = (0, 1, 8, 31, 91, 181, 366)
 
 
 def _column(column: dict[str, Any], table: str) -> dict[str, Any]:
@@ -90,6 +90,7 @@ CLINIC: dict[str, Any] = {
         "neighbors": "add-remove",
         "target": "visits.back",
         "fair": True,
+        "count_returns_after": ["visits.severity"],
     },
 }
 

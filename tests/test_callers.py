@@ -26,6 +26,7 @@ ONLY = {
     "step_counts",
     "step_echoes",
     "visit_counts",
+    "return_counts",
     "batches",
     "text_counts",
     "leaf_counts",
@@ -189,6 +190,7 @@ CALLERS: dict[str, Reasons] = {
     },
     "step_echoes": {TABLES: ("core/tables/",), RECIPE: ("core/privacy/steps.py",)},
     "visit_counts": {TABLES: ("core/tables/",), RECIPE: ("core/privacy/steps.py",)},
+    "return_counts": {TABLES: ("core/tables/",), RECIPE: ("core/privacy/steps.py",)},
     "residual_sums": {TABLES: ("core/tables/",), RECIPE: ("core/privacy/gradient.py",)},
     "batches": {
         TABLES: ("core/tables/",),
@@ -388,6 +390,7 @@ BROKEN = {
     "step_counts": "def leak(x):\n    return x.step_counts([])",
     "step_echoes": "def leak(x):\n    return x.step_echoes([])",
     "visit_counts": "def leak(x):\n    return x.visit_counts('a')",
+    "return_counts": "def leak(x):\n    return x.return_counts('a', 1)",
     "residual_sums": "def leak(x):\n    return x.residual_sums('y', (), {})",
     **{
         name: f"def leak(given: Source):\n    return given.{name}"

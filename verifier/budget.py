@@ -129,6 +129,7 @@ RECIPES = {
     "step-counts": Recipe("sums", cell),
     "echoes": Recipe("sums", lambda b: b.k * math.sqrt(visit_columns(b.folder))),
     "visit-counts": Recipe("sums", lambda b: cell(b) * math.sqrt(later_visits(b))),
+    "return-counts": Recipe("sums", cell),
     "step-score": Recipe("choice", lambda b: b.m),
     "edge-score": Recipe("choice scores", lambda b: b.m),
     "conditional-score": Recipe("choice scores", lambda b: 2 * b.m),

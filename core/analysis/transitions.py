@@ -14,16 +14,17 @@ interval holds every p whose error is within z standard deviations (Fieller 1954
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from espalier.core.errors import ProjectError
 from espalier.core.project.linked import GAP
-from espalier.core.project.plan import MOST_COUNT
 from espalier.core.project.schema import Schema
 
 LEVEL = 0.95
@@ -31,10 +32,10 @@ WIDEST = 0.5
 """Maximum width of an interval that is shown. In a wider interval, noise outweighs the counts."""
 
 
-NO_RETURN_WITHIN = (
-    "a release of linked tables cannot tell how many people return within a number of days. Its counts of steps "
-    "contain only visits that are followed by another, so people who never return are missing. Name a column that "
-    "records the return at the visit itself, such as readmitted, and ask for its share: --at-visit COLUMN VALUE T"
+ASK_FOR_RETURNS = (
+    "counts of the days since the previous visit contain only visits that are followed by another, so people who never "
+    "return are missing. Ask for the share of visits after which the person returns in time: "
+    "--returned COLUMN VALUE DAYS"
 )
 
 
@@ -86,7 +87,7 @@ class StepTable:
     """
 
     column: str
-    counts: np.ndarray[Any, np.dtype[np.float64]]
+    counts: NDArray[np.float64]
     sigma: float
 
     def transition(self, labels: tuple[str, ...], before: str, after: str) -> Transition:
@@ -124,25 +125,39 @@ def step_tables(facts: Mapping[str, Any], schema: Schema) -> dict[str, StepTable
     if not found:
         raise ProjectError("this release contains no counts of steps from one visit to the next")
     out = {}
-    try:
+    with reading("counts of transitions"):
         for entry in found:
-            name, counts, sigma = entry["column"], np.array(entry["counts"], dtype=np.float64), float(entry["sigma"])
-            if name not in schema:
-                continue  # the days since the previous visit are not a column of the tables
-            size = schema[name].size
-            if counts.shape != (size, size) or not (np.abs(counts) <= MOST_COUNT).all() or not 0 <= sigma <= MOST_COUNT:
-                raise ValueError(name)
-            out[name] = StepTable(name, counts, sigma)
-    except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
-        raise ProjectError("the counts of transitions in release.json are damaged") from None
+            name = entry["column"]
+            counts, sigma = noisy_counts(entry, (schema[name].size,) * 2 if name in schema else None)
+            if name in schema:  # the days since the previous visit are not a column of the tables
+                out[name] = StepTable(name, counts, sigma)
     return out
+
+
+@contextmanager
+def reading(what: str) -> Iterator[None]:
+    """Raise :class:`ProjectError` if ``what`` is damaged in ``release.json``."""
+    try:
+        yield
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
+        raise ProjectError(f"the {what} in release.json are damaged") from None
+
+
+def noisy_counts(entry: Mapping[str, Any], shape: tuple[int, ...] | None) -> tuple[NDArray[np.float64], float]:
+    """Return the counts of an entry of ``release.json`` and their σ; raises :class:`ValueError` if they are not finite
+    numbers, or do not have this ``shape``.
+    """
+    counts, sigma = np.array(entry["counts"], dtype=np.float64), float(entry["sigma"])
+    if (shape and counts.shape != shape) or not np.isfinite(counts).all() or not 0 <= sigma < math.inf:
+        raise ValueError("the counts do not fit their column")
+    return counts, sigma
 
 
 def transition(facts: Mapping[str, Any], schema: Schema, column: str, before: str, after: str) -> Transition:
     """Return one transition of a release with its interval; raises :class:`ProjectError` for unknown names."""
     tables = step_tables(facts, schema)
     if column.endswith(GAP):
-        raise ProjectError(NO_RETURN_WITHIN, column=column)
+        raise ProjectError(ASK_FOR_RETURNS, column=column)
     if column not in tables:
         known = ", ".join(tables)
         raise ProjectError(f"{column!r} is not a column of the visits; the release has {known}", column=column)

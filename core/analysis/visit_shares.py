@@ -13,10 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from espalier.core.analysis.transitions import IntervalShare, interval
+from espalier.core.analysis.transitions import IntervalShare, interval, noisy_counts, reading
 from espalier.core.errors import ProjectError
 from espalier.core.project.linked import Linked
-from espalier.core.project.plan import MOST_COUNT
 from espalier.core.project.schema import Schema
 
 
@@ -65,17 +64,12 @@ def visit_tables(facts: Mapping[str, Any], linked: Linked, schema: Schema) -> di
     tables = facts.get("tables")
     found = tables.get("at_visits", []) if isinstance(tables, Mapping) else []
     columns, out = linked.step_columns(schema), dict[tuple[str, int], VisitTable]()
-    try:
+    with reading("counts at visits"):
         for entry in found:
             name, visit = entry["column"], entry["visit"]
-            counts, sigma = np.array(entry["counts"], dtype=np.float64), float(entry["sigma"])
-            known = name in columns and type(visit) is int and 1 <= visit <= linked.keep
-            fits = known and counts.shape == (schema[name].size,) and (np.abs(counts) <= MOST_COUNT).all()
-            if not fits or not 0 <= sigma <= MOST_COUNT:
+            if name not in columns or type(visit) is not int or not 1 <= visit <= linked.keep:
                 raise ValueError(name)
-            out[name, visit] = VisitTable(name, visit, counts, sigma)
-    except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
-        raise ProjectError("the counts at visits in release.json are damaged") from None
+            out[name, visit] = VisitTable(name, visit, *noisy_counts(entry, (schema[name].size,)))
     return out
 
 
@@ -84,18 +78,24 @@ def visit_share(
 ) -> VisitShare:
     """Return one share of a release with its interval; raises :class:`ProjectError` for an unknown or uncounted one."""
     tables = visit_tables(facts, linked, schema)
+    labels = labels_of(linked, schema, column, value)
+    if not 1 <= visit <= linked.keep:
+        raise ProjectError(f"the release keeps {linked.keep} visits per person: ask about visit 1 to {linked.keep}")
+    if (column, visit) not in tables:
+        raise ProjectError(uncounted(column, visit), column=column)
+    return tables[column, visit].share(labels, value)
+
+
+def labels_of(linked: Linked, schema: Schema, column: str, value: str) -> tuple[str, ...]:
+    """Return the values of a column of every visit; raises :class:`ProjectError` if ``value`` is not one of them."""
     known = [name for name in linked.step_columns(schema) if name in schema]
     if column not in known:
         raise ProjectError(
             f"{column!r} is not a column of every visit; the release has {', '.join(known)}", column=column
         )
-    if not 1 <= visit <= linked.keep:
-        raise ProjectError(f"the release keeps {linked.keep} visits per person: ask about visit 1 to {linked.keep}")
     if value not in (labels := tuple(schema[column].labels)):
         raise ProjectError(f"{value!r} is not a value of {column!r}", column=column)
-    if (column, visit) not in tables:
-        raise ProjectError(uncounted(column, visit), column=column)
-    return tables[column, visit].share(labels, value)
+    return labels
 
 
 def uncounted(column: str, visit: int) -> str:

@@ -15,6 +15,8 @@ from espalier.core.errors import ProjectError
 
 if TYPE_CHECKING:
     from espalier.core.analysis.quantiles import Quantile
+    from espalier.core.analysis.transitions import IntervalShare
+    from espalier.core.project.linked import Linked
     from espalier.core.project.schema import Schema
 
 
@@ -81,6 +83,12 @@ def add(commands: Any) -> None:
         nargs=3,
         metavar=("COLUMN", "VALUE", "T"),
         help="linked tables: the share of VALUE at the T-th visit, among people with that visit",
+    )
+    asked.add_argument(
+        "--returned",
+        nargs=3,
+        metavar=("COLUMN", "VALUE", "DAYS"),
+        help="linked tables: the share of visits with VALUE after which the person returned within DAYS days",
     )
     analyse.add_argument(
         "--adjust", metavar="A,B", help="columns that --effect adjusts for (default: the cheapest valid set)"
@@ -150,6 +158,9 @@ def _analyse(opt: argparse.Namespace) -> None:
         return
     if opt.at_visit is not None:
         _at_visit(opt)
+        return
+    if opt.returned is not None:
+        _returned(opt)
         return
     study = Study.of_folder(opt.folder)
     print(checked_folder(opt.folder)[1], file=sys.stderr)
@@ -221,44 +232,67 @@ def _transition(opt: argparse.Namespace) -> None:
     """Print a transition from one visit to the next, from the counts of the release."""
     from espalier.core.analysis.loading import load_release
     from espalier.core.analysis.transitions import transition
-    from espalier.core.statement.check import checked_folder
 
     released = load_release(opt.folder)
     found = transition(released.facts, released.project.schema, *opt.transition)
-    print(checked_folder(opt.folder)[1], file=sys.stderr)
-    if opt.json:
-        print(json.dumps([found.to_json()], indent=1, ensure_ascii=False, allow_nan=False))
-        return
-    print(found)
-    print(
-        "Each person with more than one kept visit counts once. This figure comes from the release alone and "
-        "may be shared."
-    )
+    _print_share(opt, found, "Each person with more than one kept visit counts once.")
 
 
 def _at_visit(opt: argparse.Namespace) -> None:
     """Print the share of a value at one visit, from the counts of the release."""
-    from espalier.core.analysis.loading import load_release
     from espalier.core.analysis.visit_shares import visit_share
-    from espalier.core.statement.check import checked_folder
 
     column, value, visit = opt.at_visit
-    if not (visit.isascii() and visit.isdigit() and len(visit) < 4):
-        raise ProjectError(f"--at-visit needs the number of a visit, such as 2, not {visit!r}")
+    number = _small(visit, f"--at-visit needs the number of a visit, such as 2, not {visit!r}")
+    found = visit_share(*_of_visits(opt, "--at-visit"), column, value, number)
+    _print_share(opt, found, f"Among people with visit {found.visit}, each person counts once.")
+
+
+def _returned(opt: argparse.Namespace) -> None:
+    """Print the share of visits with a value after which the person returned in time, from the counts of the
+    release.
+    """
+    from espalier.core.analysis.returns import return_share
+
+    column, value, days = opt.returned
+    number = _small(days, f"--returned needs a number of days, such as 30, not {days!r}")
+    facts, linked, schema = _of_visits(opt, "--returned")
+    found = return_share(facts, linked, schema, column, value, number)
+    said = (
+        f"Each person has weight 1, spread evenly over their first {linked.keep - 1} visits. A visit without a later "
+        "one in the table counts as not followed by a return."
+    )
+    _print_share(opt, found, said)
+
+
+def _small(text: str, refusal: str) -> int:
+    """Return a whole number below 10,000, or raise :class:`ProjectError` with this ``refusal``."""
+    if not (text.isascii() and text.isdigit() and len(text) < 5):
+        raise ProjectError(refusal)
+    return int(text)
+
+
+def _of_visits(opt: argparse.Namespace, option: str) -> tuple[dict[str, Any], Linked, Schema]:
+    """Return the facts, the link and the schema of a release of linked tables."""
+    from espalier.core.analysis.loading import load_release
+
     released = load_release(opt.folder)
-    project = released.project
-    if project.linked is None:
-        raise ProjectError("--at-visit is for releases of linked tables, and this release has a single table")
-    found = visit_share(released.facts, project.linked, project.schema, column, value, int(visit))
+    linked, schema = released.project.linked, released.project.schema
+    if linked is None:
+        raise ProjectError(f"{option} is for releases of linked tables, and this release has a single table")
+    return released.facts, linked, schema
+
+
+def _print_share(opt: argparse.Namespace, found: IntervalShare, who: str) -> None:
+    """Print a share of linked tables, as JSON or with a sentence on ``who`` counts, after the checker's result."""
+    from espalier.core.statement.check import checked_folder
+
     print(checked_folder(opt.folder)[1], file=sys.stderr)
     if opt.json:
         print(json.dumps([found.to_json()], indent=1, ensure_ascii=False, allow_nan=False))
         return
     print(found)
-    print(
-        f"Among people with visit {found.visit}, each person counts once. This figure comes from the release "
-        "alone and may be shared."
-    )
+    print(f"{who} This figure comes from the release alone and may be shared.")
 
 
 def _regression(opt: argparse.Namespace) -> None:

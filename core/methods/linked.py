@@ -25,7 +25,7 @@ from espalier.core.graph.two_slices import TwoSlices, drawing_order, largest
 from espalier.core.methods.base import Capabilities, Guidance, Limits, Method, Separations
 from espalier.core.methods.frame import Frame
 from espalier.core.methods.marginals import Marginals
-from espalier.core.methods.visit_answers import POOL, AtVisit, check_named, count_later, first_visits_of
+from espalier.core.methods.visit_answers import POOL, AtVisit, Returns, check_asked, count_asked, first_visits_of
 from espalier.core.methods.workload import FITS, most_cells, workload
 from espalier.core.methods.workload_weights import Workload
 from espalier.core.models.graphical import GraphicalModel, Size
@@ -87,9 +87,26 @@ class LinkedOptions:
         help="Analyse then shows the share of people with each value at their second, third, … visit, with an "
         "interval. The first visit needs no further counts.",
     )
+    count_returns_after: Sequence[str] | None = option(
+        None,
+        "Columns counted with the return after a visit",
+        columns="several",
+        of_visits=True,
+        empty="none",
+        help="Analyse then shows, for each value, the share of visits after which the person returns in time, with an "
+        "interval.",
+    )
+    return_days: int = option(
+        30,
+        "Days within which a next visit is a return",
+        low=0,
+        high=3650,
+        whole=True,
+        help="The bins of the days between visits must have a boundary after this day.",
+    )
     at_visits_share: float = option(
         0.1,
-        "Share of the budget for counts at each visit",
+        "Share of the budget for counts at each visit and of returns",
         low=0.01,
         high=0.5,
         help="It is spent only if columns are named, and is taken from the model.",
@@ -99,22 +116,21 @@ class LinkedOptions:
 def linked(curator: Curator, project: Project, frame: Frame, report: Report = silent) -> LinkedFit:
     """Spend on the person model, then on the steps: own pairs, echoes, and further pairs in batches.
 
-    Before the steps, columns that the plan names are counted at each visit.
+    Before the steps, columns that the plan names are counted at each visit and with the return after it.
     """
     chosen = read_options(LinkedOptions, project.plan.options)
-    asked, share = chosen.count_at_visits or (), chosen.visit_share
-    left = 1 - chosen.at_visits_share if asked else 1.0
+    link, share = linked_of(project), chosen.visit_share
+    left = 1 - chosen.at_visits_share if chosen.count_at_visits or chosen.count_returns_after else 1.0
     with curator.within(curator.budget.part(left * (1 - share))):
         people = workload(curator, project, frame, part(report, 0.0, 0.4))
-    sizes = {name: project.schema.sizes[name] for name in asked}
-    later = count_later(curator, linked_of(project), sizes, (1 - left) * (1 - 1e-9) * curator.budget.rho)
+    later, returns = count_asked(curator, link, project.schema, chosen, (1 - left) * (1 - 1e-9) * curator.budget.rho)
     steps = Stepping.of(curator, project, frame, left * share * curator.budget.rho, people)
     steps.count_own(curator)
     steps.count_echoes(curator)
     for i, (most, part_of) in enumerate(steps.rounds()):
         report(0.5 + 0.5 * i / BATCHES, "Choosing the links between visits")
         steps.count_chosen(curator, most, part_of)
-    return LinkedFit(people, steps, tuple(later))
+    return LinkedFit(people, steps, tuple(later), tuple(returns))
 
 
 @dataclass(frozen=True)
@@ -436,11 +452,12 @@ class Stepping:
 
 @dataclass(frozen=True)
 class LinkedFit:
-    """Result of a plan for linked tables: the counts of people, of steps, and of columns at later visits."""
+    """Result of a plan for linked tables: counts of people, of steps, of columns at later visits, and of returns."""
 
     people: Marginals
     steps: Stepping
     later: tuple[AtVisit, ...] = ()
+    returns: tuple[Returns, ...] = ()
 
     @property
     def cliques(self) -> tuple[Clique, ...]:
@@ -470,8 +487,8 @@ class LinkedFit:
         return LinkedModel(self.steps.person_model, self.steps.model, self.steps.layout.slices)
 
     def facts(self, project: Project) -> dict[str, Any]:
-        """Return the pairs counted over steps, the counts of columns at each visit, the order in which a visit is
-        drawn, and the facts of the person model.
+        """Return the pairs counted over steps, the counts of columns at each visit and of returns, the order in which a
+        visit is drawn, and the facts of the person model.
         """
         link = linked_of(project)
         return {
@@ -488,6 +505,7 @@ class LinkedFit:
                     if p == c + BEFORE
                 ],
                 "at_visits": [*first_visits_of(self.people, link, project.schema), *self.later],
+                "returns": list(self.returns),
             },
         }
 
@@ -540,7 +558,7 @@ def _frame(project: Project, separations: Separations, warnings: list[str]) -> F
     for key, given in (("accounting", plan.accounting == "basic"), ("copies", plan.copies), *_not_yet(project)):
         if given:
             raise ProjectError(f"the method linked does not support {key} yet. Remove it from the plan.", key=key)
-    check_named(read_options(LinkedOptions, plan.options).count_at_visits or (), link, project.schema)
+    check_asked(read_options(LinkedOptions, plan.options), link, project.schema)
     layout = Layout.of(project, ())
     slices = layout.slices
     if wide_columns := [n for n in layout.columns if layout.cells((n + BEFORE, n)) > plan.max_cells]:

@@ -83,6 +83,7 @@ PROOFS = {
     "step-counts": "core/privacy/steps.py: StepCounts.sensitivity",
     "echoes": "core/privacy/steps.py: Echoes.sensitivity",
     "visit-counts": "core/privacy/steps.py: VisitCounts.sensitivity",
+    "return-counts": "core/privacy/steps.py: ReturnCounts.sensitivity",
     "step-score": "core/privacy/steps.py: StepScore",
     "quantiles": "core/privacy/quantiles.py: calls_of_level",
     "threshold": "core/privacy/partitions.py: distances",

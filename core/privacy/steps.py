@@ -69,10 +69,7 @@ class StepCounts:
         added or removed moves h by u. A replaced person moves it by u − v with u, v ≥ 0: ‖u − v‖² = ‖u‖² + ‖v‖² − 2⟨u,
         v⟩ ≤ 2.
         """
-        _check_unit(unit)
-        if unit.neighbors == "add-remove":
-            return float(self.units)
-        return float(math.isqrt(2 * self.units * self.units) + 1)
+        return _of_one_person(self.units, unit)
 
     def sums(self, source: Source) -> NDArray[np.int64]:
         """Return the exact counts, in units. For the curator only."""
@@ -179,6 +176,60 @@ class VisitCounts:
         return counts.ravel()
 
 
+@dataclass(frozen=True)
+class ReturnCounts:
+    """Weighted counts of visits by the value of ``column`` and by what follows: the next kept visit comes in one of the
+    first ``bins`` bins of the days between visits, it comes later, or no further visit is kept.
+
+    Of a person with n kept visits, the first min(n, k − 1) count, each with weight 1/min(n, k − 1). What follows the
+    k-th kept visit is unknown, so that visit is left out. A next visit whose day is unknown comes later.
+    """
+
+    column: str
+    size: int
+    bins: int
+    units: int
+    kind: Literal["sums"] = field(default="sums", init=False)
+    recipe: str = field(default="return-counts", init=False)
+
+    @property
+    def what(self) -> str:
+        """The column that is counted."""
+        return f"{self.column} and the return after it"
+
+    @property
+    def cells(self) -> int:
+        """The length of the vector."""
+        return 3 * self.size
+
+    def given(self, unit: Unit) -> tuple[tuple[str, float], ...]:  # noqa: ARG002
+        """Return no numbers: the sensitivity depends on the unit alone."""
+        return ()
+
+    def check(self, sizes: Mapping[str, int]) -> None:  # noqa: ARG002
+        """Raise :class:`ValueError` for counts without a cell, a bin or a unit."""
+        if self.size < 1 or self.bins < 1 or self.units < 1:
+            raise ValueError("counts of returns need at least one value, one bin and one unit")
+
+    def sensitivity(self, unit: Unit) -> float:
+        """One person under add-remove and √2 under replace-one, in units rounded up.
+
+        Proof. Each of a person's m = min(n, k − 1) ≥ 1 visits that count is in exactly one cell. So the person's part
+        is u = (1/m)·Σ_t e_t with m unit vectors e_t of single cells, as in `StepCounts`: u ≥ 0 and ‖u‖₂ ≤ ‖u‖₁ = 1,
+        reached where all these visits share a cell. A person who is added or removed moves the counts by u. A replaced
+        person moves them by u − v with u, v ≥ 0: ‖u − v‖² ≤ ‖u‖² + ‖v‖² ≤ 2, reached by two people in different cells.
+        m ≤ k − 1 divides ``units`` = lcm(1, …, k − 1), so each weight is a whole number of units.
+        """
+        return _of_one_person(self.units, unit)
+
+    def sums(self, source: Source) -> NDArray[np.int64]:
+        """The exact counts, in units. For the curator only."""
+        counts = source.return_counts(self.column, self.bins)
+        if counts.shape != (self.size, 3):
+            raise ValueError(f"the table miscounts {self.what}")
+        return counts.ravel()
+
+
 class StepScore:
     """Distance of a pair's counts from their expectation: ‖h − E‖₁ in people, minus a public penalty for noise.
 
@@ -221,6 +272,14 @@ class StepScore:
         found = int(np.abs(self.finer * counts - expected).sum()) - round(self.units * self._per_cell * counts.size)
         is_other = self._target and not any(name.split("@")[0] == self._target for name in pair)
         return found // self._weaker if is_other else found
+
+
+def _of_one_person(units: int, unit: Unit) -> float:
+    """Return the sensitivity of counts in which each person has a total weight of 1 in cells: 1, or √2 if a person is
+    replaced, in ``units`` rounded up.
+    """
+    _check_unit(unit)
+    return float(units if unit.neighbors == "add-remove" else math.isqrt(2 * units * units) + 1)
 
 
 def _check_unit(unit: Unit) -> None:

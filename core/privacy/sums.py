@@ -18,7 +18,7 @@ from espalier.core.privacy.gradient import LogisticGradient
 from espalier.core.privacy.moments import Histogram, Moments
 from espalier.core.privacy.question_recipes.recipes import CountHistogram, QuestionSums
 from espalier.core.privacy.regression_sums import RegressionSums
-from espalier.core.privacy.steps import Echoes, StepCounts, VisitCounts
+from espalier.core.privacy.steps import Echoes, ReturnCounts, StepCounts, VisitCounts
 from espalier.core.privacy.unit import Unit
 from espalier.core.tables.source import Source
 
@@ -74,7 +74,7 @@ class SumRecipe(Protocol):
 PROVED: tuple[type, ...] = (
     *(LogisticGradient, ClippedGradient, Histogram, Moments),
     *(QuestionSums, CountHistogram, RegressionSums, ClassSums),
-    *(StepCounts, Echoes, VisitCounts),
+    *(StepCounts, Echoes, VisitCounts, ReturnCounts),
 )
 """Recipes with a proved sensitivity. A curator computes no others."""
 

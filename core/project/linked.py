@@ -315,7 +315,7 @@ def _gap(dates: Any, order: str) -> tuple[float, ...]:
     edges = entry.get("gap") if isinstance(entry, Mapping) and set(entry) == {"gap"} else None
     whole = isinstance(edges, list) and all(isinstance(e, int | float) and not isinstance(e, bool) for e in edges)
     if not whole or not edges:
-        raise ProjectError(f'tables: dates must be {{"{order}": {{"gap": [0, 7, 30]}}}}', key="tables")
+        raise ProjectError(f'tables: dates must be {{"{order}": {{"gap": [0, 8, 31]}}}}', key="tables")
     return tuple(float(e) for e in edges)
 
 

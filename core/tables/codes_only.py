@@ -50,6 +50,10 @@ class CodesOnly:
         """Refuse: linked tables are read into memory."""
         raise TableError(NO_VISITS)
 
+    def return_counts(self, column: str, bins: int) -> NDArray[np.int64]:  # noqa: ARG002
+        """Refuse: linked tables are read into memory."""
+        raise TableError(NO_VISITS)
+
     def leaf_counts(self, column: str) -> NDArray[np.int64]:
         """Return the number of rows with each code of a column's hierarchy, which are the codes of this source."""
         return self.count((column,))

@@ -63,7 +63,8 @@ class Panel(Table):
         one, in units.
         """
         cells = [(self._cells(name), self._cells(f"{name}@earlier")) for name in columns]
-        repeated = [self._by_weight((this == earlier).astype(np.int64), 2)[1] for this, earlier in cells]
+        m = self.steps.of_person
+        repeated = [self._by_weight((this == earlier).astype(np.int64), 2, m)[1] for this, earlier in cells]
         return np.array(repeated, dtype=np.int64)
 
     def visit_counts(self, column: str) -> NDArray[np.int64]:
@@ -73,10 +74,23 @@ class Panel(Table):
         at = [np.bincount(codes[many > t, t], minlength=size) for t in range(1, self.linked.keep)]
         return np.stack(at).astype(np.int64)
 
+    def return_counts(self, column: str, bins: int) -> NDArray[np.int64]:
+        """Return the weighted number of kept visits with each code of ``column`` by what follows, in units."""
+        assert self.linked is not None
+        keep, many = self.linked.keep, self.steps.numbers
+        who = np.concatenate([np.flatnonzero(many > t) for t in range(keep - 1)])
+        at = np.repeat(np.arange(keep - 1), [np.count_nonzero(many > t) for t in range(keep - 1)])
+        gaps = self.visits[self.linked.gap_name][who, at + 1]
+        follows = np.where(many[who] == at + 1, 2, gaps >= bins)
+        size, m = self.steps.sizes[column], np.minimum(many, keep - 1)[who]
+        by_number = np.argsort(m, kind="stable")
+        cells = 3 * self.visits[column][who, at].astype(np.int64) + follows
+        return self._by_weight(cells[by_number], 3 * size, m).reshape(size, 3)
+
     def _weighted(self, pair: Pair) -> NDArray[np.int64]:
         shape = tuple(self.steps.sizes[name] for name in pair)
         cells = self._cells(pair[0]).astype(np.int64) * shape[1] + self._cells(pair[1])
-        return self._by_weight(cells, shape[0] * shape[1]).reshape(shape)
+        return self._by_weight(cells, shape[0] * shape[1], self.steps.of_person).reshape(shape)
 
     @cached_property
     def _by_number(self) -> NDArray[np.int64]:
@@ -94,13 +108,14 @@ class Panel(Table):
             self._known[name] = self.steps.cells(name)[self._by_number].astype(kind)
         return self._known[name]
 
-    def _by_weight(self, cells: NDArray[np.int64], size: int) -> NDArray[np.int64]:
-        """Return Σ 1/m over the steps in each cell, in units. It is exact, since each weight is a whole number of
-        units.
+    def _by_weight(self, cells: NDArray[np.int64], size: int, shared: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return Σ 1/m over the steps in each cell, in units: exact, since each weight is a whole number of units.
+
+        ``shared`` holds m of each step, in any order; ``cells`` are sorted by m.
         """
         assert self.linked is not None
         total, start = np.zeros(size, dtype=np.int64), 0
-        for m, steps in enumerate(np.bincount(self.steps.of_person).tolist()):
+        for m, steps in enumerate(np.bincount(shared).tolist()):
             if steps:
                 total += self.linked.units // m * np.bincount(cells[start : start + steps], minlength=size)
             start += steps

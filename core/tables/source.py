@@ -141,6 +141,14 @@ class Source(Protocol):
         """
         ...
 
+    def return_counts(self, column: str, bins: int) -> NDArray[np.int64]:
+        """Return the weighted number of kept visits with each code of ``column``, in units, except each k-th visit.
+
+        Three columns: the next kept visit comes within the first ``bins`` bins of days, it comes later or on an unknown
+        day, or there is none. A person's visits weigh 1 in total.
+        """
+        ...
+
     # Counts from which a schema is bought -----------------------------------------------------------------------------
 
     def text_counts(self, column: str) -> Mapping[str, int]:

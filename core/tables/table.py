@@ -189,6 +189,10 @@ class Table:
         """Refuse: a single table has no visits."""
         raise TableError(NO_VISITS)
 
+    def return_counts(self, column: str, bins: int) -> NDArray[np.int64]:  # noqa: ARG002
+        """Refuse: a single table has no visits."""
+        raise TableError(NO_VISITS)
+
     def text_counts(self, column: str) -> dict[str, int]:
         """Return the number of rows with each text of a column whose categories are to be bought."""
         read = self.texts[column]

@@ -1,13 +1,14 @@
-"""Linked tables on the Analyse page: transitions from one visit to the next, and shares at each visit."""
+"""Linked tables on the Analyse page: transitions from one visit to the next, shares at each visit, and returns."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import streamlit as st
 
 from espalier.core.analysis.answer_text import value_names
+from espalier.core.analysis.returns import return_tables
 from espalier.core.analysis.transitions import LEVEL, IntervalShare, step_tables
 from espalier.core.analysis.visit_shares import visit_tables
 from espalier.core.errors import EspalierError
@@ -17,17 +18,18 @@ from espalier.pages.common.text import name, plain
 
 
 def show(project: Project, facts: Mapping[str, Any], key: str) -> None:
-    """Show what follows a visit, and the shares at each visit."""
-    st.subheader("From one visit to the next", anchor=False)
-    try:
-        _transitions(project, facts, f"transition-{key}")
-    except EspalierError as error:
-        st.info(plain(error))
-    st.subheader("At each visit", anchor=False)
-    try:
-        _shares(project, facts, f"at-visit-{key}")
-    except EspalierError as error:
-        st.info(plain(error))
+    """Show what follows a visit, the shares at each visit, and the returns after a visit."""
+    parts: Sequence[tuple[str, str, Callable[[Project, Mapping[str, Any], str], None]]] = (
+        ("From one visit to the next", "transition", _transitions),
+        ("At each visit", "at-visit", _shares),
+        ("Returns after a visit", "returns", _returns),
+    )
+    for title, mark, part in parts:
+        st.subheader(title, anchor=False)
+        try:
+            part(project, facts, f"{mark}-{key}")
+        except EspalierError as error:
+            st.info(plain(error))
 
 
 def _transitions(project: Project, facts: Mapping[str, Any], key: str) -> None:
@@ -75,6 +77,28 @@ def _shares(project: Project, facts: Mapping[str, Any], key: str) -> None:
             f"{name(column)} was counted at the first visit only. To get later visits, choose it under “Columns "
             "counted at each visit” on the Plan page and release again."
         )
+
+
+def _returns(project: Project, facts: Mapping[str, Any], key: str) -> None:
+    """Choose a counted column; show the share of visits after which the person returned in time, for each value."""
+    assert project.linked is not None
+    tables = return_tables(facts, project.linked, project.schema)
+    if not tables:
+        st.info(
+            "This release did not count returns. Choose “Columns counted with the return after a visit” on the Plan "
+            "page and release again. The visits need dates."
+        )
+        return
+    column = st.selectbox("Column of the visit before", list(tables), key=f"{key}-column")
+    table, labels = tables[column], tuple(value_names(project.schema[column]))
+    found = [table.share(labels, value) for value in labels]
+    title = f"Shares of visits followed by a return within {table.days} days, by {column}"
+    _drawn(found, list(labels), f"returned within {table.days} days", f"{key}-bars", title)
+    st.caption(
+        f"Each person has weight 1, spread evenly over their first {project.linked.keep - 1} visits. A visit without a "
+        f"later one in the table counts as not followed by a return, also if the records end within {table.days} days. "
+        f"The {LEVEL:.0%} intervals cover the noise and the sampling of people; they tend to be slightly too wide."
+    )
 
 
 def _drawn(found: Sequence[IntervalShare], marks: Sequence[str], axis: str, key: str, title: str) -> None:

@@ -72,9 +72,11 @@ from espalier.core.privacy.regression_features import TURN, Fourier, Surface
 from espalier.core.privacy.regression_sums import RegressionSums, design_of
 from espalier.core.privacy.scores import ConditionalScore, EdgeScore, FeatureScore, Score
 from espalier.core.privacy.softmax_heads import FloatArray, Heads
-from espalier.core.privacy.steps import Echoes, StepCounts, StepScore, VisitCounts
+from espalier.core.privacy.steps import Echoes, ReturnCounts, StepCounts, StepScore, VisitCounts
 from espalier.core.privacy.sums import SumRecipe
 from espalier.core.privacy.unit import Unit
+from espalier.core.project.column_types import Dates
+from espalier.core.project.dates import DateBins
 from espalier.core.project.file import Project
 from espalier.core.project.linked import Linked
 from espalier.core.project.linked import Pair as Step
@@ -209,7 +211,7 @@ class Counted:
         self.count, self.residual_sums = cache(table.count), table.residual_sums
         self.numbers, self.take, self.batches = table.numbers, table.take, table.batches
         self.step_counts, self.step_echoes = table.step_counts, table.step_echoes
-        self.visit_counts = table.visit_counts
+        self.visit_counts, self.return_counts = table.visit_counts, table.return_counts
 
     def count_many(self, cliques: Sequence[Clique]) -> list[NDArray[np.int64]]:
         """The counts of each of ``cliques``."""
@@ -413,11 +415,14 @@ RETURNS: Step = ("visits.x@earlier", "visits.x")
 def people_of(visits: Sequence[Sequence[int]]) -> Panel:
     """People with these visits, the same number of each."""
     codes = np.array(visits, dtype=np.int64)
-    link = Linked("people", "visits", "id", "id", "at", codes.shape[1])
+    link = Linked("people", "visits", "id", "id", "at", codes.shape[1], gap=(0, 31, 91))
     columns = Column("people.a", "categorical", ("x",)), Column("visits.x", "categorical", tuple("xyz"))
-    rows, schema = len(codes), link.completed(Schema(columns))
-    row = {"people.a": np.zeros(rows, int), link.number: np.full(rows, link.keep - 1), "visits.x": codes[:, 0]}
-    return Panel(schema, row, rows, b"x", np.arange(rows), "id", 1, linked=link, visits={"visits.x": codes})
+    day = Dates.of("visits.at", DateBins.from_json({"from": "2020-01-01", "to": "2020-12-31", "by": "year"}))
+    rows, schema = len(codes), link.completed(Schema((columns[0], day, columns[1])))
+    row = {name: np.zeros(rows, int) for name in ("people.a", "visits.at")}
+    row |= {link.number: np.full(rows, link.keep - 1), "visits.x": codes[:, 0]}
+    seen = {"visits.x": codes, link.gap_name: np.zeros_like(codes)}
+    return Panel(schema, row, rows, b"x", np.arange(rows), "id", 1, linked=link, visits=seen)
 
 
 def with_visits(relation: Neighbors, steps: int) -> Pair:
@@ -428,10 +433,11 @@ def with_visits(relation: Neighbors, steps: int) -> Pair:
 
 
 def step_cases(broken: bool) -> Iterator[Case]:
-    """Yield counts, echoes and choices over the visits of linked tables, of people with one and with three steps."""
+    """Yield counts, echoes and choices over the visits of linked tables, of people with one and with three steps,
+    or with six in the broken copies."""
     budget = Budget.of(Plan("linked", EPSILON, DELTA, neighbors="add-remove"), None)
     rho = budget.rho * (1 - 1e-9)
-    for relation, steps in itertools.product(RELATIONS, (3,) if broken else (1, 3)):
+    for relation, steps in itertools.product(RELATIONS, (6,) if broken else (1, 3)):
         pair = with_visits(relation, steps)
         first = pair.tables[0]
         assert isinstance(first, Panel)
@@ -445,6 +451,7 @@ def step_cases(broken: bool) -> Iterator[Case]:
             "count steps": lambda c, u=units: c.measure_sums(StepCounts(STAYS, (3, 3), u), rho),
             "choose steps": lambda c, s=score: c.choose_step(s, [STAYS, RETURNS], rho),
             "count visits": lambda c, t=steps: c.measure_sums(VisitCounts("visits.x", 3, t), rho),
+            "count returns": lambda c, u=units: c.measure_sums(ReturnCounts("visits.x", 3, 1, u), rho),
         }
         if relation == "add-remove" and steps > 1:
             asked["count echoes"] = lambda c, u=units: c.measure_sums(Echoes(("visits.x",), u), rho)
@@ -456,13 +463,13 @@ def step_cases(broken: bool) -> Iterator[Case]:
                 return curator.evidence
 
             ways = ["half the noise", "seeded", "no sensitivity"] if broken else [""]
-            ways += ["each step weighs 1"] * (broken and name == "count steps")
+            ways += ["each step weighs 1"] * (broken and name in ("count steps", "count returns"))
             ways += ["one visit for all"] * (broken and name == "count visits")
             for way in ways:
                 yield Case(f"{name}, {steps} a person", relation, rho, run, way, _times(way))
 
 
-def weigh_one(panel: Panel, cells: NDArray[np.int64], size: int) -> NDArray[np.int64]:
+def weigh_one(panel: Panel, cells: NDArray[np.int64], size: int, _: NDArray[np.int64]) -> NDArray[np.int64]:
     """Counts in which each step weighs 1, so that a person with many steps counts as many people: a broken copy."""
     return panel.linked.units * np.bincount(cells, minlength=size)
 
@@ -634,7 +641,9 @@ def pure_cases(broken: bool) -> Iterator[Case]:
 
 
 def _times(way: str) -> int:
-    return 8 if way in ("half the noise", "C for 2C", "one class forgotten", "L2 for L1", "one visit for all") else 2
+    if way in ("half the noise", "C for 2C", "one class forgotten", "L2 for L1"):
+        return 8
+    return 4 if way == "one visit for all" else 2
 
 
 def column_sets(pair: Pair, sets: Sequence[Clique]) -> ColumnSets:
@@ -853,6 +862,7 @@ def breaking(way: str, seed: int = 0) -> Iterator[None]:
                 StepCounts,
                 Echoes,
                 VisitCounts,
+                ReturnCounts,
             ):
                 stack.enter_context(mock.patch.object(sums, "sensitivity", return_value=1))
         elif way == "clipped after the sum":

@@ -119,7 +119,10 @@ def test_broken_copies_are_caught(name, way):
 
 @pytest.mark.parametrize(
     "name",
-    ["count steps, 1 a person", "count steps, 3 a person", "choose steps, 3 a person", "count visits, 3 a person"],
+    [
+        *("count steps, 1 a person", "count steps, 3 a person", "choose steps, 3 a person", "count visits, 3 a person"),
+        "count returns, 3 a person",
+    ],
 )
 @pytest.mark.parametrize("relation", audit.RELATIONS)
 def test_steps_stay_below_their_claim(name, relation):
@@ -129,15 +132,18 @@ def test_steps_stay_below_their_claim(name, relation):
 @pytest.mark.parametrize(
     ("name", "relation", "way"),
     [
-        NIGHTLY("count steps, 3 a person", "add-remove", "half the noise"),
-        ("count steps, 3 a person", "replace-one", "no sensitivity"),
-        NIGHTLY("count steps, 3 a person", "replace-one", "each step weighs 1"),
-        NIGHTLY("count steps, 3 a person", "add-remove", "seeded"),
-        NIGHTLY("choose steps, 3 a person", "replace-one", "no sensitivity"),
-        ("count echoes, 3 a person", "add-remove", "no sensitivity"),
-        NIGHTLY("count visits, 3 a person", "add-remove", "half the noise"),
-        ("count visits, 3 a person", "replace-one", "no sensitivity"),
-        ("count visits, 3 a person", "replace-one", "one visit for all"),
+        NIGHTLY("count steps, 6 a person", "add-remove", "half the noise"),
+        ("count steps, 6 a person", "replace-one", "no sensitivity"),
+        NIGHTLY("count steps, 6 a person", "replace-one", "each step weighs 1"),
+        NIGHTLY("count steps, 6 a person", "add-remove", "seeded"),
+        NIGHTLY("choose steps, 6 a person", "replace-one", "no sensitivity"),
+        ("count echoes, 6 a person", "add-remove", "no sensitivity"),
+        NIGHTLY("count visits, 6 a person", "add-remove", "half the noise"),
+        ("count visits, 6 a person", "replace-one", "no sensitivity"),
+        ("count visits, 6 a person", "replace-one", "one visit for all"),
+        NIGHTLY("count returns, 6 a person", "add-remove", "half the noise"),
+        ("count returns, 6 a person", "replace-one", "no sensitivity"),
+        NIGHTLY("count returns, 6 a person", "replace-one", "each step weighs 1"),
     ],
 )
 def test_broken_copies_of_steps_are_caught(name, relation, way):

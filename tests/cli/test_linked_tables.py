@@ -62,10 +62,11 @@ def test_two_files_in_two_files_out(tables, tmp_path, capsys):
     both = [str(tables / "patients.csv"), str(tables / "visits.csv")]
     assert main(["release", str(project), "--data", *both, "--out", str(out)]) == 2
     assert "guesses from the real rows" in capsys.readouterr().err
-    confirmed(project, count_at_visits=["visits.back"])
+    confirmed(project, count_at_visits=["visits.back"], count_returns_after=["visits.diag"])
     assert main(["plan", str(project), "--rows", "300"]) == 0
     said = capsys.readouterr().out
     assert "visits.back at each visit after the first" in said
+    assert "visits.diag and the return after it" in said
     assert "one person with all their rows in both tables ('patient') being there or not" in said
     assert "steps of a pair chosen at release" in said
     ledger = ["--ledger", str(tmp_path / "ledger.db"), "--table", "people"]
@@ -114,6 +115,15 @@ def test_two_files_in_two_files_out(tables, tmp_path, capsys):
     assert "each person counts once" in capsys.readouterr().out
     for visit, why in (("3", "did not count visits.diag at visit 3"), ("x", "number of a visit"), ("4", "keeps 3")):
         assert main(["analyse", str(out), "--at-visit", "visits.diag", "a", visit]) == 2
+        assert why in capsys.readouterr().err
+    assert main(["analyse", str(out), "--returned", "visits.diag", "a", "30", "--json"]) == 0
+    (share,) = json.loads(capsys.readouterr().out)
+    assert (share["days"], share["level"]) == (30, 0.95)
+    assert share["share"] is None or share["low"] <= share["share"] <= share["high"]
+    assert main(["analyse", str(out), "--returned", "visits.diag", "a", "30"]) == 0
+    assert "Each person has weight 1, spread evenly over their first 2 visits" in capsys.readouterr().out
+    for days, why in (("90", "it counted visits.diag within 30 days"), ("-1", "number of days"), ("x", "of days")):
+        assert main(["analyse", str(out), "--returned", "visits.diag", "a", days]) == 2
         assert why in capsys.readouterr().err
     # the ledger knows only one of the two tables
     alone, opened = tmp_path / "alone.json", ["--table", "alone", *ledger[:2], "--population", "others"]

@@ -4,11 +4,13 @@ refused."""
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
+from espalier.core.analysis.returns import return_tables
 from espalier.core.analysis.visit_shares import visit_tables
 from espalier.core.errors import BudgetError, ProjectError
 from espalier.core.evaluation.linked import figures_of
@@ -21,6 +23,8 @@ from espalier.core.planning.preview import preview
 from espalier.core.privacy.accounting import Budget
 from espalier.core.privacy.curator import PrivateCurator
 from espalier.core.privacy.unit import Unit
+from espalier.core.project.column_types import Dates
+from espalier.core.project.dates import DateBins
 from espalier.core.project.file import Project
 from espalier.core.project.linked import Linked
 from espalier.core.project.plan import Plan
@@ -106,14 +110,61 @@ def test_columns_that_the_plan_names_are_counted_at_each_visit():
         assert np.abs(table.counts - exact).max() < 7 * table.sigma + 0.001
 
 
+@pytest.mark.parametrize("key", ["count_at_visits", "count_returns_after"])
 @pytest.mark.parametrize(
     ("names", "why"),
     [(["people.age"], "not a column of every visit"), (["visits.x"] * 2, "twice"), ("visits.x", "must be a list")],
 )
-def test_only_columns_of_every_visit_are_counted_at_each(names: Any, why: str):
+def test_only_columns_of_every_visit_are_counted(key: str, names: Any, why: str):
     with pytest.raises(ProjectError, match=why) as refused:
-        preview(project_of(plan={"count_at_visits": names}), 3000)
-    assert refused.value.data["key"] == "count_at_visits"
+        preview(project_of(plan={key: names}), 3000)
+    assert refused.value.data["key"] == key
+
+
+def dated(gap: tuple[float, ...], **plan: Any) -> Project:
+    """A project whose visits have dates, with these bins of the days between visits."""
+    made = project_of(plan=plan)
+    year = Dates.of("visits.at", DateBins.from_json({"from": "2020-01-01", "to": "2020-12-31", "by": "year"}))
+    schema = Schema((*made.schema.columns, year))
+    return Project("people", schema, made.plan, linked=replace(LINK, gap=gap))
+
+
+def test_returns_that_the_plan_names_are_counted():
+    asked = {"count_at_visits": ["visits.x"], "count_returns_after": ["visits.y", "visits.x"], "at_visits_share": 0.3}
+    project = dated((0, 8, 31, 91), return_days=7, **asked)
+    link, real = project.linked, panel_of(project_of(), 2000)
+    assert link is not None
+    codes = {**real.codes, "visits.at": np.zeros(real.rows, dtype=np.int64)}
+    gaps = np.random.default_rng(2).integers(3, size=(real.rows, link.keep))
+    visits = {link.gap_name: gaps, **real.visits}
+    real = replace(real, schema=project.schema, codes=codes, linked=link, visits=visits)
+    planned, made = preview(project, 2000), release(project, real)
+    assert made.spending.rho == pytest.approx(planned.budget.rho, rel=1e-6)
+    draws = [d for d in made.spending.draws if d.recipe in ("return-counts", "visit-counts")]
+    assert [d.rho for d in draws] == pytest.approx([0.1 * made.spending.rho] * 3, rel=1e-6)
+    assert {d.what for d in draws} <= {line.what for line in planned.lines}
+    tables = return_tables(json.loads(made.files["release.json"]), link, project.schema)
+    assert {name: table.days for name, table in tables.items()} == {"visits.y": 7, "visits.x": 7}
+    for name, table in tables.items():
+        exact = real.return_counts(name, 1) / link.units
+        assert exact.sum() == pytest.approx(real.rows)
+        assert np.abs(table.counts - exact).max() < 7 * table.sigma + 0.001
+
+
+@pytest.mark.parametrize(
+    ("gap", "days", "why"),
+    [
+        ((), 30, r'Order the visits by a column of dates.*"dates": \{"at": \{"gap": \[0, 31, 62\]'),
+        ((0, 7, 30, 90), 30, 'Add 31 to "gap" in the project file, or choose 6, 29\\.$'),
+        ((0, 31), 30, 'Add 31 to "gap" in the project file\\.$'),
+    ],
+)
+def test_returns_need_days_between_visits_with_a_boundary_after_the_last_day(gap, days: int, why: str):
+    plan = {"count_returns_after": ["visits.x"], "return_days": days}
+    project = dated(gap, **plan) if gap else project_of(plan=plan)
+    with pytest.raises(ProjectError, match=why) as refused:
+        preview(project, 3000)
+    assert refused.value.data["key"] == ("return_days" if gap else "count_returns_after")
 
 
 def test_a_release_keeps_every_visit_with_its_person():

@@ -145,7 +145,9 @@ def _answers(app):
     said = sentences(app)
     choose = {s.label: s for s in app.selectbox}
     assert choose["Column at each visit"].value == "visits.back"
-    assert {"From one visit to the next", "At each visit"} <= {s.value for s in app.subheader}
+    titles = {"From one visit to the next", "At each visit", "Returns after a visit"}
+    assert titles <= {s.value for s in app.subheader}
+    assert "return within 30 days after severe" in said
     assert "at visit 1" in said
     assert "at visit 4" in said
     assert "mild at the next visit after mild" in said
@@ -189,6 +191,8 @@ def test_a_folder_of_linked_tables_is_opened_and_answers(linked, made, tmp_path)
             "at v",
         ),
         (lambda facts: facts["tables"]["transitions"][0].update(counts=[[10**400]]), "transitions"),
+        (lambda facts: facts["tables"]["returns"][0].update(days="30"), "counts of returns"),
+        (lambda facts: facts["tables"].pop("returns"), "did not count returns"),
         (lambda facts: facts.update(tables=[]), "no counts of"),
     ],
 )

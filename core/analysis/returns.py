@@ -1,0 +1,101 @@
+"""Shares of visits after which the person returned within a number of days, with intervals, from the noisy counts in a
+release.
+
+The estimand. Of a person with n kept visits, the first m = min(n, k − 1) count, each with weight 1/m. What follows the
+k-th kept visit is unknown, so that visit is left out; after every other kept visit, the table shows whether another one
+follows. Let x_i be person i's weight at visits with the value, and y_i the weight of those whose next visit comes at
+most D days later by the dates of the order column. The share is Σ E y_i / Σ E x_i: an average over people, not visits.
+A visit without a later one in the table, or whose next visit has no date, counts as not followed by a return. So people
+whose records end within D days of a visit lower the share: this censoring is not modelled.
+
+The interval. Since 0 ≤ y_i ≤ x_i ≤ 1, it is that of `espalier.core.analysis.transitions`, with three noisy cells per
+value: returned in time, returned later, did not return. The answer depends on the release alone and may be shared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from espalier.core.analysis.transitions import IntervalShare, interval, noisy_counts, reading
+from espalier.core.analysis.visit_shares import labels_of
+from espalier.core.errors import ProjectError
+from espalier.core.project.linked import Linked
+from espalier.core.project.schema import Schema
+
+
+@dataclass(frozen=True)
+class ReturnShare(IntervalShare):
+    """The share of visits with ``value`` after which the person returned within ``days`` days."""
+
+    column: str
+    value: str
+    days: int
+    share: float | None = None
+    low: float | None = None
+    high: float | None = None
+    reason: str = ""
+
+    @property
+    def asked(self) -> str:
+        """The share in words."""
+        return f"{self.column}: return within {self.days} days after {self.value}"
+
+
+@dataclass(frozen=True)
+class ReturnTable:
+    """Noisy weighted numbers of visits by a column's value: returned within ``days``, later, or not; and σ of each
+    cell.
+    """
+
+    column: str
+    days: int
+    counts: NDArray[np.float64]
+    sigma: float
+
+    def share(self, labels: tuple[str, ...], value: str) -> ReturnShare:
+        """Return one share with its interval, or the reason why it is not shown."""
+        row = self.counts[labels.index(value)]
+        made = interval(float(row[0]), float(row.sum()), len(row), self.sigma)
+        if made is None:
+            why = f"the noise (σ = {self.sigma:.3g} people in each cell) is too large for the people with {value}"
+            return ReturnShare(self.column, value, self.days, reason=why)
+        return ReturnShare(self.column, value, self.days, *made)
+
+
+def return_tables(facts: Mapping[str, Any], linked: Linked, schema: Schema) -> dict[str, ReturnTable]:
+    """Return the counts of returns of a release's ``release.json``, by column.
+
+    Empty for a release that did not count any. Raises :class:`ProjectError` for damaged counts.
+    """
+    tables = facts.get("tables")
+    found = tables.get("returns", []) if isinstance(tables, Mapping) else []
+    columns, out = linked.step_columns(schema), dict[str, ReturnTable]()
+    with reading("counts of returns"):
+        for entry in found:
+            name, days = entry["column"], entry["days"]
+            if name not in columns or type(days) is not int or days < 0:
+                raise ValueError(name)
+            out[name] = ReturnTable(name, days, *noisy_counts(entry, (schema[name].size, 3)))
+    return out
+
+
+def return_share(
+    facts: Mapping[str, Any], linked: Linked, schema: Schema, column: str, value: str, days: int
+) -> ReturnShare:
+    """Return one share of a release with its interval; raises :class:`ProjectError` for an unknown or uncounted one."""
+    tables, labels = return_tables(facts, linked, schema), labels_of(linked, schema, column, value)
+    if column not in tables or tables[column].days != days:
+        counted = ", ".join(f"{name} within {table.days} days" for name, table in tables.items())
+        raise ProjectError(
+            f"this release did not count the returns within {days} days after {column}"
+            + (f"; it counted {counted}" if counted else "")
+            + f'. Name the column in the plan ("count_returns_after": ["{column}"], "return_days": {days}) and release '
+            "again",
+            column=column,
+        )
+    return tables[column].share(labels, value)
