@@ -29,6 +29,9 @@ DELIMITERS = ",;\t|"
 """Delimiters of CSV files."""
 _SPACE = re.compile(r"\s+")
 _SEP = re.compile(r"sep=", re.IGNORECASE)
+_QUOTED = re.compile(r'"[^"]*"')
+_START, _FIRST = 1 << 16, 10
+"""The delimiter is found in this many characters and lines."""
 
 
 @dataclass(frozen=True)
@@ -102,11 +105,9 @@ def text_of(data: bytes) -> str:
 def csv_lines(text: str, source: str) -> Iterator[tuple[int, list[str]]]:
     """Yield the number and the cells of each line that is not empty; raise :class:`SchemaError`.
 
-    The delimiter is the most frequent one in the first such line. Excel's line ``sep=;`` is not one of them.
+    Excel's line ``sep=;`` is not one of them.
     """
-    shown = (line for line in io.StringIO(text) if line.strip(DELIMITERS + " \n") and not _SEP.match(line))
-    first = next(shown, "")
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=max(DELIMITERS, key=first.count))
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=_delimiter(text))
     begun = False
     try:
         for cells in reader:
@@ -117,6 +118,16 @@ def csv_lines(text: str, source: str) -> Iterator[tuple[int, list[str]]]:
                 yield reader.line_num, [cell.strip() for cell in cells]
     except csv.Error as error:
         raise SchemaError(f"{source}, line {reader.line_num}: {error}") from None
+
+
+def _delimiter(text: str) -> str:
+    """Return the delimiter that most of the first lines contain, or else the most frequent one in the first line.
+
+    Quoted cells, lines of delimiters only, Excel's line ``sep=;`` and comments do not count.
+    """
+    shown = _QUOTED.sub("q", text[:_START]).splitlines()
+    lines = [x for x in shown if x.strip(DELIMITERS + " ") and not _SEP.match(x) and x[0] != "#"][:_FIRST]
+    return max(DELIMITERS, key=lambda mark: (sum(mark in x for x in lines), lines[0].count(mark) if lines else 0))
 
 
 def add_note(notes: list[str], about: str, text: str) -> None:

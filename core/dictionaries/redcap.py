@@ -74,6 +74,11 @@ _TYPES = (
     | _NO_CELLS
     | {*_YES_NO}
 )
+_OTHER_TYPES = {"textbox": "text", "notesbox": "notes", "calculatedfield": "calc", "checkboxes": "checkbox"}
+_SERVICE = re.compile(r"[A-Za-z][A-Za-z0-9_]*:\S")
+"""A service that lists codes, and its list, such as ``BIOPORTAL:ICD10``."""
+_SIGN, _NOT_IN_NAME = re.compile(r"[-.]"), re.compile(r"[^a-z0-9_]")
+"""REDCap writes these characters of a code as ``_`` in the name of a checkbox, and leaves out the others."""
 _LONG_NUMBER = re.compile(r"&#[0-9]{8,};?")
 """The number of no character. Python reads at most 4,300 digits."""
 _ONE_BOX = (("0", "Unchecked"), ("1", "Checked"))
@@ -88,7 +93,7 @@ def is_redcap(lines: Sequence[Sequence[str]]) -> bool:
     known = _named(lines[0] if lines else ()).keys()
     if "field_type" in known and ("field_name" in known or {"form_name", "field_label"} <= known):
         return True
-    return len(lines) > 1 and len(lines[0]) == len(lines[1]) == len(HEADER) and lines[1][3].casefold() in _TYPES
+    return len(lines) > 1 and len(lines[0]) == len(lines[1]) == len(HEADER) and letters(lines[1][3]) in _TYPES
 
 
 def read_redcap(data: bytes, source: str) -> Dictionary:
@@ -124,7 +129,8 @@ def _places(header: Sequence[str]) -> dict[str, int]:
 
 def _declared(field: Mapping[str, str], notes: list[str], *, first: bool) -> Iterator[Declared]:
     """Yield the columns of the exported table that one field of the form produces."""
-    name, kind = field.get("field_name", ""), field.get("field_type", "").casefold()
+    name, kind = field.get("field_name", ""), letters(field.get("field_type", ""))
+    kind = _OTHER_TYPES.get(kind, kind)
     label = plain(_without_tags(field.get("field_label", "")))
     said = plain(_without_tags(field.get("field_note", "")))
     required = field.get("required_field", "").casefold() in YES
@@ -139,8 +145,8 @@ def _declared(field: Mapping[str, str], notes: list[str], *, first: bool) -> Ite
     elif (first and kind == "text" and _names_records(field)) or field.get("identifier", "").casefold() in YES:
         yield Declared(name, "identifier", label=label, description=said)
     elif kind == "checkbox" and choices:
-        for code, choice in choices:
-            column = f"{name}___{code.casefold().replace('-', '_')}"
+        boxes = {f"{name}___{_NOT_IN_NAME.sub('', _SIGN.sub('_', code.lower()))}": choice for code, choice in choices}
+        for column, choice in boxes.items():
             yield Declared(
                 column, "categorical", ("0", "1"), _ONE_BOX, label=f"{label[:SHORT]}: {choice}", required=True
             )
@@ -175,7 +181,7 @@ def _of_text(field: Mapping[str, str], kind: str, plain_text: Declared) -> Decla
         style = "1234,5" if "comma_decimal" in check else ""
         places = int(digits[0]) if digits else None
         return replace(plain_text, kind="numeric", range=ends, decimals=places, number_style=style)
-    ontology = field.get("select_choices_or_calculations", "").casefold().startswith("bioportal:")
+    ontology = _SERVICE.match(field.get("select_choices_or_calculations", "")) is not None
     if kind == "sql" or (kind == "text" and ontology):  # codes that another system lists
         return replace(plain_text, kind="open")
     if kind == "text" and check.startswith("date"):

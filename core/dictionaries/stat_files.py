@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,14 +16,12 @@ from espalier.core.dictionaries.base import (
     pairs,
     plain,
 )
-from espalier.core.dictionaries.complete_lists import bare, declares_all, is_value
+from espalier.core.dictionaries.complete_lists import declares_all, is_value, kinds_not_amounts
 from espalier.core.dictionaries.formats import is_date, is_sas_number, is_time, is_whole
 from espalier.core.errors import SchemaError, TableError
 from espalier.core.tables.stat_rows import READERS, read_stat
 
 _SAS = ("sas7bdat", "xport")
-_WHOLE = re.compile("[0-9]{1,18}")
-_AMOUNT = re.compile(r"\d|\b(none|zero|one|two|three|once|twice)\b", re.IGNORECASE)
 
 
 def is_stat_file(name: str) -> bool:
@@ -68,18 +65,6 @@ def _declared(name: str, facts: Any, notes: list[str]) -> Declared:
     )
 
 
-def kinds_not_amounts(codes: Sequence[str], labels: Mapping[str, str]) -> bool:
-    """Whether the codes are two whole numbers in sequence, or the labels name kinds.
-
-    Many programs write the measure "scale" for any number. Labels at the two ends of a true scale leave room between,
-    and labels of amounts are numbers or number words.
-    """
-    whole = sorted(int(code) for code in codes if _WHOLE.fullmatch(code))
-    if len(codes) == len(whole) == 2 and whole[1] == whole[0] + 1:
-        return True
-    return len(codes) > 2 and not any(_AMOUNT.search(bare(code, labels)) for code in codes)
-
-
 def _numeric(name: str, facts: Any) -> bool:
     return str(facts.readstat_variable_types.get(name)) != "string"
 
@@ -115,7 +100,7 @@ def missing_codes(
     """Return the codes of one user-missing value or range."""
     low, high = part["lo"], part["hi"]
     if low == high:
-        return [code_text(low)]
+        return [code] if (code := code_text(low).strip()) else []  # blanks are an empty cell
     inside = [code for code in named if _between(code, low, high)]
     if isinstance(low, float) and isinstance(high, float) and low.is_integer() and high - low < MOST_MARKS:
         if not whole:
