@@ -1,27 +1,46 @@
-"""Reader of XML of unknown origin, which refuses documents that declare entities or refer to other files."""
+"""XML of unknown origin; documents that declare entities or refer to other files are refused."""
 
 from __future__ import annotations
 
+import html.entities
 import itertools
+import re
 from xml.etree.ElementTree import Element, ParseError
 
 from espalier.core.errors import SchemaError
 
 MOST_XML = 256 << 20
-"""Maximum size of an XML file in bytes."""
+"""Largest size of an XML file in bytes."""
+_NAMED = re.compile(r"&([A-Za-z][A-Za-z0-9]{1,30});")
+_LOOSE = re.compile(r"&(?![A-Za-z][A-Za-z0-9]{0,30};|#[0-9]{1,7};|#x[0-9A-Fa-f]{1,6};)")
+_CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
+_ENCODING = re.compile(r"""^\s*(<\?xml[^>]{0,100}?)\s+encoding\s*=\s*["'][^"']{0,40}["']""")
+_OWN = {"amp", "lt", "gt", "quot", "apos"}
 MOST_PIECES, MOST_PIECE = 200, 10_000
-"""Maximum number of parts of a text that markup separates, and largest length of each in characters."""
+"""Largest number of parts of a text that markup separates, and largest length of each in characters."""
 
 
 def read_xml(data: bytes, what: str) -> Element:
-    """Return the root of the document, its tags without namespaces; raise :class:`SchemaError` that names ``what``."""
+    """Return the root of the document, its tags without namespaces; raise :class:`SchemaError` that names ``what``.
+
+    A document with one of these faults is read again without it: blank lines in front, names of HTML's characters such
+    as ``&nbsp;``, a loose ``&``, control characters, and an encoding other than the stated one.
+    """
     from defusedxml import DefusedXmlException
     from defusedxml.ElementTree import fromstring
 
     if len(data) > MOST_XML:
         raise SchemaError(f"{what} is larger than {MOST_XML >> 20} MiB")
     try:
-        root: Element = fromstring(data, forbid_dtd=False, forbid_entities=True, forbid_external=True)
+        try:
+            root: Element = fromstring(data, forbid_dtd=False, forbid_entities=True, forbid_external=True)
+        except ParseError as error:
+            if (mended := _mended(data)) is None:
+                raise
+            try:
+                root = fromstring(mended, forbid_dtd=False, forbid_entities=True, forbid_external=True)
+            except ParseError:
+                raise error from None  # its place is one in the file
     except DefusedXmlException:
         raise SchemaError(
             f"{what} declares entities or refers to other files, which Espalier does not read; save it without them"
@@ -34,6 +53,28 @@ def read_xml(data: bytes, what: str) -> Element:
         if isinstance(element.tag, str):
             element.tag = element.tag.rpartition("}")[2]
     return root
+
+
+def _mended(data: bytes) -> str | None:
+    """Return the text of a document without the faults that many programs make; `None` if it has none of them."""
+    stated = True
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        if data.startswith((b"\xff\xfe", b"\xfe\xff")):
+            return None
+        text, stated = data.decode("cp1252", "replace"), False
+    made = _ENCODING.sub(r"\1", text.lstrip())
+    made = _LOOSE.sub("&amp;", _NAMED.sub(_number, _CONTROL.sub(" ", made)))
+    return None if stated and made == text else made
+
+
+def _number(found: re.Match[str]) -> str:
+    """Return a character of HTML by its number."""
+    name = found[1]
+    if name in _OWN or name not in html.entities.name2codepoint:
+        return found[0]
+    return f"&#{html.entities.name2codepoint[name]};"
 
 
 def inner_text(element: Element) -> str:

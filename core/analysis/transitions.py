@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 
 from espalier.core.errors import ProjectError
 from espalier.core.project.linked import GAP
+from espalier.core.project.plan import MOST_COUNT
 from espalier.core.project.schema import Schema
 
 LEVEL = 0.95
@@ -144,11 +145,11 @@ def reading(what: str) -> Iterator[None]:
 
 
 def noisy_counts(entry: Mapping[str, Any], shape: tuple[int, ...] | None) -> tuple[NDArray[np.float64], float]:
-    """Return the counts of an entry of ``release.json`` and their σ; raises :class:`ValueError` if they are not finite
-    numbers, or do not have this ``shape``.
+    """Return the counts of an entry of ``release.json`` and their σ; raises :class:`ValueError` if one is above
+    `MOST_COUNT` or not a number, or if they do not have this ``shape``.
     """
     counts, sigma = np.array(entry["counts"], dtype=np.float64), float(entry["sigma"])
-    if (shape and counts.shape != shape) or not np.isfinite(counts).all() or not 0 <= sigma < math.inf:
+    if (shape and counts.shape != shape) or not (np.abs(counts) <= MOST_COUNT).all() or not 0 <= sigma <= MOST_COUNT:
         raise ValueError("the counts do not fit their column")
     return counts, sigma
 

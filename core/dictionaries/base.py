@@ -1,4 +1,4 @@
-"""Common form into which every dictionary format is read, and from which schemas are made."""
+"""The common form that every dictionary format is read into. Schemas are made from it."""
 
 from __future__ import annotations
 
@@ -18,17 +18,20 @@ DeclaredKind = Literal["categorical", "ordinal", "numeric", "date", "identifier"
 """Kinds of columns in dictionaries. "text" is free text; "open" means that the kind is not declared."""
 
 MOST_COLUMNS, MOST_TEXT = 20_000, 10_000
-"""Maximum number of columns, and maximum length of a text in characters."""
+"""Largest number of columns, and longest text in characters."""
 MOST_CELLS, MOST_NOTES, SHORT = 16_384, 1_000, 200
-"""Maximum number of cells in a line and of notes, and maximum length of a name in them in characters."""
+"""Largest number of cells of a line and of notes, and longest name in them in characters."""
 MOST_MARKS = 50
-"""Maximum number of missing codes into which a range of whole numbers is expanded."""
+"""Largest number of missing codes into which a range of whole numbers is expanded."""
 YES = {"y", "yes", "true", "1", "x"}
 """Words for yes in dictionaries."""
 DELIMITERS = ",;\t|"
 """Delimiters of CSV files."""
 _SPACE = re.compile(r"\s+")
 _SEP = re.compile(r"sep=", re.IGNORECASE)
+_QUOTED = re.compile(r'"[^"]*"')
+_START, _FIRST = 1 << 16, 10
+"""The delimiter is found in this many characters and lines."""
 
 
 @dataclass(frozen=True)
@@ -102,11 +105,9 @@ def text_of(data: bytes) -> str:
 def csv_lines(text: str, source: str) -> Iterator[tuple[int, list[str]]]:
     """Yield the number and the cells of each line that is not empty; raise :class:`SchemaError`.
 
-    The delimiter is the most frequent one in the first such line. Excel's line ``sep=;`` is skipped.
+    Excel's line ``sep=;`` is not one of them.
     """
-    shown = (line for line in io.StringIO(text) if line.strip(DELIMITERS + " \n") and not _SEP.match(line))
-    first = next(shown, "")
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=max(DELIMITERS, key=first.count))
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=_delimiter(text))
     begun = False
     try:
         for cells in reader:
@@ -119,17 +120,26 @@ def csv_lines(text: str, source: str) -> Iterator[tuple[int, list[str]]]:
         raise SchemaError(f"{source}, line {reader.line_num}: {error}") from None
 
 
-def add_note(notes: list[str], about: str, text: str) -> None:
-    """Add a note about a column, unless there are already `MOST_NOTES`, because a crafted file could produce enough
-    notes to exhaust memory.
+def _delimiter(text: str) -> str:
+    """Return the delimiter that most of the first lines contain, or else the most frequent one in the first line.
+
+    Quoted cells, lines of delimiters only, Excel's line ``sep=;`` and comments do not count.
     """
+    shown = _QUOTED.sub("q", text[:_START]).splitlines()
+    lines = [x for x in shown if x.strip(DELIMITERS + " ") and not _SEP.match(x) and x[0] != "#"][:_FIRST]
+    return max(DELIMITERS, key=lambda mark: (sum(mark in x for x in lines), lines[0].count(mark) if lines else 0))
+
+
+def add_note(notes: list[str], about: str, text: str) -> None:
+    """Add a note about a column, unless there are `MOST_NOTES`: a crafted file would need much memory for them."""
     if len(notes) < MOST_NOTES:
         notes.append(f"{about[:SHORT]}: {text[:MOST_TEXT]}")
 
 
 def once_each(found: Iterable[tuple[object, Declared]], notes: list[str]) -> tuple[Declared, ...]:
-    """Merge the columns of several files or tables, keeping the first description of each. ``found`` names the file of
-    each column. A column that one file declares twice is kept twice, so that it is refused later.
+    """Return the columns of several files or tables, each once: the first description counts.
+
+    ``found`` names the file of each column. A column that one file declares twice stays twice, and is refused.
     """
     columns: list[Declared] = []
     first: dict[str, tuple[object, Declared]] = {}
@@ -143,9 +153,7 @@ def once_each(found: Iterable[tuple[object, Declared]], notes: list[str]) -> tup
 
 
 def letters(text: str) -> str:
-    """Return the letters and digits of a heading, without accents, because programs write both ``Field.Type`` and
-    ``field_type``.
-    """
+    """Return the letters and digits of a heading, without accents: programs write ``Field.Type`` and ``field_type``."""
     return "".join(c for c in unicodedata.normalize("NFKD", text.casefold()) if c.isalnum())
 
 
@@ -163,5 +171,5 @@ def code_text(value: object) -> str:
 
 
 def pairs(items: Iterable[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
-    """Return the labels that are not empty, one for each code."""
+    """Return the labels that are not empty, each code once."""
     return tuple({code: plain(label) for code, label in items if code and plain(label)}.items())

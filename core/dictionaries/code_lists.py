@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import re
 from collections.abc import Mapping, Sequence
 
 from espalier.core.dictionaries.base import (
@@ -20,87 +19,36 @@ from espalier.core.dictionaries.base import (
     plain,
     text_of,
 )
+from espalier.core.dictionaries.complete_lists import span_of
+from espalier.core.dictionaries.headings import WEAK_NAMES, kinds_of, names_codes, names_labels
 from espalier.core.errors import SchemaError
 from espalier.core.project.schema import NUMBER
 
-_COLUMN = {
-    *("column", "variable", "field", "name", "var", "question", "item", "attribute", "feature", "element"),
-    *("spalte", "merkmal", "champ", "campo", "columna", "coluna", "variavel", "variabele", "colonne"),
-}
-_CODE = {
-    *("code", "value", "id", "key", "category", "level", "option", "response", "notation", "val"),
-    *("wert", "schlussel", "valeur", "modalite", "valor", "codigo", "waarde", "kode", "codice"),
-}
-_LABEL = {
-    *("label", "description", "meaning", "text", "desc", "definition", "title", "explanation", "term", "display"),
-    *("decode", "bezeichnung", "bedeutung", "beschreibung", "libelle", "etiqueta", "descripcion", "descricao"),
-    *("omschrijving", "etichetta", "rotulo", "preferredterm", "preflabel"),
-}
-_HEADINGS = {
-    **{f"{code}{label}": "label" for code in _CODE for label in (*sorted(_LABEL), "name")},
-    **{f"{code}{value}": "code" for code in (*_CODE, *_COLUMN) for value in ("value", "code", "id", "number")},
-    **{f"{name}{label}": "about" for name in _COLUMN for label in _LABEL},
-    **{f"{name}name": "column" for name in _COLUMN},
-    **dict.fromkeys(_COLUMN, "column"),
-    **dict.fromkeys(_CODE, "code"),
-    **dict.fromkeys(_LABEL, "label"),
-    **dict.fromkeys(("missing", "ismissing", "usermissing"), "missing"),
-}
-"""Meanings of headings, by their letters: the column, the code, its label, its missing flag, and the column's label.
-"""
-
-
 MOST_SEEN = 5_000
-"""Number of lines by which the headings are judged."""
+"""The headings are judged by this many lines."""
 MOST_TITLES = 10
-"""Number of lines in which the header is searched for."""
+"""The header is searched for in this many lines."""
 FEWEST = 2
-"""Minimum number of codes by which a column is recognised as a column of codes."""
-_PROPERTIES = {"id", "category", "level", "option", "response"}
-"""Headings that usually name codes, but name another property if there is also a heading such as ``code``."""
-_NAMES = {"name", "item", "element", "attribute", "feature"}
-"""Headings that name columns if several codes have the same name, and otherwise codes."""
-_CODE_WORDS = {"code", "kode", "codigo", "codice", "schlussel", "notation", "alpha2", "alpha3", "kod"}
-_LABEL_WORDS = {*_LABEL, "name", "nom", "nombre", "nome", "naam", "navn", "namn"}
-_WORD = re.compile(r"[^\W\d_]?[^\W\d_A-Z]+|[^\W\d_]+")
-_LANGUAGE = re.compile(
-    r"[\s_.:@(-]+(en|eng|english|fr|fra|de|es|pt|it|nl|sv|da|no|fi|pl|cs|ar|zh|ru)\)?$", re.IGNORECASE
-)
+"""Smallest number of codes by which a column is recognised as a column of codes."""
 
 
 def is_code_list(lines: Sequence[Sequence[str]]) -> bool:
-    """Return whether these are the first lines of a code list. It may have other columns, and a title above the
-    header.
-    """
+    """Return whether these are the first lines of a code list. It may have other columns, and a title above."""
     return _start(lines) is not None
 
 
 def _start(lines: Sequence[Sequence[str]]) -> tuple[int, tuple[str, ...]] | None:
     """Return the place of the header, one of the first lines, and the meaning of each of its headings; or `None`."""
+    first = next((at for at, line in enumerate(lines) if sum(map(bool, line)) > 1 and not _is_comment(line)), 0)
     for at, header in enumerate(lines[:MOST_TITLES]):
-        rows = lines[at + 1 :]
-        for kinds in (_kinds(header), _kinds_by_cells(header, rows) if at == 0 else ()):
+        rows = [line for line in lines[at + 1 :] if not _is_comment(line)]
+        for kinds in (kinds_of(header), _kinds_by_cells(header, rows) if at == first else ()):
             if kinds.count("code") == 1 and "label" in kinds and kinds.count("column") <= 1:
                 named = kinds.index("column") if "column" in kinds else None
-                if named is not None and letters(header[named]) in _NAMES and _all_differ(named, rows):
+                if named is not None and letters(header[named]) in WEAK_NAMES and _all_differ(named, rows):
                     kinds = tuple("label" if kind == "column" else kind for kind in kinds)
                 return at, kinds
     return None
-
-
-def _kinds(header: Sequence[str]) -> tuple[str, ...]:
-    """Return the meaning of each heading, or ``?``. Empty headings at the end are ignored, as are plurals and a
-    language at the end of a heading, as in ``name_en``. A name after the code is its label, as in ``code,name``; before
-    the code, it names the column. If there is a code, an id or a category is another property of it.
-    """
-    cells = [letters(_LANGUAGE.sub("", cell.strip()[:SHORT])) for cell in header]
-    while cells and not cells[-1]:
-        cells.pop()
-    kinds = [_HEADINGS.get(cell) or _HEADINGS.get(cell.removesuffix("s"), "?") for cell in cells]
-    if sum(kind == "code" and cell not in _PROPERTIES for kind, cell in zip(kinds, cells, strict=True)) == 1:
-        kinds = ["?" if cell in _PROPERTIES else kind for kind, cell in zip(kinds, cells, strict=True)]
-    code = kinds.index("code") if "code" in kinds else len(kinds)
-    return tuple("label" if at > code and cells[at] == "name" else kind for at, kind in enumerate(kinds))
 
 
 def _kinds_by_cells(header: Sequence[str], rows: Sequence[Sequence[str]]) -> tuple[str, ...]:
@@ -110,18 +58,12 @@ def _kinds_by_cells(header: Sequence[str], rows: Sequence[Sequence[str]]) -> tup
     codes that repeat are data. Without a label, a heading with a word for names counts as one, such as ``Country
     Name``, or the other column of two, as in ``key,value``.
     """
-    words = [{letters(word) for word in _WORD.findall(cell[:SHORT])} for cell in header]
-    plain_kinds = (*_kinds(header), *("?" for _ in header))
-    codes = [
-        at
-        for at, found in enumerate(words)
-        if (found & _CODE_WORDS or (plain_kinds[at] == "code" and letters(header[at]) not in _PROPERTIES))
-        and _all_differ(at, rows)
-    ]
+    named = (*kinds_of(header), *("?" for _ in header))
+    codes = [at for at, cell in enumerate(header) if names_codes(cell) and _all_differ(at, rows)]
     if not codes:
         return ()
-    labels = [at for at in range(len(header)) if plain_kinds[at] == "label" and at != codes[0]]
-    labels += [at for at, found in enumerate(words) if found & _LABEL_WORDS and at not in codes]
+    labels = [at for at in range(len(header)) if named[at] == "label" and at != codes[0]]
+    labels += [at for at, cell in enumerate(header) if names_labels(cell) and at not in codes]
     if not labels and len(header) == 2 and _all_differ(1 - codes[0], rows):
         labels = [1 - codes[0]]
     kinds = ["?"] * len(header)
@@ -132,38 +74,90 @@ def _kinds_by_cells(header: Sequence[str], rows: Sequence[Sequence[str]]) -> tup
 
 
 def _all_differ(at: int, rows: Sequence[Sequence[str]]) -> bool:
-    """Return whether a column has at least `FEWEST` cells, none of them empty or repeated."""
+    """Whether a column has at least `FEWEST` cells, none empty and none twice."""
     cells = [row[at] if at < len(row) else "" for row in rows]
     return len(cells) >= FEWEST and all(cells) and len(set(cells)) == len(cells)
+
+
+def _is_comment(line: Sequence[str]) -> bool:
+    """Whether a line is a comment: ``# text``, or one cell that starts with ``#``."""
+    return line[0].startswith("# ") or (line[0].startswith("#") and not any(line[1:]))
+
+
+def is_pair_list(lines: Sequence[Sequence[str]]) -> bool:
+    """Return whether the lines may be a code list with unknown headings or none: two different texts in each."""
+    return _pair_start(lines) is not None
+
+
+def _pair_start(lines: Sequence[Sequence[str]]) -> tuple[int, tuple[str, ...]] | None:
+    """Return the place before the first code and the meanings of two columns; `None` if these are no two columns of
+    different texts.
+
+    The codes are the shorter texts, unless the headings name them. The first line is a header if a word in it is known
+    as one, or if a cell has another shape than all cells below it.
+    """
+    shown = [line for line in lines if not _is_comment(line)]
+    both = [[line[at] if at < len(line) else "" for line in shown] for at in (0, 1)]
+    if any(any(line[2:]) for line in shown) or not all(map(all, both)) or len(shown) < FEWEST:
+        return None
+    words = [names_labels(cell) - names_codes(cell) for cell in shown[0][:2]]
+    headed = any(words) or any(_shape(cells[0]) not in set(map(_shape, cells[1:])) for cells in both)
+    codes = [cells[headed:] for cells in both]
+    if any(len(set(cells)) < max(len(cells), FEWEST) for cells in codes):
+        return None
+    longer = words if words[0] != words[1] else [sum(map(len, cells)) for cells in codes]
+    second = longer[0] > longer[1]
+    return lines.index(shown[0]) - (not headed), ("label", "code") if second else ("code", "label")
+
+
+def _shape(cell: str) -> str:
+    """Return the kinds of characters of a cell, repeated ones once: ``Aa`` for ``Male``."""
+    kinds = ("A" if c.isupper() else "a" if c.isalpha() else "9" if c.isdigit() else c for c in cell[:SHORT])
+    return "".join(kind for kind, _ in itertools.groupby(kinds))
 
 
 def read_code_list(data: bytes, source: str, column: str | None = None) -> Dictionary:
     """Return the dictionary in the file. ``column`` names the column that a ``code,label`` file describes.
 
-    A code list is complete, so its codes are the column's categories. An empty cell for the column repeats the cell
-    above it. A code with two labels keeps the first, and a note states this. Raises :class:`SchemaError`.
+    A code list is complete: its codes are the column's categories. An empty cell for the column repeats the cell above.
+    A code with two labels keeps the first, which is noted. A column without codes is open. Raises :class:`SchemaError`.
     """
     text = text_of(data)
-    start, kinds = _start([cells for _, cells in itertools.islice(csv_lines(text, source), MOST_SEEN)]) or (0, ())
+    seen = [cells for _, cells in itertools.islice(csv_lines(text, source), MOST_SEEN)]
+    start, kinds = _start(seen) or _pair_start(seen) or (0, ())
     named = "column" in kinds
     if not named and column is None:
-        raise SchemaError(f"{source} lists codes of one column but does not name it; write FILE:COLUMN", key="column")
+        raise SchemaError(
+            f"{source} lists codes of one column but does not name it; write FILE:COLUMN"
+            if _start(seen)
+            else f"{source} is not a dictionary that Espalier can read, unless it lists the codes of one column and "
+            "their labels; then write FILE:COLUMN",
+            key="column",
+        )
     listed: dict[str, dict[str, str]] = {}
     missing: dict[str, dict[str, None]] = {}
     about: dict[str, str] = {}
     notes: list[str] = []
     name = "" if named else str(column)
     for number, line in itertools.islice(csv_lines(text, source), start + 1, None):
+        if _is_comment(line):
+            continue
         cells = _cells(kinds, line)
         name = cells.get("column") or name
         code, label = cells.get("code", ""), cells.get("label")
+        if name and not code and (cells.get("column") or not named):
+            add_note(notes, f"line {number}", "it has no code")
+            if named:
+                listed.setdefault(name, {})
+                about.setdefault(name, cells.get("about") or label or "")
+            continue
         if not (name and code) or label is None:
             raise SchemaError(
                 f"{source}, line {number}: write {'a column, ' if named else ''}a code and a label", line=number
             )
         if listed.setdefault(name, {}).setdefault(code, label) != label:
             what = f"the code {code[:SHORT]!r} of {name[:SHORT]!r}"
-            add_note(notes, f"line {number}", f"{what} has a second label; the first one was used")
+            add_note(notes, f"line {number}", f"{what} has another label; the first label was used")
         if cells.get("missing", "").casefold() in YES:
             missing.setdefault(name, {})[code] = None
         about.setdefault(name, cells.get("about", ""))
@@ -172,8 +166,9 @@ def read_code_list(data: bytes, source: str, column: str | None = None) -> Dicti
 
 
 def _cells(kinds: Sequence[str], line: Sequence[str]) -> dict[str, str]:
-    """Return the cells by their meaning, with the first label if there are several. If the label is in the last column,
-    further cells are parts of a label with commas.
+    """Return the cells by their meaning; the first label counts.
+
+    Cells after a label in the last column belong to it: it has commas.
     """
     cells = dict(reversed([*zip(kinds, line, strict=False)]))
     if kinds[-1] == "label" and kinds.count("label") == 1 and any(line[len(kinds) :]):
@@ -185,5 +180,10 @@ def _declared(name: str, codes: Mapping[str, str], missing: Mapping[str, None], 
     texts = [code for code in codes if code not in missing]
     if all(NUMBER.fullmatch(code) for code in texts):
         texts.sort(key=float)
+    if (span := span_of(texts)) is not None:
+        code, ends = span
+        labels = pairs((c, label) for c, label in codes.items() if c != code)
+        whole = not any("." in end for end in ends)
+        return Declared(name, "numeric", (), labels, tuple(missing), ends, integer=whole, label=plain(about))
     kind: DeclaredKind = "categorical" if texts else "open"
     return Declared(name, kind, tuple(texts), pairs(codes.items()), tuple(missing), label=plain(about))

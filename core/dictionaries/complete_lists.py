@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Mapping, Sequence
 
@@ -31,6 +32,13 @@ _PHRASES = (
 _NOT_A_VALUE = re.compile(rf"\b({'|'.join(_PHRASES)})\b|^\W*n\.?/?a\.?\W*$", re.IGNORECASE)
 _SPECIAL = re.compile(r"-\d+|([5-9])\1*|9+\d")
 """Whole numbers that questionnaires use for "other" and for missing answers: 8, 99, 996, -1."""
+_WHOLE = re.compile("[0-9]{1,18}")
+_AMOUNT = re.compile(r"\d|\b(none|zero|one|two|three|once|twice)\b", re.IGNORECASE)
+_SPAN = re.compile(
+    r"(-?\d+(?:\.\d+)?)\s*(?:-|–|—|:|\.\.|to|thru|through)\s*(-?\d+(?:\.\d+)?)", re.IGNORECASE | re.ASCII
+)
+WIDE, MOST_OTHERS = 5, 20
+"""A code such as ``0-97`` is a range of numbers if it has at least this width, next to at most so many other codes."""
 _PAIRS = (
     *({"male", "female"}, {"m", "f"}, {"man", "woman"}, {"men", "women"}, {"boy", "girl"}, {"homme", "femme"}),
     *({"mann", "frau"}, {"männlich", "weiblich"}, {"hombre", "mujer"}, {"masculino", "feminino"}, {"man", "vrouw"}),
@@ -60,13 +68,44 @@ def is_value(code: str, labels: Mapping[str, str]) -> bool:
     return _NOT_A_VALUE.search(bare(code, labels)) is None
 
 
+def kinds_not_amounts(codes: Sequence[str], labels: Mapping[str, str]) -> bool:
+    """Whether the codes are two whole numbers in sequence, or the labels name kinds.
+
+    Many programs write the measure "scale" for any number. Labels at the two ends of a true scale leave room between,
+    and labels of amounts are numbers or number words.
+    """
+    whole = sorted(int(code) for code in codes if _WHOLE.fullmatch(code))
+    if len(codes) == len(whole) == 2 and whole[1] == whole[0] + 1:
+        return True
+    return len(codes) > 2 and not any(_AMOUNT.search(bare(code, labels)) for code in codes)
+
+
+def _names_kind(code: str, labels: Mapping[str, str]) -> bool:
+    """Whether the code has a label that names no amount."""
+    label = bare(code, labels)
+    return bool(label) and not _AMOUNT.search(label)
+
+
+def span_of(codes: Sequence[str]) -> tuple[str, tuple[str, str]] | None:
+    """Return the one code that is a range of numbers, such as ``0-97`` next to ``99``, and its ends; or `None`.
+
+    Several such codes are groups.
+    """
+    found = [(code, (span[1], span[2])) for code in codes if len(code) < 50 and (span := _SPAN.fullmatch(code))]
+    others = [code for code in codes if NUMBER.fullmatch(code)]
+    if len(found) != 1 or len(others) != len(codes) - 1 or len(others) > MOST_OTHERS:
+        return None
+    low, high = found[0][1]
+    return found[0] if float(high) - float(low) >= WIDE else None
+
+
 def declares_all(codes: Sequence[str], labels: Mapping[str, str]) -> bool:
     """Return whether the labelled codes are clearly a complete list.
 
     These are complete lists: texts; two opposites, such as yes and no; whole numbers in sequence from 0 or 1, or at
     least `FEW` in sequence near zero; at least `FEW` in equal steps of 10 or 100 from the first such number; at least
     `SEVERAL` that fill a quarter of their range, such as codes of states; at least `MANY` that all have a label, such
-    as codes of occupations.
+    as codes of occupations; at least `SEVERAL` in uneven steps whose labels name kinds, such as codes of countries.
 
     Codes of missing answers are ignored, as are codes such as ``96 = other`` after a sequence of at least `FEW`.
 
@@ -92,7 +131,10 @@ def _complete(codes: Sequence[str], labels: Mapping[str, str]) -> bool:
     rounds = len(scale) >= FEW and step == first in (10, 100) and _in_sequence([x / step for x in scale])
     dense = len(scale) >= SEVERAL and scale[-1] - scale[0] < 4 * len(scale)
     many = len(scale) >= MANY and all(labels.get(code) for code in codes)
-    return rounds or dense or many or _sequence_and_others(codes, labels)
+    # Labels of points of a scale are evenly spaced.
+    steps = {after - before for before, after in itertools.pairwise(scale)}
+    kinds = len(scale) >= SEVERAL and len(steps) > 1 and all(_names_kind(code, labels) for code in codes)
+    return rounds or dense or many or kinds or _sequence_and_others(codes, labels)
 
 
 def _in_sequence(scale: Sequence[float]) -> bool:

@@ -18,7 +18,7 @@ from espalier.core.dictionaries.base import (
     pairs,
     plain,
 )
-from espalier.core.dictionaries.complete_lists import declares_all, is_value
+from espalier.core.dictionaries.complete_lists import declares_all, is_value, kinds_not_amounts, span_of
 from espalier.core.dictionaries.formats import decimals, is_date, is_time
 from espalier.core.errors import SchemaError
 from espalier.core.project.schema import NUMBER
@@ -28,13 +28,15 @@ _FRACTION = re.compile(r"-?[0-9]*\.[0-9]*[1-9]")
 _WITH_ZEROS = re.compile(r"-?[0-9]+\.0+")
 _DATE_TEXT = re.compile(r"(Y{2,4}|D{1,2}|M{1,3})([-/. ]?(Y{2,4}|D{1,2}|M{1,3})){2}([T ]?H.*)?", re.IGNORECASE)
 """Texts of formats such as ``YYYY-MM-DD``."""
+_TEXT = re.compile(r"\$?(A|CHAR|STR)[0-9.]*|\$[0-9.]*|%-?[0-9]+s|(free )?text|string|character|ascii", re.IGNORECASE)
+"""Names of formats of texts."""
 _EMPTY = {"sysmiss", "sysmis", ".", "nan", "(blank)"}
 """Names of an empty cell in Nesstar, SPSS, Stata and others."""
 _STATA_MISSING = re.compile(r"\.[a-z]")
 _KEY = re.compile(r"^[ \t]*(-?[0-9]{1,9})[ \t]+[-=:.)]*[ \t]*(\S.*)$", re.MULTILINE)
 """A line of a key to codes, such as ``98 DK``."""
 _ROOTS = ("codeBook", "dataDscr", "var")
-"""Elements that may be the root: a codebook or a part of one."""
+"""Elements that may be the root: a codebook, or a part of one."""
 _LANGUAGE = "{http://www.w3.org/XML/1998/namespace}lang"
 _STATISTICS = "the file contains frequencies or summary statistics; they and the ranges next to them were not read"
 
@@ -43,7 +45,7 @@ def read_ddi(whole: Element, source: str, digest: str) -> Dictionary:
     """Return the dictionary in the file; raise :class:`SchemaError`.
 
     The codebook may be part of a record that an archive's catalogue sends. A study of several files may describe the
-    same column for each; the first description is used.
+    same column for each; the first description counts.
     """
     books = [whole] if whole.tag in _ROOTS else [*_outermost(whole, "codeBook")] or [*_outermost(whole, "dataDscr")]
     if not books:
@@ -53,15 +55,13 @@ def read_ddi(whole: Element, source: str, digest: str) -> Dictionary:
         )
     named = ((at, var) for at, book in enumerate(books) for var in book.iter("var") if var.get("name") or var.get("ID"))
     notes: list[str] = []
-    read = once_each((((at, var.get("files", "")), _declared(var, notes)) for at, var in named), notes)
+    read = once_each((((at, _files(var)), _declared(var, notes)) for at, var in named), notes)
     counted = any(True for _ in whole.iter("sumStat")) or any(True for _ in whole.iter("catStat"))
     return Dictionary(read, source, "DDI codebook", digest, (*((_STATISTICS,) if counted else ()), *notes))
 
 
 def _outermost(root: Element, tag: str) -> Iterator[Element]:
-    """Yield the elements with this tag that are not inside another such element, so that each part of a file is read
-    once.
-    """
+    """Yield the elements with this tag that are not inside another one, so each part of a file is read once."""
     waiting = [root]
     while waiting:
         element = waiting.pop()
@@ -71,23 +71,31 @@ def _outermost(root: Element, tag: str) -> Iterator[Element]:
             waiting += reversed(element)
 
 
+def _files(var: Element) -> tuple[str, ...]:
+    """Return what sets apart variables with the same name: their files, and their identifiers."""
+    places = (place.get("fileid", "") + place.get("recSegNo", "") for place in var.iterfind("location"))
+    return var.get("files", ""), var.get("ID", ""), *places
+
+
 def _declared(var: Element, notes: list[str]) -> Declared:
-    """Return one variable. Its range is ignored if there are summary statistics, because tools compute both from the
-    rows.
-    """
+    """Return one variable. Its range is ignored next to summary statistics: tools compute both from the rows."""
     form = var.find("varFormat")
     shown = var.get("representationType", "")
-    text = shown == "text" or (form is not None and form.get("type") == "character")
+    text = shown == "text" or (form is not None and _is_text(form))
     missing: dict[str, str] = {}
     listed: list[tuple[str, str]] = []
+    counted = False
     keyed = dict(_KEY.findall(_text(var.find("invalrng/key"))))
     for category in itertools.chain(var.iterfind("catgry"), var.iterfind("catgryGrp/catgry")):
         code = _text(category.find("catValu"))
         if code and code.casefold() not in _EMPTY:
+            label = _label(category)
             if _is_missing(category, code, text=text):
-                missing[code] = _label(category) or missing.get(code, "")
+                missing[code] = label or missing.get(code, "")
+            elif label or category.find("catStat") is None:
+                listed.append((code, label))
             else:
-                listed.append((code, _label(category)))
+                counted = True  # a value without a label that a tool found in the rows
     for code in _invalid(var, {**dict(listed), **missing}, notes):
         missing.setdefault(code, "")
     missing = {code: label or keyed.get(code, "") for code, label in missing.items()}
@@ -96,33 +104,37 @@ def _declared(var: Element, notes: list[str]) -> Declared:
         listed += [(code, "") for item in var.iterfind("valrng/item") if (code := _value(item)) not in named]
     if not text and all(_WITH_ZEROS.fullmatch(code) for code in itertools.chain(missing, (code for code, _ in listed))):
         listed, missing = _whole(listed), dict(_whole([*missing.items()]))
+    if all(label == code for code, label in listed) and var.find("catgry/catStat") is not None:
+        listed = []  # values with themselves as labels that a tool counted in the rows
+    span = None if text else span_of([code for code, _ in listed])
+    listed = [(code, label) for code, label in listed if span is None or code != span[0]]
     labels = dict(pairs([*listed, *missing.items()]))
-    if all(label in ("", code) for code, label in listed) and var.find("catgry/catStat") is not None:
-        listed = []  # values without labels, which a tool found in the rows and counted
     codes = tuple(dict.fromkeys(code for code, _ in listed if code not in missing))
     nature, continuous = var.get("nature", ""), var.get("intrvl") == "contin"
     sure = nature in ("nominal", "ordinal") or shown == "code" or declares_all(codes, labels)
     sure = sure or (var.get("dcml") == "0" and _has_fractions(codes, labels))
-    complete = bool(codes) and not continuous and sure
+    if continuous:
+        sure = declares_all(codes, labels) and kinds_not_amounts(codes, labels)
+    complete = bool(codes) and sure and not counted and span is None
     kind: DeclaredKind = "open"
     if complete:
         kind = "ordinal" if nature == "ordinal" else "categorical"
     elif "datetime" in (shown, _domain(var)) or (form is not None and _shows_dates(form)):
         kind = "date"
-    elif text:
+    elif text or var.find("stdCatgry") is not None:
         kind = "open"
-    elif _measured(var, form):
-        values = any(is_value(code, labels) for code in codes)
+    elif span is not None or _measured(var, form):
+        values = span is None and any(is_value(code, labels) for code in codes)
         kind = "open" if values and not continuous else "numeric"
     digits = var.get("dcml") or ("" if form is None else form.get("dcml") or decimals(form.get("formatname", "")))
     places = int(digits) if re.fullmatch("[1-9]", digits) else None
     return Declared(
-        str(var.get("name") or var.get("ID")),
+        str(var.get("name") or var.get("ID")).strip(),
         kind,
         codes if complete else (),
         tuple(labels.items()),
         tuple(missing),
-        _range(var) if kind in ("numeric", "date") else ("", ""),
+        _range(var, span[1] if span else ("", "")) if kind in ("numeric", "date") else ("", ""),
         integer=kind == "numeric" and (digits == "0" or (not digits and _whole_range(var))),
         decimals=places if kind == "numeric" else None,
         label=_label(var),
@@ -132,7 +144,7 @@ def _declared(var: Element, notes: list[str]) -> Declared:
 
 
 def _has_fractions(codes: Sequence[str], labels: Mapping[str, str]) -> bool:
-    """Return whether all codes have a label and some have decimals, which marks them as categories."""
+    """Whether all codes have a label and some have decimals: where numbers have none, these are categories."""
     return len(codes) > 2 and all(map(labels.get, codes)) and any(_FRACTION.fullmatch(code) for code in codes)
 
 
@@ -142,11 +154,17 @@ def _whole(listed: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
 
 
 def _measured(var: Element, form: Element | None) -> bool:
-    """Return whether a variable contains numbers, according to its attributes."""
+    """Whether a variable contains numbers, according to its attributes."""
     stated = "numeric" in (var.get("representationType"), _domain(var))
     stated = stated or var.get("wgt") == "wgt" or var.get("intrvl") == "contin"
     nature = var.get("nature") in ("interval", "ratio", "percent")
-    return stated or nature or (form is not None and form.get("type") == "numeric")
+    return stated or nature or (form is not None and form.get("type", "numeric") == "numeric")
+
+
+def _is_text(form: Element) -> bool:
+    """Whether a format is one of texts. By the DDI specification, a format without a type is one of numbers."""
+    named = form.get("formatname", "").strip() or _text(form)
+    return form.get("type", "") == "character" or ("type" not in form.attrib and _TEXT.fullmatch(named) is not None)
 
 
 def _domain(var: Element) -> str:
@@ -155,14 +173,14 @@ def _domain(var: Element) -> str:
     return "" if question is None else question.get("responseDomainType", "")
 
 
-def _range(var: Element) -> tuple[str, str]:
-    """Return the ends of the allowed range, or of all ranges and values if there are several."""
+def _range(var: Element, other: tuple[str, str]) -> tuple[str, str]:
+    """Return the ends of the allowed range, or of all ranges and values if there are several; or else ``other``."""
     if var.find("sumStat") is not None:
-        return "", ""
+        return other
     ends = [_ends(found) for found in var.iterfind("valrng/range")]
     ends += [(value, value) for found in var.iterfind("valrng/item") if (value := _value(found))]
     if len(ends) < 2 or not all(NUMBER.fullmatch(end) for pair in ends for end in pair):
-        return ends[0] if ends else ("", "")
+        return ends[0] if ends else other
     return min((low for low, _ in ends), key=float), max((high for _, high in ends), key=float)
 
 
@@ -172,13 +190,13 @@ def _ends(found: Element) -> tuple[str, str]:
 
 
 def _whole_range(var: Element) -> bool:
-    """Return whether the allowed range is declared as a range of whole numbers."""
+    """Whether the allowed range is declared as a range of whole numbers."""
     found = var.find("valrng/range")
     return found is not None and found.get("UNITS") == "INT"
 
 
 def _shows_dates(form: Element) -> bool:
-    """Return whether a format shows dates, judged by its category, name or text. A time of day is not a date."""
+    """Whether a format shows dates, by its category, its name or its text. A time of day is not a date."""
     named = [name for name in (form.get("formatname", "").strip(), _text(form)) if name]
     if any("date" in name.lower() or is_date(name) or _DATE_TEXT.fullmatch(name) for name in named):
         return True
@@ -186,9 +204,7 @@ def _shows_dates(form: Element) -> bool:
 
 
 def _is_missing(category: Element, code: str, *, text: bool) -> bool:
-    """Return whether a category is a missing code, because it is declared as one, has a type of missing value, or is
-    one of Stata's ``.a`` to ``.z``.
-    """
+    """Whether a category is a missing code, as stated, by its type of missing value, or as Stata's ``.a`` to ``.z``."""
     stated = category.get("missing", "").casefold()
     if stated:
         return stated in YES
@@ -226,7 +242,7 @@ def _label(element: Element) -> str:
 
 
 def _text(element: Element | None) -> str:
-    """Return the text in an element, without that of the variables inside it."""
+    """Return the text in an element, without that of variables inside it, which have their own."""
     parts, waiting = list[str](), list[Element | str | None]([element])
     while waiting:
         one = waiting.pop()

@@ -5,16 +5,21 @@ from __future__ import annotations
 import re
 
 _DATE = re.compile(
-    r"([AESJ]?DATE|DATETIME|YMDHMS|DATEAMPM|(YYMMDD|MMDDYY|DDMMYY)[BCDNPS]?|[EB]8601(DA|DT|DN)|IS8601(DA|DT)"
-    r"|MOYR|QYR|WKYR|MONYY|MONNAME|DOWNAME|(WORD|WEEK)DAT[EX]|(YYMM|MMYY|YYQR?)[CDNPS]?|JULIAN"
-    r"|MINGUO|NENGO|HDATE|DTDATE|DTMONYY|DTYEAR|NLDATE\w*)[0-9.]*|%-?[0-9]*(D|T[BDC]).*",
+    r"([AESJ]?DATE|DATETIME|YMDHMS|DATEAMPM|X?(YYMMDD|MMDDYY|DDMMYY)[BCDNPS]?|([EB]|IS)8601(D[ANTXZJ]|LX)|MDYAMPM"
+    r"|MOYR|QYR|WKYR|MONYY|MONNAME|DOWNAME|(WORD|WEEK)DAT[EX]|X?(YYMM|MMYY|YYQR?)[CDNPSZ]?|JULIAN|PDJUL[GI]|WEEK[UVW]"
+    r"|MINGUO|NENGO|HDATE|HEBDATE|DTDATE|DTMONYY|DTYEAR|DTYYQC|DTWKDATX|NLDAT[EM]\w*?)[0-9.]*|%-?[0-9]*(D|T[BDC]).*",
     re.IGNORECASE,
 )
-_TIME = re.compile(r"(TIME|DTIME|TOD|HHMM|MMSS|TIMEAMPM|E8601TM|MTIME)[0-9.]*", re.IGNORECASE)
-_SAS_NUMBER = re.compile(
-    r"(BEST[DX]?|F|D|E|Z|COMMAX?|DOLLARX?|PERCENTN?|NUMX|IEEE|NEGPAREN|YEAR|MONTH|DAY|NULL|NONE)?[0-9.]*", re.IGNORECASE
+_TIME = re.compile(
+    r"(TIME|DTIME|TOD|HHMM|MMSS|HOUR|TIMEAMPM|([EB]|IS)8601(T[MXZ]|LZ)|MTIME|NLTIM\w*?)[0-9.]*", re.IGNORECASE
 )
-_NO_DECIMALS = re.compile(r"F\d+\.0|(N|COMMA|DOT|DOLLAR)\d+(\.0)?", re.IGNORECASE)
+_SAS_NUMBER = re.compile(
+    r"(BEST[DX]?|F|D|E|Z|COMMAX?|DOLLARX?|EUROX?|YEN|POUND|PERCENTN?|PCT|NUMX|IEEE|NEGPAREN|FRACT|ROMAN|PVALUE|ODDSR"
+    r"|NL(NUM|MNY|PCT)\w*?|WORDF?S|SIZEKB?|HEX|OCTAL|BINARY|P?IB|RB|[PZ]D|PK|YEAR|QTRR?|MONTH|DAY|WEEKDAY|JULDAY|NULL|NONE)"
+    r"?[0-9.]*",
+    re.IGNORECASE,
+)
+_NO_DECIMALS = re.compile(r"F\d+\.0|(N|Z|PCT|COMMA|DOT|DOLLAR)\d+(\.0)?|%-?\d+\.0fc?", re.IGNORECASE | re.ASCII)
 _SAS_WHOLE = re.compile(r"F?\d+(\.0?)?", re.IGNORECASE)
 _DECIMALS = re.compile(r"F\d+\.(\d)", re.IGNORECASE)
 
@@ -35,7 +40,8 @@ def is_sas_number(form: str) -> bool:
 
 
 def is_whole(form: str, *, sas: bool = False) -> bool:
-    """Return whether a format shows whole numbers: plain, padded with zeros, with separators, or in dollars.
+    """Return whether a format shows whole numbers: plain, padded with zeros, with separators, or in dollars or
+    percent.
 
     SAS writes only the width of a plain format, such as ``8``.
     """

@@ -6,7 +6,7 @@ import itertools
 from pathlib import Path
 
 from espalier.core.dictionaries.base import Dictionary, csv_lines, text_of
-from espalier.core.dictionaries.code_lists import MOST_SEEN, is_code_list, read_code_list
+from espalier.core.dictionaries.code_lists import MOST_SEEN, is_code_list, is_pair_list, read_code_list
 from espalier.core.dictionaries.json_files import read_json_dictionary
 from espalier.core.dictionaries.redcap import is_redcap, read_redcap
 from espalier.core.dictionaries.sas_syntax import is_sas_syntax, read_sas_syntax
@@ -72,6 +72,8 @@ def read_dictionary(source: str | Path | bytes, name: str | None = None, column:
         return read_stata_syntax(data, shown)
     if is_spss_syntax(text[:MOST_START]):
         return read_spss_syntax(data, shown)
+    if is_pair_list([line for _, line in itertools.islice(csv_lines(text, shown), MOST_SEEN)]):
+        return read_code_list(data, shown, column)
     raise SchemaError(
         f"{shown} is not a dictionary that Espalier can read. It reads REDCap data dictionaries (CSV), DDI, "
         "CDISC ODM, define.xml and XForms (XML), Table Schema, CSV on the Web and JSON Schema (JSON), XLSForms (.xlsx "

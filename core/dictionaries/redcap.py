@@ -66,7 +66,7 @@ _OLD = {
 """Headings of earlier versions, without spaces."""
 _CHOICES = {"radio", "dropdown", "select"}
 _NO_CELLS = {"descriptive", "file", "signature", "attachment"}
-"""Field types that contain a document or do not become a column of an exported table."""
+"""Field types that do not become a column of an exported table, or that contain a document."""
 _YES_NO = {"yesno": (("1", "Yes"), ("0", "No")), "truefalse": (("1", "True"), ("0", "False"))}
 _TYPES = (
     {"text", "notes", "textarea", "calc", "slider", "checkbox", "sql", "advcheckbox"}
@@ -74,21 +74,26 @@ _TYPES = (
     | _NO_CELLS
     | {*_YES_NO}
 )
+_OTHER_TYPES = {"textbox": "text", "notesbox": "notes", "calculatedfield": "calc", "checkboxes": "checkbox"}
+_SERVICE = re.compile(r"[A-Za-z][A-Za-z0-9_]*:\S")
+"""A service that lists codes, and its list, such as ``BIOPORTAL:ICD10``."""
+_SIGN, _NOT_IN_NAME = re.compile(r"[-.]"), re.compile(r"[^a-z0-9_]")
+"""REDCap writes these characters of a code as ``_`` in the name of a checkbox, and leaves out the others."""
 _LONG_NUMBER = re.compile(r"&#[0-9]{8,};?")
-"""A number that no character has. Python reads at most 4,300 digits."""
+"""The number of no character. Python reads at most 4,300 digits."""
 _ONE_BOX = (("0", "Unchecked"), ("1", "Checked"))
 
 
 def is_redcap(lines: Sequence[Sequence[str]]) -> bool:
     """Return whether the first two lines of a CSV file belong to a REDCap data dictionary.
 
-    The first column always names the field but may have another heading, because editors of such files rename it. A
-    header in another language is recognised by its width and by the type of the first field.
+    The first column may have another name, since editors of such files rename it: it always names the field. A header
+    in another language is known by its width and by the type of the first field.
     """
     known = _named(lines[0] if lines else ()).keys()
     if "field_type" in known and ("field_name" in known or {"form_name", "field_label"} <= known):
         return True
-    return len(lines) > 1 and len(lines[0]) == len(lines[1]) == len(HEADER) and lines[1][3].casefold() in _TYPES
+    return len(lines) > 1 and len(lines[0]) == len(lines[1]) == len(HEADER) and letters(lines[1][3]) in _TYPES
 
 
 def read_redcap(data: bytes, source: str) -> Dictionary:
@@ -117,21 +122,22 @@ def _named(header: Sequence[str]) -> dict[str, int]:
 
 
 def _places(header: Sequence[str]) -> dict[str, int]:
-    """Return the position of each column of the format; a header without known names is in the usual order."""
+    """Return the position of each column of the format; a header without known names has the usual order."""
     named = _named(header)
     return {"field_name": 0} | (named if "field_type" in named else {api: at for at, api in enumerate(_API)})
 
 
 def _declared(field: Mapping[str, str], notes: list[str], *, first: bool) -> Iterator[Declared]:
     """Yield the columns of the exported table that one field of the form produces."""
-    name, kind = field.get("field_name", ""), field.get("field_type", "").casefold()
+    name, kind = field.get("field_name", ""), letters(field.get("field_type", ""))
+    kind = _OTHER_TYPES.get(kind, kind)
     label = plain(_without_tags(field.get("field_label", "")))
     said = plain(_without_tags(field.get("field_note", "")))
     required = field.get("required_field", "").casefold() in YES
     unit = plain(field.get("field_units", ""))
     choices = _choices(field.get("select_choices_or_calculations", ""))
     if not (name or kind):
-        add_note(notes, "a line", "it has neither a name nor a field type and was not read")
+        add_note(notes, "a line", "it has neither a name nor a type of a field and was not read")
     elif not name:
         raise SchemaError("a field of the REDCap data dictionary has no name")
     elif kind in _NO_CELLS:
@@ -139,8 +145,8 @@ def _declared(field: Mapping[str, str], notes: list[str], *, first: bool) -> Ite
     elif (first and kind == "text" and _names_records(field)) or field.get("identifier", "").casefold() in YES:
         yield Declared(name, "identifier", label=label, description=said)
     elif kind == "checkbox" and choices:
-        for code, choice in choices:
-            column = f"{name}___{code.casefold().replace('-', '_')}"
+        boxes = {f"{name}___{_NOT_IN_NAME.sub('', _SIGN.sub('_', code.lower()))}": choice for code, choice in choices}
+        for column, choice in boxes.items():
             yield Declared(
                 column, "categorical", ("0", "1"), _ONE_BOX, label=f"{label[:SHORT]}: {choice}", required=True
             )
@@ -154,7 +160,7 @@ def _declared(field: Mapping[str, str], notes: list[str], *, first: bool) -> Ite
 
 
 def _names_records(field: Mapping[str, str]) -> bool:
-    """Return whether a first field of type text can be the record's name. A form saved by itself lacks that field."""
+    """Whether a first field of type text can be the record's name. A form saved alone lacks that field."""
     check = field.get("text_validation_type_or_show_slider_number", "").casefold()
     return not check.startswith(("date", "time", "email", "phone", "zip"))
 
@@ -175,8 +181,8 @@ def _of_text(field: Mapping[str, str], kind: str, plain_text: Declared) -> Decla
         style = "1234,5" if "comma_decimal" in check else ""
         places = int(digits[0]) if digits else None
         return replace(plain_text, kind="numeric", range=ends, decimals=places, number_style=style)
-    ontology = field.get("select_choices_or_calculations", "").casefold().startswith("bioportal:")
-    if kind == "sql" or (kind == "text" and ontology):  # the codes are listed in another system
+    ontology = _SERVICE.match(field.get("select_choices_or_calculations", "")) is not None
+    if kind == "sql" or (kind == "text" and ontology):  # codes that another system lists
         return replace(plain_text, kind="open")
     if kind == "text" and check.startswith("date"):
         return replace(plain_text, kind="date", range=(ends[0][:10], ends[1][:10]))
@@ -184,7 +190,7 @@ def _of_text(field: Mapping[str, str], kind: str, plain_text: Declared) -> Decla
 
 
 def _bound(cell: str) -> str:
-    """Return a bound as written. References to other fields and words such as ``today`` are not fixed bounds."""
+    """Return a bound as written; other fields and words such as ``today`` are no fixed bounds."""
     return cell if cell[:1].isdigit() or cell[:1] in tuple("+-.,") else ""
 
 
@@ -207,8 +213,7 @@ def _without_tags(text: str) -> str:
 def redcap_csv(columns: Sequence[Declared], form: str) -> str:
     """Return a REDCap data dictionary of these columns; texts that look like formulas are defused.
 
-    REDCap ends a code at the first comma, so a column with a comma or a bar in its codes becomes text, and a note lists
-    the codes.
+    REDCap ends a code at the first comma, so a column whose codes hold a comma or a bar becomes text, its codes a note.
     """
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")

@@ -21,9 +21,9 @@ from espalier.core.dictionaries.base import (
     plain,
     text_of,
 )
-from espalier.core.dictionaries.complete_lists import declares_all, is_value
+from espalier.core.dictionaries.complete_lists import declares_all, is_value, kinds_not_amounts
 from espalier.core.dictionaries.formats import decimals, is_date, is_time, is_whole
-from espalier.core.dictionaries.stat_files import kinds_not_amounts, missing_codes
+from espalier.core.dictionaries.stat_files import missing_codes
 from espalier.core.errors import SchemaError
 from espalier.core.project.schema import NUMBER
 

@@ -1,9 +1,8 @@
-"""Reader of the dictionaries in SPSS, Stata and SAS files. PyReadStat reads only their headers, not the rows."""
+"""Dictionaries inside SPSS, Stata and SAS files. PyReadStat reads their headers; rows are not read."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,14 +16,12 @@ from espalier.core.dictionaries.base import (
     pairs,
     plain,
 )
-from espalier.core.dictionaries.complete_lists import bare, declares_all, is_value
+from espalier.core.dictionaries.complete_lists import declares_all, is_value, kinds_not_amounts
 from espalier.core.dictionaries.formats import is_date, is_sas_number, is_time, is_whole
 from espalier.core.errors import SchemaError, TableError
 from espalier.core.tables.stat_rows import READERS, read_stat
 
 _SAS = ("sas7bdat", "xport")
-_WHOLE = re.compile("[0-9]{1,18}")
-_AMOUNT = re.compile(r"\d|\b(none|zero|one|two|three|once|twice)\b", re.IGNORECASE)
 
 
 def is_stat_file(name: str) -> bool:
@@ -68,23 +65,12 @@ def _declared(name: str, facts: Any, notes: list[str]) -> Declared:
     )
 
 
-def kinds_not_amounts(codes: Sequence[str], labels: Mapping[str, str]) -> bool:
-    """Return whether the codes are two consecutive whole numbers, or the labels name kinds. Many programs write the
-    measure "scale" for any number. Labels at the two ends of a true scale leave a gap between them, and labels of
-    amounts are numbers or number words.
-    """
-    whole = sorted(int(code) for code in codes if _WHOLE.fullmatch(code))
-    if len(codes) == len(whole) == 2 and whole[1] == whole[0] + 1:
-        return True
-    return len(codes) > 2 and not any(_AMOUNT.search(bare(code, labels)) for code in codes)
-
-
 def _numeric(name: str, facts: Any) -> bool:
     return str(facts.readstat_variable_types.get(name)) != "string"
 
 
 def _kind(name: str, facts: Any, measure: str, *, complete: bool, labelled: bool) -> tuple[DeclaredKind, bool]:
-    """Return the kind, and true if its numbers are whole."""
+    """Return the kind, and whether its numbers are whole."""
     if complete:
         return "ordinal" if measure == "ordinal" else "categorical", False
     stored = str(facts.readstat_variable_types.get(name))
@@ -101,7 +87,7 @@ def _kind(name: str, facts: Any, measure: str, *, complete: bool, labelled: bool
 
 
 def _whole(name: str, facts: Any) -> bool:
-    """Return whether a column of numbers is stored or shown without decimals."""
+    """Whether a column of numbers is stored or shown without decimals."""
     form = str(facts.original_variable_types.get(name) or "")
     return str(facts.readstat_variable_types.get(name)).startswith("int") or is_whole(
         form, sas=str(facts.file_format) in _SAS
@@ -114,7 +100,7 @@ def missing_codes(
     """Return the codes of one user-missing value or range."""
     low, high = part["lo"], part["hi"]
     if low == high:
-        return [code_text(low)]
+        return [code] if (code := code_text(low).strip()) else []  # blanks are an empty cell
     inside = [code for code in named if _between(code, low, high)]
     if isinstance(low, float) and isinstance(high, float) and low.is_integer() and high - low < MOST_MARKS:
         if not whole:

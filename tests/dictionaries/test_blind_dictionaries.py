@@ -21,9 +21,7 @@ MOST_WRONG = 0.05
 """Share of columns that may need an edit."""
 WITHOUT_OLD_FORMATS = {"fifth"}
 """Sets that test the formats that were added last."""
-REFUSED = {"codes_sex.csv"}
-"""Dictionaries that are still refused; their columns count as ones that need an edit."""
-FILES = [(blind, name) for blind in blind_sets() for name in expected(blind) if name not in REFUSED]
+FILES = [(blind, name) for blind in blind_sets() for name in expected(blind)]
 RANGES = {"numeric": ("0", "100"), "date": ("2020-01-01", "2024-12-31")}
 
 

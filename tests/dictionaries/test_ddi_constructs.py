@@ -6,6 +6,7 @@ import pytest
 
 from espalier.core.dictionaries.base import Declared
 from espalier.core.dictionaries.reading import read_dictionary
+from espalier.core.errors import SchemaError
 
 
 def variable(inside: str, attributes: str = "") -> tuple[Declared, tuple[str, ...]]:
@@ -81,3 +82,74 @@ def test_codes_with_decimals_of_a_variable_without_decimals_are_categories():
     assert variable(inside, 'dcml="0" intrvl="contin"')[0].categories == ()
     partly = inside.replace("<labl>none</labl>", "")
     assert variable(partly, 'dcml="0" intrvl="discrete"')[0].kind == "open"
+
+
+def test_labels_of_kinds_are_a_list_even_of_a_continuous_variable():
+    """Many programs write "contin" for each column of numbers."""
+    assert variable(YES_NO + NUMERIC, 'intrvl="contin"')[0].categories == ("1", "2")
+    amounts = YES_NO.replace("Yes", "one").replace("No", "two") + "<catgry><catValu>3</catValu><labl>3</labl></catgry>"
+    assert variable(amounts + NUMERIC, 'intrvl="contin"')[0].kind == "numeric"
+
+
+def test_a_value_that_is_a_range_of_numbers():
+    special = "<catgry><catValu>99</catValu><labl>Unknown</labl></catgry>"
+    inside = f"<catgry><catValu>00-97</catValu><labl>Age</labl></catgry>{special}"
+    found, _ = variable(inside + NUMERIC)
+    assert (found.kind, found.range, found.labels) == ("numeric", ("00", "97"), (("99", "Unknown"),))
+    assert variable(inside + '<varFormat type="character"/>')[0].kind == "categorical"
+
+
+def test_labels_on_some_values_that_were_counted_declare_no_domain():
+    counted = "".join(
+        f"<catgry><catValu>{i}</catValu>{label}<catStat type='freq'>3</catStat></catgry>"
+        for i, label in enumerate(("<labl>none</labl>", "<labl>few</labl>", "", ""))
+    )
+    found, _ = variable(counted + NUMERIC)
+    assert (found.kind, found.categories, found.labels) == ("open", (), (("0", "none"), ("1", "few")))
+
+
+def test_a_standard_classification_is_open():
+    assert variable(f"<stdCatgry>ISCO-08</stdCatgry>{NUMERIC}")[0].kind == "open"
+
+
+@pytest.mark.parametrize(
+    ("form", "kind"),
+    [("<varFormat/>", "numeric"), ('<varFormat formatname="A8"/>', "open"), ("<varFormat>ASCII</varFormat>", "open")],
+)
+def test_a_format_without_a_type_is_one_of_numbers(form, kind):
+    assert variable(form)[0].kind == kind
+
+
+@pytest.mark.parametrize("inside", ['<location fileid="F{}"/>', '<location recSegNo="{}"/>', "{}"])
+def test_a_variable_of_several_files(inside):
+    both = "".join(f'<var name="id"{" ID=" + repr(f"V{i}")}>{inside.format(i)}</var>' for i in (1, 2))
+    assert [c.name for c in read_dictionary(f"<codeBook>{both}</codeBook>".encode(), "d.xml").columns] == ["id"]
+
+
+BOOK = "<codeBook><var name='x'><labl>{}</labl></var></codeBook>"
+
+
+@pytest.mark.parametrize(
+    ("data", "label"),
+    [
+        (BOOK.format("caf&eacute;&nbsp;x"), "café x"),
+        ('<!DOCTYPE codeBook SYSTEM "v.dtd">' + BOOK.format("caf&eacute;"), "café"),
+        ("\n\n<?xml version='1.0'?>" + BOOK.format("é"), "é"),
+        (BOOK.format("a & b &amp; &#233;"), "a & b & é"),
+        (BOOK.format("a\x0bb\x1a"), "a b"),
+        (("<?xml version='1.0' encoding='UTF-8'?>" + BOOK.format("é")).encode("cp1252"), "é"),
+        (BOOK.format("é").encode("cp1252"), "é"),
+        (("<?xml version='1.0' encoding='UTF-16'?>" + BOOK.format("é")).encode("utf-16"), "é"),
+    ],
+    ids=["entities", "with a DTD", "blank lines", "ampersand", "control", "stated UTF-8", "cp1252", "UTF-16"],
+)
+def test_faults_of_xml_that_many_programs_make(data, label):
+    read = read_dictionary(data if isinstance(data, bytes) else data.encode(), "d.xml")
+    assert read["x"].label == label
+
+
+def test_an_unknown_entity_is_refused_at_its_place():
+    with pytest.raises(SchemaError, match="see line 2, column 3"):
+        read_dictionary(b"<codeBook>\nab &nothing;</codeBook>", "d.xml")
+    with pytest.raises(SchemaError, match="declares entities"):
+        read_dictionary(b"<!DOCTYPE x [<!ENTITY a 'b'>]><codeBook>&nbsp;&a;</codeBook>", "d.xml")

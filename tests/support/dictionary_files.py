@@ -18,9 +18,10 @@ SHARED = Path(__file__).resolve().parents[3] / "shared" / "data"
 INSTALLED = (
     Path("/usr/lib/R/library/foreign/files"),
     Path("/usr/lib/R/site-library/readstata13/extdata"),
+    Path("/usr/lib/R/site-library/Hmisc/tests"),
     Path("/usr/share/pspp/examples"),
 )
-"""Examples of R's packages foreign and readstata13 and of PSPP, where Debian installs them."""
+"""Examples of R's packages foreign, readstata13 and Hmisc and of PSPP, where Debian installs them."""
 
 
 FORMATS = {".xml": "DDI", ".sps": "SPSS syntax", ".sas": "SAS syntax"} | dict.fromkeys(READERS, "SPSS, Stata, SAS")
@@ -57,7 +58,7 @@ def said(column: Declared) -> object:
 
 def blind_sets() -> list[str]:
     """Return the names of the blind sets, in the order in which they were drawn."""
-    return [name for name in ("first", "second", "third", "fourth", "fifth") if (BLIND / name).is_dir()]
+    return [name for name in ("first", "second", "third", "fourth", "fifth", "sixth") if (BLIND / name).is_dir()]
 
 
 def expected(blind: str) -> dict[str, dict[str, Any]]:
