@@ -203,6 +203,8 @@ class Growth:
 
     def _clash(self, a: NDArray[np.intp], b: NDArray[np.intp]) -> NDArray[np.bool_]:
         """Return which of the edges (a, b) would join a left block with a right block, for some separation."""
+        if not len(self._gate):
+            return np.zeros(len(a), dtype=bool)
         free = ~(self._gate[:, a] | self._gate[:, b])
         return np.asarray((free & ((self._side[:, a] | self._side[:, b]) == 3)).any(axis=0))
 
