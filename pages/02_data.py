@@ -150,9 +150,13 @@ else:
     )
     with coarse:
         coarsening.show(state)
-        hierarchy_editor.show(state)
+        if state.project.linked is None:
+            hierarchy_editor.show(state)
     with constraints:
-        constraint_editor.show(state)
+        if state.project.linked is None:
+            constraint_editor.show(state)
+        else:
+            st.info("Linked tables do not support constraints yet.")
     with rows:
         if state.relation is not None:
             first_rows(state, state.relation)

@@ -9,6 +9,7 @@ from espalier.core.errors import EspalierError
 from espalier.core.ledger.archive import zipped
 from espalier.core.ledger.ledger import Ledger, default_ledger
 from espalier.core.ledger.population import PART_NAMES, Entry, Population
+from espalier.core.methods import METHODS
 from espalier.core.methods.pools import pool_in_words
 from espalier.core.privacy.accounting import rho_asked, round_up
 from espalier.core.project.file import Project
@@ -57,9 +58,16 @@ def total(state: Session, p: Population) -> None:
             for table in p.tables
             if p.persons.get(table, "") is not None  # the caveats below describe the others
         )
+        + " In linked tables, a row is one person with all their rows in both tables." * any(map(_is_linked, p.entries))
     )
     for caveat in p.caveats:
         st.info(f"{plain(caveat[:1].upper() + caveat[1:])}.")
+
+
+def _is_linked(entry: Entry) -> bool:
+    """Return whether an entry released linked tables."""
+    method = METHODS.get(entry.plan.get("method", ""))
+    return method is not None and method.capabilities.linked
 
 
 def next_plan(state: Session, p: Population) -> tuple[float, str]:

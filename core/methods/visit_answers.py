@@ -101,7 +101,8 @@ def bins_within(linked: Linked, days: int) -> int:
         others = ", ".join(f"{edge - 1:g}" for edge in inner)
         raise ProjectError(
             f"plan: return_days is {days}, but no bin of the days between visits begins on day {days + 1}. Add "
-            f'{days + 1} to "gap" in the project file' + (f", or choose {others}" if others else ""),
+            f'{days + 1} to the bins on the Data page ("gap" in the project file)'
+            + (f", or choose {others}" if others else ""),
             key="return_days",
         )
     return linked.gap.index(days + 1)

@@ -15,6 +15,7 @@ from espalier.core.project.linked import MOST_KEPT, Linked
 from espalier.core.tables.linked_text import KEEP, LinkedText, draft, table_names
 from espalier.core.tables.reading import read_table
 from espalier.core.tables.text_table import TextTable
+from espalier.pages.common import fields
 from espalier.pages.common.shell import filename
 from espalier.pages.common.text import CONFIDENTIAL, name, names, plain
 from espalier.pages.session.session import Session, TableSource
@@ -207,23 +208,43 @@ def show(state: Session) -> None:
             f"{where}.\n- **What orders the visits?** {name(link.order)}.{more}"
             + (" Released dates are computed from the days since the previous visit." if link.gap else "")
         )
-        key = f"linked-kept-{state.opened}"
+        key, bins = f"linked-kept-{state.opened}", f"linked-gap-{state.opened}"
 
         def take() -> None:
-            _keep(state, int(st.session_state[key]))
+            _change(state, keep=int(st.session_state[key]))
+
+        def take_gap() -> None:
+            state.trouble.pop("gap", None)
+            try:
+                days = [fields.number(edge, "a bin of days") for edge in st.session_state[bins].split(",")]
+                _change(state, gap=tuple(map(float, days)))
+            except (EspalierError, ValueError) as error:
+                state.trouble["gap"] = str(error)
 
         st.number_input(
             "How many visits of each person are kept?", 2, MOST_KEPT, link.keep, key=key, on_change=take, width=320
         )
         if isinstance(state.text, LinkedText):
             _share(state.text, link.keep)
+        if link.gap:
+            st.text_input(
+                "Days between visits: first day of each bin, and the end of the last",
+                ", ".join(f"{edge:g}" for edge in link.gap),
+                key=bins,
+                on_change=take_gap,
+                width=480,
+                help="Whole days from 0, in ascending order. Longer times count in the last bin. To count returns "
+                "within 30 days, let a bin begin on day 31.",
+            )
+        if "gap" in state.trouble:
+            st.error(f"{plain(state.trouble['gap'])} The bins stay as they were.")
 
 
-def _keep(state: Session, keep: int) -> None:
-    """Keep a different number of visits."""
+def _change(state: Session, **changes: Any) -> None:
+    """Change the link of the open tables."""
     link = state.project.linked
     assert link is not None
-    link = replace(link, keep=keep)
+    link = replace(link, **changes)
     state.editor.change_link(link)
     if isinstance(state.text, LinkedText):
         state.text = LinkedText.of(link, state.text.tables)

@@ -47,13 +47,14 @@ def first(state: Session, bound: Bound) -> dict[str, Any]:
     return spots
 
 
-def further(state: Session, bound: Bound) -> None:
-    """Draw all other options, in two columns."""
+def further(state: Session, bound: Bound) -> dict[str, Any]:
+    """Draw all other options, in two columns; return the place below them, by option."""
     shown = [given for given in _shown(state) if not given.leads]
     for k in range(0, len(shown), 2):
         for place, given in zip(st.columns(2), shown[k : k + 2], strict=False):
             with place:
                 _field(state, given, bound)
+    return dict.fromkeys((given.key for given in shown), st.container())
 
 
 def any_further(state: Session) -> bool:

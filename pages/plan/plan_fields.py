@@ -71,12 +71,13 @@ def show(state: Session) -> Spots:
             with st.expander("More: structure that pairs of columns miss", expanded=bool(plan.embedding_share)):
                 _stage(state)
                 spots["embedding_share"] = st.container()
-        with st.expander("More: test of the drawing", expanded=bool(plan.test_drawing)):
-            drawing_test.fields(state, _bound)
-            spots["test_drawing"] = spots["statements"] = st.container()
+        if state.project.linked is None or plan.test_drawing:
+            with st.expander("More: test of the drawing", expanded=bool(plan.test_drawing)):
+                drawing_test.fields(state, _bound)
+                spots["test_drawing"] = spots["statements"] = st.container()
     if method_options.any_further(state):
         with st.expander(f"More: options of {text.method(plan.method)}", expanded=method_options.any_changed(state)):
-            method_options.further(state, _bound)
+            spots |= method_options.further(state, _bound)
     purpose.left_aside(state)
     return spots
 

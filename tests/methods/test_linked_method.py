@@ -155,8 +155,8 @@ def test_returns_that_the_plan_names_are_counted():
     ("gap", "days", "why"),
     [
         ((), 30, r'Order the visits by a column of dates.*"dates": \{"at": \{"gap": \[0, 31, 62\]'),
-        ((0, 7, 30, 90), 30, 'Add 31 to "gap" in the project file, or choose 6, 29\\.$'),
-        ((0, 31), 30, 'Add 31 to "gap" in the project file\\.$'),
+        ((0, 7, 30, 90), 30, 'Add 31 to the bins .*"gap" in the project file\\), or choose 6, 29\\.$'),
+        ((0, 31), 30, "Add 31 to the bins .*\\)\\.$"),
     ],
 )
 def test_returns_need_days_between_visits_with_a_boundary_after_the_last_day(gap, days: int, why: str):

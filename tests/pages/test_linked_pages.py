@@ -135,6 +135,26 @@ def test_another_number_of_kept_visits_changes_the_number_of_visits(opened: AppT
     assert state(opened).table().rows == 250
 
 
+def test_the_bins_of_days_between_visits_are_typed(opened: AppTest) -> None:
+    def type_in(days: str) -> tuple[float, ...]:
+        next(t for t in opened.text_input if t.label.startswith("Days between visits")).set_value(days).run()
+        assert not opened.exception
+        link = state(opened).project.linked
+        assert link is not None
+        return link.gap
+
+    before = type_in("0, 15, 31, 366")
+    assert before == (0, 15, 31, 366)
+    assert state(opened).table().steps.sizes["visits.days since the visit before"] == 3
+    for wrong, why in (("0, x", "must be a number"), ("5, 31", "beginning with 0"), ("0, 1.5, 9", "whole days")):
+        assert type_in(wrong) == before
+        assert any(why in e.value and "stay as they were" in e.value for e in opened.error), opened.error
+    assert type_in("0, 31, 62") == (0, 31, 62)
+    assert not opened.error
+    assert "A hierarchy for a column with many codes" not in sentences(opened)
+    assert "do not support constraints yet" in sentences(opened)
+
+
 def test_a_project_of_linked_tables_opens_with_its_two_files(app: AppTest) -> None:
     document = (ROOT / "docs" / "linked-tables.md").read_text("utf-8")
     given = json.loads(document.split("```json")[1].split("```")[0])
