@@ -82,6 +82,7 @@ def draft_schema(
     how to treat cells that are not declared.
     """
     named, chosen = [n for n in text.columns if n], choices or {}
+    dictionaries = [spelled_as(dictionary, named) for dictionary in dictionaries]
     declared = merged(dictionaries)
     if strange := [n for n in chosen if n not in declared]:
         raise SchemaError(f"no dictionary declares {strange[0]!r}, so there is nothing to choose for it")
@@ -120,6 +121,16 @@ def draft_schema(
     )
     absent = tuple(name for name in declared if name not in text.columns)
     return Draft(schema, tuple(undecided), tuple(free), absent, used)
+
+
+def spelled_as(dictionary: Dictionary, names: Sequence[str]) -> Dictionary:
+    """Return the dictionary with the names of a table's columns, which may have blanks around them."""
+    taken, own = {*names}, {column.name for column in dictionary.columns}
+    spelled = {name.strip(): name for name in names if name.strip() in own and name.strip() not in taken}
+    if not spelled:
+        return dictionary
+    renamed = (replace(column, name=spelled.get(column.name, column.name)) for column in dictionary.columns)
+    return replace(dictionary, columns=tuple(renamed))
 
 
 def merged(dictionaries: Iterable[Dictionary]) -> dict[str, Declared]:

@@ -17,7 +17,9 @@ COLUMN = _words(
     "coluna variavel variabele colonne kolom kolumn kolonne variabel muuttuja zmienna promenna valtozo degisken "
     "переменная поле показатель 变量 变量名 字段 列 変数 項目 변수 항목"
 )
-_LISTS = _words("domain codelist list lookup coding vocabulary dimension valueset scheme thesaurus codeset set")
+_LISTS = _words(
+    "domain codelist list lookup coding vocabulary dimension valueset scheme thesaurus codeset set fmt format"
+)
 _CODE = _words(
     "code value key notation val coded abbreviation abbrev abbr acronym symbol cd wert schlussel valeur modalite valor "
     "codigo waarde kode codice clave cle sleutel abkurzung kurzel varde værdi verdi kod koodi arvo wartosc hodnota "
@@ -32,12 +34,17 @@ _LABEL = _words(
     "beskrivelse beskrivning betegnelse selite nimike selitys etykieta opis popis megnevezes etiket aciklama "
     "название наименование описание метка значение 标签 名称 含义 描述 说明 ラベル 名称 名前 라벨 이름 명칭"
 )
+_LANGUAGES = _words(
+    "english french german spanish portuguese italian dutch swedish danish norwegian finnish polish anglais francais "
+    "deutsch englisch espanol ingles portugues italiano nederlands svenska dansk norsk suomi"
+)
+"""Names of languages: next to codes, a column with such a heading has their labels."""
 _NAME = _words("name nom nombre nome naam navn namn nimi nazwa nazev nev ad adi")
 _FILLERS = _words(
-    "the of english short long full official national data sas spss stata in new old standard preferred official local "
+    "the of short long full official national data sas spss stata in new old standard preferred official local "
     "numeric alpha alphanumeric iso number concept"
 )
-_KNOWN = COLUMN | _LISTS | _CODE | PROPERTIES | _LABEL | _NAME | _FILLERS
+_KNOWN = COLUMN | _LISTS | _CODE | PROPERTIES | _LABEL | _NAME | _LANGUAGES | _FILLERS
 _EXACT = _words("variable var column field columna variavel champ")
 """Headings that name a column for certain; a question or an item may be another property."""
 WEAK_NAMES = _words("name item element attribute feature")
@@ -144,5 +151,5 @@ def names_codes(heading: str) -> bool:
 
 
 def names_labels(heading: str) -> bool:
-    """Return whether a word of the heading names labels."""
-    return not (_LABEL | _NAME).isdisjoint(words_of(heading))
+    """Return whether a word of the heading names labels, or a language."""
+    return not (_LABEL | _NAME | _LANGUAGES).isdisjoint(words_of(heading))

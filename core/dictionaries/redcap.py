@@ -28,7 +28,7 @@ from espalier.core.dictionaries.base import (
     text_of,
 )
 from espalier.core.errors import SchemaError
-from espalier.core.tables.csv_safety import defuse
+from espalier.core.tables.csv_safety import defuse, restore
 
 HEADER = (
     "Variable / Field Name",
@@ -75,6 +75,8 @@ _TYPES = (
     | {*_YES_NO}
 )
 _OTHER_TYPES = {"textbox": "text", "notesbox": "notes", "calculatedfield": "calc", "checkboxes": "checkbox"}
+_VALIDATION = re.compile("int|number|float|date|time|email|phone|zip|ssn|mrn|alpha")
+"""The beginnings of types of validation. Editors write some of them as the type of a field."""
 _SERVICE = re.compile(r"[A-Za-z][A-Za-z0-9_]*:\S")
 """A service that lists codes, and its list, such as ``BIOPORTAL:ICD10``."""
 _SIGN, _NOT_IN_NAME = re.compile(r"[-.]"), re.compile(r"[^a-z0-9_]")
@@ -110,9 +112,9 @@ def read_redcap(data: bytes, source: str) -> Dictionary:
 
 
 def _cell(line: Sequence[str], at: int) -> str:
-    """Return a cell. R writes NA for an empty cell."""
+    """Return a cell. R writes NA for an empty cell. An apostrophe protects choices such as ``-1, worse`` in Excel."""
     text = line[at] if at < len(line) else ""
-    return "" if text == "NA" else text
+    return "" if text == "NA" else restore(text)
 
 
 def _named(header: Sequence[str]) -> dict[str, int]:
@@ -155,7 +157,12 @@ def _declared(field: Mapping[str, str], notes: list[str], *, first: bool) -> Ite
         codes = tuple(code for code, _ in listed)
         shape: DeclaredKind = "categorical" if codes else "open"
         yield Declared(name, shape, codes, pairs(listed), required=required, label=label, description=said)
+    elif kind and kind not in _TYPES and not _VALIDATION.match(kind):
+        add_note(notes, name, f"the type {field['field_type'][:SHORT]!r} is not known, so its kind is open")
+        yield Declared(name, "open", required=required, label=label, unit=unit, description=said)
     else:
+        if kind not in _TYPES and kind:  # a validation in the place of the type
+            field, kind = {**field, "text_validation_type_or_show_slider_number": field["field_type"]}, "text"
         yield _of_text(field, kind, Declared(name, "text", required=required, label=label, unit=unit, description=said))
 
 

@@ -61,17 +61,22 @@ def _as_numbers(column: Column) -> bool:
 
 
 def stat_names(names: Sequence[str], kind: StatFormat) -> dict[str, str]:
-    """Return for each column a name that the format allows; allowed names stay unchanged."""
+    """Return for each column a name that the format allows; allowed names stay unchanged.
+
+    For Stata, PyReadStat names the labels of a column after it, with a number of the column at the end, within the same
+    limit.
+    """
     out: dict[str, str] = {}
     taken: set[str] = set()
+    most = _LIMITS[kind].name - (len(str(len(names))) if kind == "dta" else 0)
     for name in names:
         plain = re.sub(r"[^A-Za-z0-9_]", "_", name)
         plain = plain if plain[:1].isalpha() else f"v{plain}"
         plain = f"{plain}_" if plain.lower() in _RESERVED else plain
-        made, number = plain[: _LIMITS[kind].name], 1
+        made, number = plain[:most], 1
         while made.lower() in taken:
             number += 1
-            made = f"{plain[: _LIMITS[kind].name - len(str(number)) - 1]}_{number}"
+            made = f"{plain[: most - len(str(number)) - 1]}_{number}"
         taken.add(made.lower())
         out[name] = made
     return out

@@ -7,7 +7,15 @@ from typing import Any
 import streamlit as st
 
 from espalier.core.dictionaries.base import Dictionary
-from espalier.core.dictionaries.drafting import CHOICES, Choice, Draft, draft_schema, merged, undeclared_values
+from espalier.core.dictionaries.drafting import (
+    CHOICES,
+    Choice,
+    Draft,
+    draft_schema,
+    merged,
+    spelled_as,
+    undeclared_values,
+)
 from espalier.core.dictionaries.reading import read_dictionary
 from espalier.core.errors import EspalierError, SchemaError
 from espalier.core.project.declared_by import STATEMENT
@@ -67,6 +75,7 @@ def _read(file: Any, columns: list[str], key: str) -> Dictionary | None:
 
 
 def _offer(state: Session, text: TextTable, dictionary: Dictionary, key: str) -> None:
+    dictionary = spelled_as(dictionary, list(text.columns))
     declared = [n for n in merged([dictionary]) if n in text.columns]
     if not declared:
         raise SchemaError(

@@ -36,6 +36,7 @@ def read(text: str, column: str | None = None) -> dict[str, Declared]:
         "codelist,code,name",
         "coding,value,meaning",
         "variable,level,label",
+        "fmt,CodedValue,decoded",
         "variable,code,value",
         "Variabel,Värde,Klartext",
         "Variabel,Værdi,Tekst",
@@ -69,6 +70,12 @@ def test_headings_of_a_list_for_many_columns(header):
 )
 def test_headings_of_a_list_for_one_column(header):
     assert read(f"{header}\n1,one\n2,two\n", "size")["size"].labels == LABELS
+
+
+def test_a_language_may_head_the_labels_and_the_first_of_two_codes_counts():
+    found = read('"alpha3-b","alpha2","English"\n"aar","aa","Afar"\n"abk","ab","Abkhazian"\n', "language")["language"]
+    assert found.labels == (("aar", "Afar"), ("abk", "Abkhazian"))
+    assert kinds_of(["code", "English"]) == ("code", "?"), "unless the cells show it"
 
 
 def test_what_headings_do_not_decide():

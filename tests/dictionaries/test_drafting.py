@@ -195,3 +195,12 @@ def test_a_guess_alone_differs_only_in_what_is_shown():
             a, b = (next(r for r in review(t, s) if r.name == "x") for t, s in ((one, first), (two, second)))
             assert a.digest != b.digest
             assert a.shown != b.shown
+
+
+def test_blanks_around_a_column_of_the_table_do_not_hide_its_declaration():
+    read = TextTable({n: TextColumn.of(["1", "2", "1"]) for n in (" sex ", "age")}, 3)
+    draft = draft_schema([book(Declared("sex", "categorical", ("1", "2")), Declared("gone", "numeric"))], read)
+    assert (draft.schema[" sex "].categories, draft.schema[" sex "].guessed) == (("1", "2"), ())
+    assert (draft.used[0].columns, draft.absent) == ((" sex ",), ("gone",))
+    both = TextTable({n: TextColumn.of(["1", "2", "1"]) for n in (" sex", "sex")}, 3)
+    assert draft_schema([book(Declared("sex", "categorical", ("1", "2")))], both).schema[" sex"].guessed

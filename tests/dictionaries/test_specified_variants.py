@@ -23,6 +23,12 @@ def test_names_of_checkboxes_leave_out_characters_that_redcap_leaves_out():
     assert list(found) == ["race____1", "race___1_5", "race___ab", "race___"]
 
 
+@pytest.mark.parametrize("cell", ["-1, worse | 0, same", "'-1, worse | 0, same"])
+def test_an_apostrophe_before_a_negative_code_is_no_part_of_it(cell):
+    """A written dictionary has one, so that no spreadsheet runs the cell as a formula."""
+    assert redcap(f'x,f,radio,X,"{cell}",\n')["x"].labels == (("-1", "worse"), ("0", "same"))
+
+
 @pytest.mark.parametrize(
     ("stated", "kind"),
     [
@@ -34,6 +40,19 @@ def test_names_of_checkboxes_leave_out_characters_that_redcap_leaves_out():
 )
 def test_names_of_types_as_the_designer_shows_them(stated, kind):
     assert redcap(f"x,f,{stated},X,,\n")["x"].kind == kind
+
+
+def test_a_validation_in_the_place_of_a_type_and_a_type_that_redcap_does_not_have():
+    lines = "a,f,integer,A,,\nb,f,float,B,,\nc,f,Date (YMD),C,,\nd,f,email,D,,\ne,f,gene sequence,E,,\n"
+    read = read_dictionary((HEADER + lines).encode(), "d.csv")
+    assert [(c.kind, c.integer) for c in read.columns[1:]] == [
+        ("numeric", True),
+        ("numeric", False),
+        ("date", False),
+        ("text", False),
+        ("open", False),
+    ]
+    assert read.notes == ("e: the type 'gene sequence' is not known, so its kind is open",)
 
 
 @pytest.mark.parametrize(("choices", "kind"), [("RXNORM:ALL", "open"), ("BIOPORTAL:ICD10", "open"), ("", "text")])

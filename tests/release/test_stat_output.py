@@ -90,6 +90,14 @@ def test_names_are_allowed_distinct_and_within_their_limit():
         assert made["a_b"] != made["a b"]
 
 
+@pytest.mark.parametrize("kind", STAT_FORMATS)
+def test_a_labelled_column_may_have_a_name_of_any_length(kind, tmp_path):
+    named = [f"{'x' * 70}{i}" for i in range(101)]
+    schema = Schema(tuple(Column(n, "categorical", ("1",), value_labels=(("1", "one"),)) for n in named))
+    write_stat(schema, {n: ["1"] for n in named}, tmp_path / f"t.{kind}", kind)
+    assert len(read_table(tmp_path / f"t.{kind}").columns) == len(named)
+
+
 def test_a_text_that_the_format_cannot_hold_is_refused_before_anything_is_spent():
     long = Schema((Column("x", "categorical", ("a", "b" * 300)),))
     with pytest.raises(ProjectError, match="texts of at most 200 bytes"):
