@@ -331,7 +331,8 @@ def test_a_ledger_in_a_folder_that_may_not_be_written_to_says_so(work, monkeypat
     assert "may not be written to" in capsys.readouterr().err
 
 
-def test_attack_names_the_table_that_the_ledger_knows(work, capsys):
+@pytest.mark.usefixtures("work")
+def test_attack_names_the_table_that_the_ledger_knows(capsys):
     """Previously, the ledger recorded the view if and only if the rows were those of the release, and exported it."""
     where = ("--ledger", "l.db", "--table", "t")
     assert run("ledger", "open", *where, "--epsilon", "9", "--delta", "1e-6") == 0
