@@ -162,8 +162,11 @@ class Ledger:
         self, digests: Sequence[bytes], tables: Sequence[str] = (), who: str = "", what: str = ""
     ) -> list[str]:
         """Record that someone is about to compute figures that are not private, on tables with these ``digests``.
-        Return the populations concerned: those of ``tables``, and those from which a table with one of the digests was
-        released, according to its fingerprint. Names that are not open are ignored.
+        Return the populations concerned: those of ``tables``. Names that are not open are ignored.
+
+        Raises :class:`LedgerError` if one of the digests was released, according to its fingerprint, and no population
+        of such a release is named. It is not recorded by its fingerprint alone, because events are exported, and they
+        would then show whether a table has changed since its release.
         """
         who, what = _line("who", who) or whoami(), _line("what", what)
         digests, tables = [octets("digest", d) for d in digests], [_line("table", table) for table in tables]
@@ -174,9 +177,19 @@ class Ledger:
             events = read_events(rows)
             of = {e.table_name: e.population for e in events if e.kind in ("open", "join")}
             concerned = {of[table]: table for table in tables if table in of}
-            for e in events:
-                if e.fingerprint and any(fingerprint.matches(secret, d, e.fingerprint) for d in digests):
-                    concerned.setdefault(e.population, e.table_name)
+            known = {
+                e.population: e.table_name
+                for e in events
+                if e.fingerprint and any(fingerprint.matches(secret, d, e.fingerprint) for d in digests)
+            }
+            if known and not known.keys() & concerned.keys():
+                names = " and ".join(map(repr, sorted(known.values())))
+                raise LedgerError(
+                    f"this table was already released as {names}, so a view of its diagnostics must be recorded there. "
+                    "Name that table: --table on the command line; in the app, choose its budget on the Release page. "
+                    "Nothing was computed",
+                    key="table",
+                )
             found[:], added = concerned, list(events)
             for population, table in concerned.items():
                 fields = {"who": who, "population": population, "table_name": table, "note": what}

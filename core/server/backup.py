@@ -57,6 +57,8 @@ def back_up(where: str, folder: Path, shelf: Path | None = None, *, memories_onl
             if ledger.store.key_file.exists():
                 _copy(ledger.store.key_file, folder / KEY)
             for file in sorted(shelf.glob("*.zip")) if shelf is not None and shelf.is_dir() else ():
+                if not file.is_file():  # reading a pipe may never end
+                    continue
                 (folder / SHELF).mkdir(mode=0o700, exist_ok=True)
                 _copy(file, folder / SHELF / file.name)
         facts = {"format": FORMAT, "espalier": __version__, "at": datetime.now(UTC).isoformat(timespec="seconds")}

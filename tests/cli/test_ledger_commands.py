@@ -329,3 +329,19 @@ def test_a_ledger_in_a_folder_that_may_not_be_written_to_says_so(work, monkeypat
     where = ("--ledger", str(work / "new.db"))
     assert run("ledger", "open", "--table", "t", "--epsilon", "1", "--delta", "1e-9", *where) == 2
     assert "may not be written to" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("work")
+def test_attack_names_the_table_that_the_ledger_knows(capsys):
+    """Previously, the ledger recorded the view if and only if the rows were those of the release, and exported it."""
+    where = ("--ledger", "l.db", "--table", "t")
+    assert run("ledger", "open", *where, "--epsilon", "9", "--delta", "1e-6") == 0
+    assert spend("o", *where) == 0
+    capsys.readouterr()
+    before = Ledger("l.db").to_json()
+    assert run("evaluate", "o", "--data", "t.csv", "--ledger", "l.db") == 0
+    after = Ledger("l.db").to_json()
+    assert len(after["events"]) == len(before["events"]) + 1, "the release names its entry"
+    assert run("attack", "p.json", "--data", "t.csv", "--ledger", "l.db") == 3
+    assert "already released as 't'" in capsys.readouterr().err
+    assert Ledger("l.db").to_json() == after

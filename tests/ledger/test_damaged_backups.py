@@ -93,3 +93,14 @@ def test_a_list_of_files_that_is_nested_deeply_is_refused(backup, tmp_path, caps
     """Previously, this ended in a traceback."""
     (backup / "backup.json").write_text("[" * 200_000)
     refused(backup, tmp_path / "new.db", capsys, "backup.json is not JSON")
+
+
+def test_a_pipe_among_the_shared_releases_is_not_read(tmp_path, monkeypatch):
+    """Previously, the backup waited for it."""
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "first"))
+    Ledger(tmp_path / "old.db", create=True).open_table("register", epsilon=3, delta=1e-9)
+    (tmp_path / "shelf").mkdir()
+    (tmp_path / "shelf" / "b.zip").write_bytes(b"a release")
+    os.mkfifo(tmp_path / "shelf" / "a.zip")
+    back_up(str(tmp_path / "old.db"), tmp_path / "backup", tmp_path / "shelf")
+    assert [path.name for path in (tmp_path / "backup" / "shelf").iterdir()] == ["b.zip"]

@@ -1242,7 +1242,7 @@ def test_diagnostics_are_recorded_before_what_they_may_steer(where):
     assert first.to_json()["ledger"]["diagnostics_before"] == 0
     assert "No confidential diagnostics were recorded before" in first.files["report.html"].decode()
     assert ledger.diagnosed([table(CSV + b"x,u\n").digest], ["never opened"], "Eve", "evaluate") == []
-    assert ledger.diagnosed([table().digest], (), "Eve", "evaluate") == ["people"], "known by its fingerprint"
+    assert ledger.diagnosed([table().digest], ["people"], "Eve", "evaluate") == ["people"]
     assert ledger.diagnosed([table().digest], ["people", "others"], "Eve", "evaluate") == ["people", "others"]
     second = release(PROJECT, table(), ledger=account)
     assert second.to_json()["ledger"]["diagnostics_before"] == 2
@@ -1256,6 +1256,20 @@ def test_diagnostics_are_recorded_before_what_they_may_steer(where):
     exported = ledger.to_json()["populations"][0]
     assert [e["diagnostics_before"] for e in exported["entries"]] == [0, 2]
     assert len(exported["diagnoses"]) == 2
+
+
+@pytest.mark.parametrize("named", [(), ("others",)])
+def test_an_export_never_shows_whether_a_table_has_changed(where, named):
+    """Previously, a view of diagnostics was recorded if and only if the table was the one that had been released."""
+    ledger = opened(where, epsilon=5.0)
+    ledger.open_table("others", epsilon=5.0, delta=DELTA)
+    release(PROJECT, table(), ledger=ledger.account("people"))
+    before = ledger.to_json()
+    with pytest.raises(LedgerError, match="already released as 'people'.*--table"):
+        ledger.diagnosed([table().digest], named, "Eve", "evaluate")
+    assert ledger.to_json() == before
+    assert ledger.diagnosed([table(CSV + b"x,u\n").digest], ["people"], "Eve", "evaluate") == ["people"]
+    assert ledger.diagnosed([table().digest], ["people"], "Eve", "evaluate") == ["people"]
 
 
 def test_a_fingerprint_says_nothing_without_its_key():
