@@ -83,7 +83,8 @@ class Workload:
     for it, or else the product of its columns' weights. ``cliques`` may contain triples, which become further
     candidates. ``max_cells`` caps the model; at most ``triples`` further tables join the second round. If pairs are
     chosen one at a time, they are counted in ``batches``, with at most ``rounds`` choices unless pairs are counted
-    well; up to ``together`` small columns may be counted together.
+    well; up to ``together`` small columns may be counted together. With
+    ``compared``, all pairs are scored together if the scores are clear.
     """
 
     columns: Mapping[str, float] = field(default_factory=dict)
@@ -93,6 +94,7 @@ class Workload:
     batches: int = BATCHES
     rounds: int = MOST_ROUNDS
     together: int = 2
+    compared: bool = False
 
     @classmethod
     def of(cls, project: Project) -> Workload:
@@ -106,6 +108,7 @@ class Workload:
             options.triples,
             rounds=min(MOST_ROUNDS, PER_COLUMN * len(project.schema.names)),
             together=TOGETHER,
+            compared=True,
         )
 
     @property

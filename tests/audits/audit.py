@@ -144,6 +144,7 @@ METHOD_CASES: dict[str, dict[str, Any]] = {
     "independent": {"method": "independent"},
     "workload": {"method": "workload"},
     "workload explained": {"method": "workload", "fair": True, "explain": 0.2},
+    "workload, scored together": {"method": "workload", "weights": {"a": 2.0}},
     "copula": {"method": "copula", "schema": NUMBERS},
     "decoder": {"method": "decoder", "steps": 4, "families": "additive"},
     "decoder, tables": {  # b becomes a table, d is trained and has a counted interaction

@@ -186,7 +186,7 @@ def test_the_pure_curve_is_that_of_randomised_response(epsilon):
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize("name", ["workload", "workload explained"])
+@pytest.mark.parametrize("name", ["workload", "workload explained", "workload, scored together"])
 def test_two_rounds_of_noisy_errors_and_counts_hold_and_a_seeded_copy_is_caught(name):
     for relation in audit.RELATIONS:
         assert not audit.judge(of(audit.methods(False), name, relation), 30, ALPHA).refuted

@@ -127,8 +127,8 @@ def test_more_pairs_are_counted_where_each_is_counted_well(epsilon, most, monkey
     workload = import_module("espalier.core.methods.workload")
     found, how_many = [], workload._how_many
     monkeypatch.setattr(workload, "_how_many", lambda *given: found.append(how_many(*given)) or found[-1])
-    schema = Schema(tuple(Column(f"c{i}", "categorical", ("x", "y", "z")) for i in range(30)))
-    preview(Project("many", schema, Plan("workload", epsilon, 1e-9)), 20_000)
+    monkeypatch.setattr(workload, "_clear", lambda *given: False)
+    preview(many(30, epsilon=epsilon), 20_000)
     assert found[0] == most
 
 
@@ -167,6 +167,46 @@ def test_small_columns_are_counted_pair_by_pair_in_prisms_background():
     made = project(method="prism", epsilon=50.0, features=1)
     assert Workload().together == 2
     assert Workload.of(made).together == TOGETHER
+
+
+def many(columns, **plan):
+    schema = Schema(tuple(Column(f"c{i}", "categorical", ("x", "y", "z")) for i in range(columns)))
+    return Project("many", schema, Plan.from_json({"method": "workload", "epsilon": 1.0, "delta": 1e-9} | plan))
+
+
+@pytest.mark.parametrize(
+    ("plan", "columns", "rows", "together"),
+    [
+        ({}, 20, 10_000, True),
+        ({}, 20, 2_000, False),
+        ({"epsilon": 0.1}, 20, 10_000, False),
+        ({}, 12, 10_000, False),
+        ({"method": "prism", "target": "c0"}, 20, 10_000, False),
+    ],
+    ids=["clear", "few rows", "small ε", "few columns", "prism"],
+)
+def test_pairs_of_many_columns_are_scored_together_if_the_scores_are_clear(plan, columns, rows, together):
+    bought = [line.what for line in preview(many(columns, **plan), rows).lines]
+    assert any("all together" in what for what in bought) == together
+    assert any("further pair" in what for what in bought) != together
+
+
+@pytest.mark.parametrize("neighbors", ["add-remove", "replace-one"])
+def test_pairs_scored_together_stay_inside_the_fence_and_spend_everything(neighbors):
+    """All columns depend on a hidden one, so that more pairs are worth counting than two per column."""
+    rng = np.random.default_rng(3)
+    hidden = rng.integers(0, 3, 20_000)
+    codes = {f"c{i}": np.where(rng.random(20_000) < 0.6, hidden, rng.integers(0, 3, 20_000)) for i in range(14)}
+    roles = Roles(outcome=("c1",), protected=("c2",), admissible=("c0",), inadmissible=())
+    made = replace(many(14, epsilon=20.0, neighbors=neighbors, fair=True, strict=False), roles=roles)
+    rows = Table(made.schema, codes, 20_000)
+    curator = curator_of(made.plan, rows)
+    fitted = workload(curator, made, frame_of(made))
+    assert len(curator.scored) == 1
+    assert curator.spending.rho == pytest.approx(curator.budget.rho, rel=1e-9)
+    (separation,) = frame_of(made).separations
+    assert separation.holds(fitted.edges)
+    assert len(fitted.edges) > 2 * 14
 
 
 def test_fewer_choices_are_made_where_columns_are_few(monkeypatch):

@@ -53,16 +53,27 @@ def noisy_cells(expected: NDArray[np.float64], sigma: float) -> float:
     return float(np.minimum(1.0, np.maximum(expected, 0.0) / (MEAN * sigma)).sum())
 
 
-def shrunk(scores: ScoreMeasurement) -> NDArray[np.float64]:
-    """Return scores shrunk toward their mean by the share of their spread that noise explains; none is below 0.
+LEVELS, STEPS = 100, 60
+"""Number of exact scores that are compared, and number of EM steps."""
 
-    This is the best linear estimate of the exact scores (empirical Bayes). Without it, the largest of many noisy scores
-    would be mostly noise, and the counts bought for them useless.
+
+def shrunk(scores: ScoreMeasurement) -> NDArray[np.float64]:
+    """Return the expected exact scores, given the noisy ones; none is below 0.
+
+    The distribution of the exact scores is the mixture under which the noisy ones are most likely (Kiefer & Wolfowitz
+    1956; by EM, Laird 1978): where few pairs err, most scores are near 0, and a few large ones stay large. Without it,
+    the largest of many noisy scores are mostly noise, and the counts bought for them are useless.
     """
-    values = scores.values
-    spread = float(values.var())
-    kept = max(0.0, 1.0 - scores.sigma**2 / spread) if spread > 0 else 0.0
-    return np.asarray(np.maximum(values.mean() + kept * (values - values.mean()), 0.0))
+    values, sigma = scores.values, max(scores.sigma, 1e-9)
+    levels = np.linspace(0.0, max(float(values.max()), sigma), LEVELS)
+    likely = -0.5 * ((values[:, None] - levels) / sigma) ** 2
+    likely = np.exp(likely - likely.max(axis=1, keepdims=True))
+    common = np.full(LEVELS, 1.0 / LEVELS)
+    for _ in range(STEPS):
+        chance = likely * common
+        common = (chance / chance.sum(axis=1, keepdims=True)).mean(axis=0)
+    chance = likely * common
+    return np.asarray((chance @ levels) / chance.sum(axis=1))
 
 
 class Room:

@@ -11,6 +11,7 @@ import pytest
 from espalier.core.graph.separations import Separation
 from espalier.core.methods.select.marginals import (
     FITTED,
+    LEVELS,
     MEAN,
     Candidate,
     Room,
@@ -67,10 +68,24 @@ def test_frame_and_cap_hold():
 def test_noise_takes_spread_away_and_exact_scores_stay():
     values = np.array([10.0, 50.0, 90.0])
     cliques = (("a", "b"), ("a", "c"), ("a", "d"))
-    assert shrunk(ScoreMeasurement(cliques, values, 1e-9, 1.0, 1.0)) == pytest.approx(values)
-    assert shrunk(ScoreMeasurement(cliques, values, 1e9, 1.0, 1.0)) == pytest.approx([50.0] * 3)
-    half = ScoreMeasurement(cliques, values, float(np.sqrt(values.var() / 2)), 1.0, 1.0)
-    assert shrunk(half) == pytest.approx([30.0, 50.0, 70.0])
+    assert shrunk(ScoreMeasurement(cliques, values, 1e-9, 1.0, 1.0)) == pytest.approx(values, abs=90 / LEVELS)
+    alike = shrunk(ScoreMeasurement(cliques, values, 200.0, 1.0, 1.0))
+    assert np.ptp(alike) < 8
+    assert (np.diff(alike) > 0).all()
+    assert shrunk(ScoreMeasurement(cliques, -values, 10.0, 1.0, 1.0)).max() < 5
+
+
+def test_few_large_scores_stay_large_among_many_small_ones():
+    """The share of the spread that is not noise is the same for all of them, so a linear estimate would keep half of
+    each distance from the mean, 47 of the small scores' noise included.
+    """
+    exact = np.repeat([0.0, 1000.0], [190, 10])
+    cliques = tuple((f"c{i}", "d") for i in range(len(exact)))
+    noisy = exact + np.random.default_rng(5).normal(0, 150.0, len(exact))
+    found = shrunk(ScoreMeasurement(cliques, noisy, 150.0, 1.0, 1.0))
+    linear = noisy.mean() + (1 - 150.0**2 / noisy.var()) * (noisy - noisy.mean())
+    assert np.abs(found - exact).mean() < 0.3 * np.abs(linear - exact).mean()
+    assert found[exact > 0].min() > 800
 
 
 def test_cells_as_noise_sees_them():
