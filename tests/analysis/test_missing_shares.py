@@ -234,7 +234,7 @@ def test_a_treatment_that_a_stratum_lacks_has_no_effect_but_a_reason():
         assert crude.badge.kind == "counted"
         assert (adjusted.badge.kind, adjusted.low, adjusted.width) == ("no overlap", None, None)
         assert math.isnan(adjusted.value)
-        assert "among rows with z = c, hardly any have t = yes" in adjusted.badge.sentence
+        assert "among rows with z = c, almost none have t = yes" in adjusted.badge.sentence
         with_t = data["t"] != 2
         share = (data["z"] == 2)[with_t & (data["y"] != 2)].mean()
         assert gate.overlap(figure.parts()[1].needs).lacking == pytest.approx(share, abs=0.05)

@@ -178,7 +178,7 @@ def test_a_database_holds_both_tables_by_their_names(tables, tmp_path, capsys, v
     assert main(["evaluate", str(tmp_path / "out"), "--data", url, url, "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["visits"]["visits_per_person"] < 0.5
     assert main(["release", str(project), "--data", url, "--relation", "seen", "--out", str(tmp_path / "o")]) == 2
-    assert "in a database they have the names that the project gives" in capsys.readouterr().err
+    assert "in a database the project names them" in capsys.readouterr().err
 
 
 def test_a_project_is_drafted_from_the_two_tables_of_a_database(tables, tmp_path, capsys):

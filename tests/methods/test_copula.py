@@ -89,7 +89,7 @@ def test_bins_that_floats_cannot_divide_are_refused_with_the_plan(edges):
     for name in ("b", "y"):
         narrow = replace(cast(Any, SCHEMA[name]), edges=edges)
         schema = type(SCHEMA)(tuple(narrow if c.name == name else c for c in SCHEMA.columns))
-        with pytest.raises(ProjectError, match=f"{name!r} has a bin too narrow to divide in floating point"):
+        with pytest.raises(ProjectError, match=f"{name!r} has a bin that is too narrow for floating-point numbers"):
             preview(replace(project(), schema=schema), 6000)
 
 

@@ -72,7 +72,7 @@ def test_arrows_that_the_data_contradict_are_reported(made):
     assert families["y"]["causes"] == ["a", "b"]
     report = made.files["report.html"].decode()
     assert "Counted together with their causes: b, y." in report
-    assert "The counts contradict an effect of these drawn arrows: c → b." in report
+    assert "The counts are evidence against an effect of these drawn arrows: c → b." in report
     rng = np.random.default_rng(1)
     idle = rng.multinomial(ROWS, np.full(8, 1 / 8)).reshape(2, 2, 2) + rng.normal(0, 5, (2, 2, 2))
     strong = idle + 300 * np.array([[[1, -1], [-1, 1]], [[-1, 1], [1, -1]]])

@@ -599,7 +599,7 @@ def test_a_disk_with_too_little_room_is_refused_before_anything_is_drawn(tmp_pat
     release(given, rows, folder=tmp_path / "fits").save(tmp_path / "fits")
     recorder.used.clear()
     free.free = 3 << 20
-    with pytest.raises(SizeError, match="has 3 MiB free, and the release may need [0-9]+ MiB there. Nothing was drawn"):
+    with pytest.raises(SizeError, match="has 3 MiB free, but the release may need [0-9]+ MiB there. Nothing was drawn"):
         release(given, rows, folder=tmp_path / "full")
     assert not recorder.used
 

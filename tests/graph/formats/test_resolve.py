@@ -149,7 +149,7 @@ def test_a_latent_node_is_marginalised_or_left_out() -> None:
     dropped = resolve(graph, None, {"node:U": DROP})
     assert dropped.dag is not None
     assert dropped.dag.edges == (("c", "d"),)
-    assert dropped.remarks == ("'U' is left out, with its links", "links that went with names left out: 3")
+    assert dropped.remarks == ("'U' is left out, with its links", "links removed together with their names: 3")
     kept = resolve(graph, None, {"node:U": "column:U"})
     assert kept.dag is not None
     assert ("a", "U") in kept.dag.edges
