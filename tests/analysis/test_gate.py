@@ -1,4 +1,4 @@
-"""The gate: which figures it lets through, and its messages."""
+"""The gate lets through the right figures, and its messages are clear."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ MIDDLES = {"days": (1.0, 3.0, 6.0), "size": (5.0, 15.0)}
 
 
 def rows(n: int = 6000) -> dict[str, np.ndarray]:
-    """Codes, with missing cells that depend on the treatment and on z."""
+    """Return codes, with missing cells that depend on the treatment and on z."""
     rng = np.random.default_rng(5)
     z, size = rng.integers(0, 3, n), rng.integers(0, 2, n)
     t = (rng.random(n) < 0.25 + 0.2 * z).astype(int)
@@ -48,7 +48,7 @@ def rows(n: int = 6000) -> dict[str, np.ndarray]:
 
 
 def frame(*columns: str) -> pd.DataFrame:
-    """The complete rows of some columns: codes, and numbers as the middles of their bins."""
+    """Return the complete rows of some columns: codes, and numbers as the middles of their bins."""
     out = pd.DataFrame({name: rows()[name].astype(float) for name in columns})
     for name in columns:
         out[name] = out[name].where(out[name] < SCHEMA[name].values)

@@ -1,4 +1,4 @@
-"""Planned analyses: what is promised before a release, what it reaches, and the ε that reaches the desired width."""
+"""Planned analyses: the promised width, the achieved width, and the ε that reaches the desired width."""
 
 from __future__ import annotations
 

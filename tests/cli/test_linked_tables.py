@@ -1,4 +1,6 @@
-"""Linked tables on the command line: two files in, two files out, and every refusal before anything is spent."""
+"""Linked tables on the command line: two files go in, two come out, and every refusal comes before anything is
+spent.
+"""
 
 from __future__ import annotations
 
@@ -157,7 +159,7 @@ def test_one_file_with_declared_person_columns(tables, tmp_path):
 
 
 def in_duckdb(tables: Path, folder: Path, visits: str = "TABLE visits AS") -> str:
-    """The URL of a database with both tables; ``visits`` may be a view."""
+    """Return the URL of a database with both tables; ``visits`` may be a view."""
     with duckdb.connect(str(folder / "both.duckdb")) as con:
         con.execute(f"CREATE TABLE patients AS FROM read_csv('{tables}/patients.csv', all_varchar = true)")
         con.execute(f"CREATE TABLE seen AS FROM read_csv('{tables}/visits.csv', all_varchar = true)")

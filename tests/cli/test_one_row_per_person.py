@@ -41,7 +41,7 @@ LOADS, OPEN, CONFLICT = "loads", "open", "conflict"
 
 
 def expected(answer: Any, person: bool, k: int) -> str:
-    """The contract, written out independently of the code."""
+    """Return the contract, written out independently of the code."""
     if answer is True:
         return CONFLICT if person or k > 1 else LOADS
     if answer is False:

@@ -1,4 +1,4 @@
-"""The verdict states which plan wins where, what cannot be known, and when a table must not be used."""
+"""The verdict states where each plan wins, what remains unknown, and when a table must not be used."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ def below(edges: set[tuple[str, str]], name: str) -> set[str]:
 
 
 def by_definition(effect: Effect, names: list[str]) -> set[frozenset[str]]:
-    """All valid sets, straight from the adjustment criterion."""
+    """Return all valid sets, straight from the adjustment criterion."""
     edges = set(effect.dag.edges)
     for i, (a, b) in enumerate(effect.dag.hidden):
         edges |= {(f"h{i}", a), (f"h{i}", b)}

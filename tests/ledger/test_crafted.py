@@ -35,7 +35,7 @@ VALUES = {
 
 
 def crafted(path: Path, changes: dict, signed: bool) -> Path:
-    """A ledger of one event with ``changes``, in tables without types; with ``signed``, all hashes are right."""
+    """Return a ledger of one event with ``changes``, in tables without types; with ``signed``, all hashes are right."""
     made = Ledger(path.with_name("good.db"), create=True)
     made.open_table("register", epsilon=3, delta=1e-9)
     row = {**made.events()[0].row(), **changes}

@@ -1,4 +1,4 @@
-"""The decoder as a method: which plans it refuses and why, its budget, wide tables, cancelling."""
+"""The decoder as a method: refused plans and the reasons, its budget, wide tables, and cancelling."""
 
 from __future__ import annotations
 

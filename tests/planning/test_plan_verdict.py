@@ -1,4 +1,4 @@
-"""The verdict before spending: from public facts alone, and in the words of the verdict after it."""
+"""The verdict before spending follows from public facts alone, and uses the words of the verdict after the release."""
 
 import json
 import math

@@ -370,5 +370,5 @@ def test_diagnostics_of_postgres_are_made_of_counts(in_postgres, path):
     assert there.asked == here.asked
     assert there.fairness is None
     assert there.utility.auc_real is None
-    assert "database rows stay in the database" in there.to_json()["tstr"]["auc_real_reason"]
-    assert "database rows stay in the database" in there.to_json()["fairness_reason"]
+    assert "the rows of a database stay in the database" in there.to_json()["tstr"]["auc_real_reason"]
+    assert "the rows of a database stay in the database" in there.to_json()["fairness_reason"]

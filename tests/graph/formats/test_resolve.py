@@ -1,4 +1,6 @@
-"""Links that a DAG cannot hold: the user is asked, the answer is applied and reported. Nothing is decided silently."""
+"""Links that a DAG cannot express: the user is asked, and the answer is applied and reported. Nothing is decided
+silently.
+"""
 
 from __future__ import annotations
 
