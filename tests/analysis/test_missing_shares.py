@@ -1,4 +1,4 @@
-"""Missing cells: every figure against pandas' complete rows, the shares that are missing, and positivity."""
+"""Missing cells: every figure is that of pandas' complete rows; also the missing shares, and positivity."""
 
 from __future__ import annotations
 

@@ -51,8 +51,7 @@ class Verdict:
         return max(self.bounds, key=lambda b: (b.low > b.claimed, b.low / max(b.claimed, 1e-9)))
 
     def epsilon_low(self, delta: float) -> float:
-        """Return the smallest ε that allows these results, at ``delta`` for a claim of ρ and at δ = 0 for a pure claim.
-        """
+        """Return the smallest ε that allows these results: at ``delta`` for a claim of ρ, at δ = 0 for a pure claim."""
         if self.pure is None:
             return epsilon_of(min(self.rho_low, 1e3), delta)
         seen = [b for b in self.bounds if b.low > 0]

@@ -1,4 +1,4 @@
-"""Two tabs of one server, each with its own table: neither ever shows anything of the other's table."""
+"""Two tabs of one server, each with its own table: neither ever shows anything from the other table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Adjustment sets against the definition by paths, over all subsets of small random drawings."""
+"""Adjustment sets agree with the definition by paths, over all subsets of small random drawings."""
 
 from __future__ import annotations
 

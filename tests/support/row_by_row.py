@@ -86,8 +86,7 @@ class Outcome:
 
 
 def described(name: str, view: str, categories: Sequence[str]) -> Column:
-    """Return the public description of a column under a view: "numeric", "categorical", "dates", or an order of dates.
-    """
+    """Return the public description of a column under a view: numeric, categorical, dates, or an order of dates."""
     if view == "categorical":
         return Column(name, "categorical", tuple(categories), missing=True, unknown="missing")
     if view == "dates" or view in DATE_ORDERS:

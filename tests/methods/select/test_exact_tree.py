@@ -1,4 +1,4 @@
-"""The strongest tree inside a frame, against all spanning trees of small tables."""
+"""The strongest tree inside a frame is found, as a search of all spanning trees of small tables shows."""
 
 from __future__ import annotations
 
