@@ -1,4 +1,4 @@
-"""Random tables against the readers: `python -m benchmarks.reader_fuzz [--seconds 900] [--seed 0] [--only NAME]`.
+"""Test the readers with random tables: `python -m benchmarks.reader_fuzz [--seconds 900] [--seed 0] [--only NAME]`.
 
 Each turn draws a layout, columns with their descriptions, and a few rows of special and random cells. It then removes,
 adds or changes one row. Four properties must hold:

@@ -104,8 +104,8 @@ def environment() -> str:
         [
             "# Environment variables",
             "",
-            "`python -m deploy.kit` writes this page from `core/server/settings.py`. Espalier reads no other variables, and\n"
-            "`espalier doctor` reports any that it does not know.",
+            "`python -m deploy.kit` writes this page from `core/server/settings.py`. Espalier reads no other",
+            "variables, and `espalier doctor` reports any that it does not know.",
             "",
             "| variable | read by | default | meaning |",
             "| --- | --- | --- | --- |",

@@ -30,7 +30,7 @@ SAID = {
     "this too, because each visit follows from the previous one.",
 }
 FEWEST = 100
-"""Smallest number of real rows of a group that is shown: smaller groups are mostly noise."""
+"""Minimum number of real rows of a group that is shown: smaller groups are mostly noise."""
 RELEASES = 6
 """Releases of each sample. The one closest to their mean is shown; all of them show how much noise changes its
 figures.

@@ -69,12 +69,12 @@ def where(path: Path) -> str:
 
 
 def mentions(annotation: ast.AST | None) -> bool:
-    """Whether an annotation contains the name of a source class."""
+    """Return whether an annotation contains the name of a source class."""
     return annotation is not None and bool(re.search(rf"\b({'|'.join(CLASSES)})\b", ast.unparse(annotation)))
 
 
 def last(node: ast.AST) -> str:
-    """The last name of an expression: `table` for `table`, `self.table` and `table()`."""
+    """Return the last name of an expression: `table` for `table`, `self.table` and `table()`."""
     if isinstance(node, ast.Call | ast.Subscript):
         return last(node.func if isinstance(node, ast.Call) else node.value)
     return node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
@@ -100,7 +100,7 @@ def names_of_sources(tree: ast.AST) -> set[str]:
 
 
 def is_source(value: ast.AST, known: set[str]) -> bool:
-    """Whether an expression is a source: a known name, a call that returns one, or a choice between sources."""
+    """Return whether an expression is a source: a known name, a call that returns one, or a choice between sources."""
     if isinstance(value, ast.IfExp):
         return is_source(value.body, known) or is_source(value.orelse, known)
     if isinstance(value, ast.BoolOp):
@@ -120,7 +120,7 @@ def used(tree: ast.AST) -> Iterator[tuple[str, ast.Attribute]]:
 
 @cache
 def members_of(path: Path) -> frozenset[str]:
-    """The members of sources that a file uses, by name."""
+    """Return the members of sources that a file uses, by name."""
     return frozenset(name for name, _ in used(tree_of(path)))
 
 

@@ -1,4 +1,4 @@
-"""The documents: generated pages are current, links lead somewhere, and public names have docstrings."""
+"""In the documents, generated pages are current, links lead somewhere, and public names have docstrings."""
 
 from __future__ import annotations
 

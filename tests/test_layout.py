@@ -115,7 +115,7 @@ def test_top_level_names():
 
 
 def rooms_of(path: Path) -> set[str]:
-    """The rooms that a file imports from: at the top, inside functions, and for types."""
+    """Return the rooms that a file imports from: at the top, inside functions, and for types."""
     found = set()
     for node in ast.walk(ast.parse(path.read_text("utf-8"))):
         if isinstance(node, ast.Import):

@@ -45,7 +45,7 @@ MEMORY = {**CASES, **FURTHER}
 
 
 def rows(seed: int, n: int) -> dict[str, np.ndarray]:
-    """Codes of a table; a different seed gives an unrelated table, in which column `s` is constant."""
+    """Return codes of a table; a different seed gives an unrelated table, in which column `s` is constant."""
     rng = np.random.default_rng(seed)
     codes = {}
     for column in SCHEMA.columns:
@@ -123,7 +123,7 @@ def test_linked_tables(neighbors):
 
 
 def linked_tables(seed: int, n: int) -> dict[str, pd.DataFrame]:
-    """People and their visits as cells; a different seed gives other visits, and people without any."""
+    """Return people and their visits as cells; a different seed gives other visits, and people without any."""
     rng = np.random.default_rng(seed)
     whose = np.sort(rng.integers(0, n if seed % 2 else n // 3, 2 * n))
     people = {"id": [f"P{i}" for i in range(n)], "age": rng.choice(list("pqr"), n), "region": rng.choice(list("pq"), n)}
@@ -194,13 +194,13 @@ def texts(seed: int, n: int) -> dict[str, list[str]]:
 
 
 def of_texts(**plan) -> Project:
-    """The project over tables of text: what is not declared in ``p`` is a missing cell."""
+    """Return the project over tables of text: what is not declared in ``p`` is a missing cell."""
     columns = tuple(replace(c, unknown="missing") if c.name == "p" else c for c in SCHEMA.columns)
     return replace(project(**plan), schema=Schema(columns))
 
 
 def as_arrow(cells: dict[str, list[str]]) -> pa.Table:
-    """Text columns, and numbers as numbers."""
+    """Return the text columns, and numbers as numbers."""
     made = {name: pa.array(values) for name, values in cells.items() if name != "x"}
     return pa.table({**made, "x": pa.array([float(text) if text else None for text in cells["x"]], pa.float64())})
 

@@ -65,7 +65,7 @@ FILES = {
 
 
 def pinned(name: str) -> dict[str, Requirement]:
-    """The lines of a requirements file by distribution, without those of files that it includes."""
+    """Return the lines of a requirements file by distribution, without those of files that it includes."""
     lines = [line.split("#")[0].strip() for line in (ROOT / name).read_text("utf-8").splitlines()]
     found = [Requirement(line) for line in lines if line and not line.startswith(("-r", "-c"))]
     return {canonicalize_name(one.name): one for one in found}

@@ -29,7 +29,7 @@ PROJECT_OF = {
 
 @cache
 def table(name: str) -> pd.DataFrame:
-    """A sample as text cells; an empty cell is the empty text."""
+    """Return a sample as text cells; an empty cell is the empty text."""
     return pd.read_csv(FOLDER / f"{name}.csv", dtype=str, keep_default_na=False, encoding="utf-8")
 
 
@@ -40,7 +40,7 @@ def project(name: str) -> dict[str, Any]:
 
 @cache
 def binned(name: str) -> pd.DataFrame:
-    """The table with numbers replaced by the bin they fall in; an empty cell stays a separate value."""
+    """Return the table with numbers replaced by the bin they fall in; an empty cell stays a separate value."""
     cells = table(name).copy()
     for column in project(name)["schema"]:
         if column["kind"] == "numeric":
@@ -51,7 +51,7 @@ def binned(name: str) -> pd.DataFrame:
 
 
 def fit(frame: pd.DataFrame, columns: list[str], target: str) -> Any:
-    """A logistic regression on one-hot columns, as a function from a frame to the chance of yes."""
+    """Return a logistic regression on one-hot columns, as a function from a frame to the chance of yes."""
     encoder = OneHotEncoder(handle_unknown="ignore").fit(frame[columns])
     model = LogisticRegression(max_iter=1_000).fit(encoder.transform(frame[columns]), frame[target] == "yes")
     return lambda other: model.predict_proba(encoder.transform(other[columns]))[:, 1]
@@ -73,7 +73,7 @@ def cmi(frame: pd.DataFrame, left: str, right: str, given: list[str]) -> float:
 
 
 def cmi_by_chance(frame: pd.DataFrame, left: str, right: str, given: list[str]) -> float:
-    """The plug-in estimate without any dependence: ``right`` is shuffled within ``given``."""
+    """Return the plug-in estimate without any dependence: ``right`` is shuffled within ``given``."""
     rng = np.random.default_rng(0)
     shuffled = frame.assign(**{right: frame.groupby(given)[right].transform(rng.permutation)})
     return cmi(shuffled, left, right, given)

@@ -1,4 +1,4 @@
-"""Forged releases against the checker: `python -m benchmarks.forgeries [forge] [alarms] [adult] [--seeds 3]`.
+"""Run forged releases through the checker: `python -m benchmarks.forgeries [forge] [alarms] [adult] [--seeds 3]`.
 
 ``forge``: each kind of forgery, on three methods and some seeds. The forger has the program, the private table, the
 ledger and the signer's key, makes all exports and digests again, and signs the release with that key. Kinds of the

@@ -72,7 +72,7 @@ def add(commands: Any) -> None:
         help="neighbouring tables: rows change in place, or are added or removed (default: replace-one)",
     )
     opened.add_argument(
-        "--rows-per-person", type=whole, metavar="K", help="largest number of rows per person (default: 1)"
+        "--rows-per-person", type=whole, metavar="K", help="maximum number of rows per person (default: 1)"
     )
     opened.add_argument("--person", metavar="COLUMN", help="person column (default: none, which makes K a promise)")
     opened.add_argument(

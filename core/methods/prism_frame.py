@@ -77,7 +77,7 @@ class PrismOptions:
     )
     three_way: int = option(
         0,
-        "Largest number of tables of two features with the target",
+        "Maximum number of tables of two features with the target",
         low=0,
         high=20,
         whole=True,
@@ -99,7 +99,7 @@ class PrismOptions:
         high=1,
         weights=True,
         example="target: 0.65",
-        help="How the budget is divided among " + ", ".join(NAMES) + ". A pool not listed gets nothing.",
+        help="Divides the budget among " + ", ".join(NAMES) + ". A pool that is not listed gets nothing.",
         only={"regime": ("causal", "graphical", "predictive")},
     )
 

@@ -43,12 +43,12 @@ class WorkloadOptions:
         weights=True,
         low=0.0,
         high=1000.0,
-        help="The importance of each; 1 by default. A column's weight applies to all its pairs; 0 excludes "
+        help="Sets how important each one is; 1 is the default. A column's weight applies to all its pairs; 0 excludes "
         'them. "age × income" weights one pair; three names add a table of three columns as a candidate.',
     )
     triples: int = option(
         0,
-        "Largest number of tables of three columns",
+        "Maximum number of tables of three columns",
         low=0,
         high=20,
         whole=True,
@@ -58,7 +58,7 @@ class WorkloadOptions:
     )
     clique_cells: int = option(
         MAX_CELLS,
-        "Largest number of cells in a table of the model",
+        "Maximum number of cells in a table of the model",
         low=100,
         high=100_000_000,
         whole=True,

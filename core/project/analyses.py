@@ -66,7 +66,7 @@ class PlannedCounts:
             raise _error(f"{what}: a proportion may have among; any other kind needs a group")
         assumed = data.get("assume", {})
         if not isinstance(assumed, Mapping) or set(assumed) - _ASSUMED:
-            raise _error(f"{what}: assume may give shares, groups and strata")
+            raise _error(f"{what}: assume may contain shares, groups and strata")
         adjust = data.get("adjust")
         if (data["kind"] == "effect") != (adjust is not None):
             raise _error(f"{what}: an effect needs adjust (the columns to adjust for, or []); no other kind has it")

@@ -25,7 +25,7 @@ from espalier.core.project.hierarchy import Cut, Hierarchy
 APART = 100
 """Maximum number of codes and groups after the expansion of a hierarchy, unless the column states a different one."""
 MOST_BINS, MOST_CATEGORIES = 64, 10_000
-"""Largest numbers of bins and categories that can be bought for a column."""
+"""Maximum numbers of bins and categories that can be bought for a column."""
 BINS_FOUND, MOST_FOUND = 10, 50
 """Default number of bins, and largest default number of categories, of a column that is bought."""
 NOT_KNOWN = (

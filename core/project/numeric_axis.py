@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 TICKS = 2048
-"""Approximate largest number of ticks of a column."""
+"""Approximate maximum number of ticks of a column."""
 
 BINS = 64
 """Minimum number of bins in which a column is counted, if its values allow."""

@@ -101,7 +101,7 @@ def in_words(answer: Answer, plan: Plan) -> str:
         return f"The project states that no person has more than {k} rows. {promise}"
     return (
         f"The project file does not state whether one person can have several rows. Its limit of {k} "
-        f"row{'s' * (k > 1)} per person is treated as a promise; no person column enforces it."
+        f"row{'s' * (k > 1)} per person is read as a promise; no person column enforces it."
     )
 
 

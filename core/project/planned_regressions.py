@@ -23,7 +23,7 @@ class Assumed:
     """Assumptions about the columns of a regression, by name.
 
     They may be ``shares`` of a column's values, ``means`` and standard deviations (``spreads``) of numbers, and
-    ``correlations`` of pairs of the normal variables that are divided into the columns. Without assumptions, values are
+    ``correlations`` between the normal variables that the columns cut into bins. Without assumptions, values are
     independent and equally frequent.
     """
 
@@ -36,7 +36,7 @@ class Assumed:
     def from_json(cls, what: str, data: Any) -> Assumed:
         """Return the assumptions of the analysis ``what``; raises :class:`ProjectError`."""
         if not isinstance(data, Mapping) or set(data) - set(_ASSUMED):
-            raise _error(f"{what}: assume may give {', '.join(_ASSUMED)}")
+            raise _error(f"{what}: assume may contain {', '.join(_ASSUMED)}")
         read: dict[str, Named] = {}
         for key in ("shares", "means", "spreads"):
             given = data.get(key, {})
@@ -49,7 +49,7 @@ class Assumed:
                     else (_numbers([value]) and (key == "means" or value > 0))
                 )
                 if not fine:
-                    need = "a list of shares above 0 that add to 1" if key == "shares" else "a number"
+                    need = "a list of shares above 0 that add up to 1" if key == "shares" else "a number"
                     raise _error(f"{what}: {key} of {name!r} must be {need}{' above 0' * (key == 'spreads')}")
             read[key] = tuple((name, tuple(v) if isinstance(v, list) else float(v)) for name, v in given.items())
         pairs = data.get("correlations", [])

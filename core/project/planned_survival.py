@@ -60,7 +60,7 @@ class PlannedSurvival:
             raise _error(f"{what}: a survival table needs at, the end of one of its intervals of time")
         assumed = data.get("assume", {})
         if not isinstance(assumed, Mapping) or set(assumed) - {"shares", "groups"}:
-            raise _error(f"{what}: assume may give shares and groups")
+            raise _error(f"{what}: assume may contain shares and groups")
         many = 2 if texts["group"] else 1
         read = {key: _shares(what, key, assumed.get(key), many) for key in ("shares", "groups")}
         if read["groups"] and sum(read["groups"]) > 1 + 1e-9:

@@ -63,11 +63,11 @@ TableFormat = Literal["csv", "parquet", "sav", "dta", "xpt"]
 PROMISES = (
     "These figures describe this release alone. Another release from the same people adds its ρ to them.",
     "The person who made this release declares the schema (column names, categories, bin edges) to be public.",
-    "That the table has at least one row is public.",
+    "It is public that the table has at least one row.",
 )
 ENFORCED = (
-    "The protected unit is one person with all their rows. Before anything was counted, at most {k} rows of each "
-    "person in the column {person!r} were kept, chosen at random. Two spellings of a person count as two people."
+    "The protected unit is one person with all their rows. At most {k} rows of each person in the column {person!r} "
+    "were kept, chosen at random before anything was counted. Two spellings of a person count as two people."
 )
 LINKED = (
     "The protected unit is one person with all rows of both tables. The first {keep} visits of each person, in the "

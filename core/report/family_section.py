@@ -36,7 +36,7 @@ def _arrows(made: Sequence[Mapping[str, Any]]) -> list[str]:
     if not idle:
         return ["Every arrow into a counted column may have an effect."]
     return [
-        f"According to the counts, these drawn arrows have no effect: {', '.join(idle)}. Check the drawing.",
+        f"The counts are evidence against an effect of these drawn arrows: {', '.join(idle)}. Check the drawing.",
         "An arrow whose effect is as large as a correlation of 0.1 is listed in at most 5 of 100 releases.",
     ]
 

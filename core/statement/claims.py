@@ -115,7 +115,7 @@ def _sentence(asked: Mapping[str, Any], spent: Mapping[str, Any]) -> str:
     rho, epsilon = round_up(spent["rho"]), round_up(asked["epsilon"])
     if not asked["delta"]:
         return (
-            f"Every draw has a pure guarantee. Together they are ε-differentially private with ε = {epsilon} and "
+            f"Every draw has a pure guarantee: together they are ε-differentially private with ε = {epsilon} and "
             f"δ = 0, and ρ-zCDP with ρ = {rho}."
         )
     return (

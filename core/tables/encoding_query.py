@@ -77,7 +77,7 @@ def packed(codes: Any, schema: Schema) -> Any:
 
 
 def _sum(terms: Sequence[Any]) -> Any:
-    """Return the sum, nested so little that no query compiler runs out of stack."""
+    """Return the sum, nested only a few levels deep so that no query compiler runs out of stack."""
     middle = len(terms) // 2
     return _sum(terms[:middle]) + _sum(terms[middle:]) if middle else terms[0]
 
@@ -117,8 +117,8 @@ def _code(value: Any, column: Column, dialect: str, day: Any = None) -> Any:
     if column.number_style or (column.code_book and code_book(column.code_book).by_rule):
         why = "counts longer codes as codes of a code book" if column.code_book else "uses its own number style"
         raise TableError(
-            f"column {column.name!r} {why}, which this engine cannot do. Release from a file, or provide plain values "
-            "in a view",
+            f"column {column.name!r} {why}, which this engine does not support. Release from a file, or provide "
+            "plain values in a view",
             column=column.name,
         )
     missing = value.isnull()

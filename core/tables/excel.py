@@ -25,9 +25,9 @@ from espalier.core.tables.text_table import Cells, TextTable, cell_text, check_n
 from espalier.core.tables.unpacking import check_unpacked
 
 EXCEL_CELLS, EXCEL_BYTES, EXCEL_RATIO = 25_000_000, 5_000_000, 100
-"""Maximum number of cells in a sheet. A workbook is refused if it unpacks to more than these bytes and to more than
-this multiple of its size. An ordinary sheet of 10⁶ rows has 10 to 20 million cells and unpacks to 10 to 25 times its
-size.
+"""Maximum number of cells in a sheet. A workbook is refused if it unpacks to more bytes than this limit and to more
+than this multiple of its own size. An ordinary sheet of 10⁶ rows has 10 to 20 million cells and unpacks to 10 to 25
+times its size.
 """
 EXCEL_TEXTS, EXCEL_TEXT = 1 << 28, 1 << 20
 """Maximum size in bytes of a workbook's shared texts, and of one text (Excel's own limit is 32,767 characters)."""

@@ -14,13 +14,13 @@ from espalier.core.errors import TableError
 from espalier.core.tables.unpacking import check_ratio
 
 HEADER = 1 << 9, 1 << 24
-"""Number of header bytes to read: initially, and at most."""
+"""Number of header bytes that are read first, and the maximum."""
 LARGEST = (1 << 31) - 1
 """Maximum size of a page. PyArrow would cut off the upper bits of a larger size."""
 FIXED = {1: 0, 2: 0, 3: 1, 7: 8}
 """Sizes in bytes of Thrift's types of fixed size (true, false, a byte, a float)."""
 INT32, INT64, TEXT, LIST, STRUCT = 5, 6, 8, 9, 12
-"""Further types of Thrift."""
+"""Other types of Thrift."""
 BITS = {4: 16, INT32: 32, INT64: 64}
 """Bits of a whole number of each type."""
 NESTED = 8

@@ -14,7 +14,7 @@ from espalier.pages.board.sent import MOST_SELECTED, column_of, text_of
 from espalier.pages.session.session import Session
 
 LONGEST, MOST_NAMED = 40, 6
-"""Maximum number of characters in a group's name, and largest number of columns named in a sentence."""
+"""Maximum number of characters in a group's name, and of columns named in a sentence."""
 
 
 def closed(state: Session) -> dict[str, str]:

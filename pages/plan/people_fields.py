@@ -28,7 +28,7 @@ def show(state: Session, spots: dict[str, Any], bound: Bound) -> None:
             plan.rows_per_person,
             help="At most this many rows of each person are kept, chosen at random. A higher limit needs more noise."
             if plan.person
-            else "Largest number of rows that may belong to one person. You promise this.",
+            else "Maximum number of rows that may belong to one person. You promise this.",
             **bound(state, "rows_per_person"),
         )
     if plan.person is not None and plan.neighbors == "replace-one":

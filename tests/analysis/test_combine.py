@@ -1,4 +1,4 @@
-"""Combining rules: by hand, by simulation, and as the snippets state them."""
+"""Rules for combining copies, checked by hand, by simulation, and against the snippets."""
 
 from __future__ import annotations
 

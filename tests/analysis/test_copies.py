@@ -1,4 +1,4 @@
-"""Copies: their moments, their coverage, and the facts of the release that they keep."""
+"""Copies have the right moments and coverage, and keep the facts of the release."""
 
 from __future__ import annotations
 

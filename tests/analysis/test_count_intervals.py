@@ -1,4 +1,4 @@
-"""Intervals from released counts: coverage where a group is about as large as its noise, and what they refuse."""
+"""Intervals from released counts: their coverage where a group is about as large as its noise, and their refusals."""
 
 from __future__ import annotations
 

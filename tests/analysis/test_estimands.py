@@ -1,4 +1,4 @@
-"""Figures against textbook formulas and scikit-learn, and the effect against the adjustment formula."""
+"""Figures match textbook formulas and scikit-learn, and the effect matches the adjustment formula."""
 
 from __future__ import annotations
 

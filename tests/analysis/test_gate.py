@@ -1,4 +1,4 @@
-"""The gate: which figures it lets through, and its messages."""
+"""The gate lets through the right figures, and its messages are clear."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def test_a_category_counted_in_a_group_is_thin():
     counts, model = release()
     gate = Gate(counts, model, {"age": np.array([0, 1, 1])})
     cells = tuple(((("age", code), ("kin", 0))) for code in (1, 2))
-    assert "in a group with other rare ones" in gate.judge(Needs(("age", "kin"), cells)).sentence
+    assert "counted together with other rare categories" in gate.judge(Needs(("age", "kin"), cells)).sentence
     assert gate.judge(Needs(("age", "kin"), ((("age", 0), ("kin", 0)),))).kind == "counted"
 
 

@@ -180,7 +180,7 @@ def damaged(files, times):
 
 
 def put(files, place: Path) -> Path:
-    """The files as a folder."""
+    """Return the files as a folder."""
     shutil.rmtree(place, ignore_errors=True)
     for name, data in files.items():
         (place / name).parent.mkdir(parents=True, exist_ok=True)
@@ -275,7 +275,7 @@ def test_a_small_archive_of_large_arrays_is_refused_before_it_is_unpacked(made, 
 
 
 def with_a_lie(method: int, size: int) -> bytes:
-    """A zipped release whose release.json unpacks to ``size`` bytes; the directory states 15."""
+    """Return a zipped release whose release.json unpacks to ``size`` bytes; the directory states 15."""
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w", method) as archive:
         for name in ("synthetic.csv", "report.html", "project.json"):

@@ -60,7 +60,7 @@ def test_the_interval_of_a_mean_holds_wherever_numbers_are_inside_their_bins(stu
     assert found.low <= real["b"] - real["a"] <= found.high
     said = answer_text.sentence(found)
     assert "With every number at the middle of its bin, the interval would be" in said
-    assert "mostly from the bins (the counts do not show where numbers are inside them)" in said
+    assert "mostly from the bins (the counts do not show where the numbers lie inside them)" in said
 
 
 def test_whole_numbers_in_bins_of_their_own_are_known(study):

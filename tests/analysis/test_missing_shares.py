@@ -1,4 +1,4 @@
-"""Missing cells: every figure against pandas' complete rows, the shares that are missing, and positivity."""
+"""Missing cells: every figure is that of pandas' complete rows; also the missing shares, and positivity."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ MIDDLES = {"days": (1.0, 3.0, 6.0), "size": (5.0, 15.0)}
 
 
 def rows(n: int = 6000) -> dict[str, np.ndarray]:
-    """Codes, with missing cells that depend on the treatment and on z."""
+    """Return codes, with missing cells that depend on the treatment and on z."""
     rng = np.random.default_rng(5)
     z, size = rng.integers(0, 3, n), rng.integers(0, 2, n)
     t = (rng.random(n) < 0.25 + 0.2 * z).astype(int)
@@ -48,7 +48,7 @@ def rows(n: int = 6000) -> dict[str, np.ndarray]:
 
 
 def frame(*columns: str) -> pd.DataFrame:
-    """The complete rows of some columns: codes, and numbers as the middles of their bins."""
+    """Return the complete rows of some columns: codes, and numbers as the middles of their bins."""
     out = pd.DataFrame({name: rows()[name].astype(float) for name in columns})
     for name in columns:
         out[name] = out[name].where(out[name] < SCHEMA[name].values)
@@ -234,7 +234,7 @@ def test_a_treatment_that_a_stratum_lacks_has_no_effect_but_a_reason():
         assert crude.badge.kind == "counted"
         assert (adjusted.badge.kind, adjusted.low, adjusted.width) == ("no overlap", None, None)
         assert math.isnan(adjusted.value)
-        assert "among rows with z = c, hardly any have t = yes" in adjusted.badge.sentence
+        assert "among rows with z = c, almost none have t = yes" in adjusted.badge.sentence
         with_t = data["t"] != 2
         share = (data["z"] == 2)[with_t & (data["y"] != 2)].mean()
         assert gate.overlap(figure.parts()[1].needs).lacking == pytest.approx(share, abs=0.05)

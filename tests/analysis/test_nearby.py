@@ -1,4 +1,6 @@
-"""The part of a release that one question depends on: its columns, its counts, and answers like those of the whole."""
+"""The part of a release that one question depends on has the right columns and counts, and gives the same answers as
+the whole.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Survival tables from noisy counts: against statsmodels, against a known law, and from a plan to an answer."""
+"""Survival tables from noisy counts, compared with statsmodels and a known law, and followed from a plan to an
+answer.
+"""
 
 from __future__ import annotations
 
@@ -232,7 +234,7 @@ def test_a_survival_table_goes_from_a_plan_to_every_answer_and_buys_no_new_kind_
 @pytest.mark.parametrize("key", ["hazard", "hazard_low", "survival", "low", "value", "at_risk"])
 @pytest.mark.parametrize("odd", ["missing", None, 10**400])
 def test_a_survival_table_with_half_an_interval_is_refused(key, odd):
-    """Previously, it was a traceback in `analyse` and in the report."""
+    """Previously, `analyse` and the report ended in a traceback."""
     numbers = dict.fromkeys(NUMBERS, 0.5)
     one: dict[str, Any] = {
         "name": "n",

@@ -1,4 +1,4 @@
-"""Intervals for transitions: they cover the truth, and none is shown where noise outweighs the counts."""
+"""Intervals for transitions cover the truth, and none is shown where noise outweighs the counts."""
 
 from __future__ import annotations
 

@@ -197,7 +197,7 @@ class Case:
 
     @property
     def what(self) -> str:
-        """The case's name with that of the fault."""
+        """Case's name with that of the fault."""
         return f"{self.name}: {self.broken}" if self.broken else self.name
 
 
@@ -215,7 +215,7 @@ class Counted:
         self.visit_counts, self.return_counts = table.visit_counts, table.return_counts
 
     def count_many(self, cliques: Sequence[Clique]) -> list[NDArray[np.int64]]:
-        """The counts of each of ``cliques``."""
+        """Return the counts of each of ``cliques``."""
         return [self.count(clique) for clique in cliques]
 
 
@@ -228,17 +228,17 @@ class Pair:
 
     @cached_property
     def counted(self) -> tuple[Counted, Counted]:
-        """The two, for a curator."""
+        """Two, for a curator."""
         return Counted(self.tables[0]), Counted(self.tables[1])
 
     @property
     def sizes(self) -> dict[str, int]:
-        """The number of categories of each column."""
+        """Number of categories of each column."""
         return self.tables[0].schema.sizes
 
 
 class Witness(PrivateCurator):
-    """The real curator of one of two tables, and an attacker who sees its answers.
+    """Real curator of one of two tables, and an attacker who sees its answers.
 
     ``evidence`` is log P(answers | D) − log P(answers | D′) up to a constant, with the scales that are booked.
     """
@@ -259,7 +259,7 @@ class Witness(PrivateCurator):
         self.evidence += (other - one) / (2 * sigma**2)
 
     def measure(self, rhos: Any, pool: str = "") -> list[Measurement]:
-        """The curator's answer."""
+        """Return the curator's answer."""
         made = super().measure(rhos, pool)
         for m in made:
             self._add(m.values, [view._exact([m.clique])[0] for view in self.views], m.sigma)
@@ -268,20 +268,20 @@ class Witness(PrivateCurator):
     def measure_scores(
         self, score: Score, cliques: Sequence[Clique], rho: float, what: str, pool: str = ""
     ) -> ScoreMeasurement:
-        """The curator's answer."""
+        """Return the curator's answer."""
         made = super().measure_scores(score, cliques, rho, what, pool)
         exact = [scores(score, made.cliques, view, self.rows) for view in self.views]
         self._add(made.values, [x / score.per_row(self.rows) for x in exact], made.sigma)
         return made
 
     def _sums(self, recipe: SumRecipe, scale: float) -> NDArray[np.float64]:
-        """The curator's answer, in units; every vector of sums is drawn this way, whenever it was paid for."""
+        """Return the curator's answer, in units; every vector of sums is drawn this way, whenever it was paid for."""
         values = super()._sums(recipe, scale)
         self._add(values, [recipe.sums(view._source) for view in self.views], scale)
         return values
 
     def choose(self, score: Score, candidates: Sequence[Clique], rho: float, what: str, pool: str = "") -> Clique:
-        """The curator's answer; its likelihood under either table is a softmax of the scores."""
+        """Return the curator's answer; its likelihood under either table is a softmax of the scores."""
         chosen = super().choose(score, candidates, rho, what, pool)
         scale = self.spending.draws[-1].scale * score.per_row(self.rows)
         one, other = (log_softmax(scores(score, candidates, view, self.rows) / scale) for view in self.views)
@@ -289,7 +289,7 @@ class Witness(PrivateCurator):
         return chosen
 
     def _best_step(self, score: StepScore, candidates: Sequence[Step], scale: float) -> int:
-        """The curator's answer; its likelihood under either table is a softmax of the scores."""
+        """Return the curator's answer; its likelihood under either table is a softmax of the scores."""
         chosen = super()._best_step(score, candidates, scale)
         exact = [zip(candidates, view._source.step_counts(candidates), strict=True) for view in self.views]
         one, other = (log_softmax(np.array([score.value(p, c) for p, c in x], dtype=float) / scale) for x in exact)
@@ -297,7 +297,7 @@ class Witness(PrivateCurator):
         return chosen
 
     def _worst(self, recipe: WorstQuestion, scale: float) -> int:
-        """The curator's answer; its likelihood under either table is a softmax of the scores."""
+        """Return the curator's answer; its likelihood under either table is a softmax of the scores."""
         chosen, asked = super()._worst(recipe, scale), recipe.asked
         exact = [answers(view._source, asked.questions, asked.counts, asked.sizes) for view in self.views]
         one, other = (log_softmax(np.array(recipe.scores(x), dtype=float) / scale) for x in exact)
@@ -305,7 +305,7 @@ class Witness(PrivateCurator):
         return chosen
 
     def _set(self, recipe: ColumnSets, scale: float) -> int:
-        """The curator's answer; its likelihood under either table is a softmax of the scores."""
+        """Return the curator's answer; its likelihood under either table is a softmax of the scores."""
         chosen = super()._set(recipe, scale)
         exact = (np.array(recipe.scores(view._source), dtype=float) for view in self.views)
         one, other = (log_softmax(x / scale) for x in exact)
@@ -414,7 +414,7 @@ RETURNS: Step = ("visits.x@earlier", "visits.x")
 
 
 def people_of(visits: Sequence[Sequence[int]]) -> Panel:
-    """People with these visits, the same number of each."""
+    """Return people with these visits, the same number of each."""
     codes = np.array(visits, dtype=np.int64)
     link = Linked("people", "visits", "id", "id", "at", codes.shape[1], gap=(0, 31, 91))
     columns = Column("people.a", "categorical", ("x",)), Column("visits.x", "categorical", tuple("xyz"))
@@ -471,7 +471,9 @@ def step_cases(broken: bool) -> Iterator[Case]:
 
 
 def weigh_one(panel: Panel, cells: NDArray[np.int64], size: int, _: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Counts in which each step weighs 1, so that a person with many steps counts as many people: a broken copy."""
+    """Return the counts in which each step weighs 1, so that a person with many steps counts as many people: a broken
+    copy.
+    """
     return panel.linked.units * np.bincount(cells, minlength=size)
 
 
@@ -648,7 +650,7 @@ def _times(way: str) -> int:
 
 
 def column_sets(pair: Pair, sets: Sequence[Clique]) -> ColumnSets:
-    """A choice between two sets of columns with y: one is expected to be as in D, the other as in D′."""
+    """Return a choice between two sets of columns with y: one is expected to be as in D, the other as in D′."""
     coarse = {name: np.array([0, 1, 1]) for name in "abcd"}
     expected = []
     for table, names in zip(pair.tables, sets, strict=True):
@@ -697,7 +699,7 @@ def persons_in_duckdb(relation: Neighbors, budget: Budget) -> Callable[[int], fl
 
 
 def more_rows(pair: Pair) -> tuple[Table, ...]:
-    """The pair's tables before rows are bounded: the person in whom they differ has MOST, all alike.
+    """Return the pair's tables before rows are bounded: the person in whom they differ has MOST, all alike.
 
     So it makes no difference which of them are kept. Everybody else has one row.
     """
@@ -736,7 +738,7 @@ def part_held_out(relation: Neighbors, budget: Budget) -> Callable[[int], float]
 
 
 def project(case: str, relation: Neighbors) -> Project:
-    """A project for one of METHOD_CASES."""
+    """Return a project for one of METHOD_CASES."""
     plan = dict(METHOD_CASES[case])
     dag, schema, asked = plan.pop("dag", DAG), plan.pop("schema", SCHEMA), plan.pop("asked", False)
     settings = {"epsilon": EPSILON, "delta": DELTA, "neighbors": relation, "target": "d", **plan}
@@ -745,8 +747,8 @@ def project(case: str, relation: Neighbors) -> Project:
 
 
 def between(unit: Unit, schema: Schema) -> Pair:
-    """A pair in which one person moves from one crowd to another that differs in every column: every marginal moves by
-    its sensitivity.
+    """Return a pair in which one person moves from one crowd to another that differs in every column: every marginal
+    moves by its sensitivity.
 
     No count that moves is near 0, so that a fitted model, which has no negative ones, can show it.
     """
@@ -811,8 +813,8 @@ def releases(broken: bool) -> Iterator[Case]:
 def clipped_after_the_sum(
     codes: Mapping[str, NDArray[Any]], heads: Heads, parameters: FloatArray, clip: float, step: int = 0
 ) -> NDArray[np.int64]:
-    """The sum of unclipped gradients, scaled down to the largest norm that its clipped rows could have in total: a
-    broken copy.
+    """Return the sum of unclipped gradients, scaled down to the largest norm that its clipped rows could have in total:
+    a broken copy.
     """
     total = clipped_sums(codes, heads, parameters, LARGEST_CLIP, step)
     most = clip * UNITS * len(next(iter(codes.values())))

@@ -133,7 +133,7 @@ def _buy_levels(unit: Unit, rho: float) -> Callable[[Values], object]:
 
 
 def _buy_bins(unit: Unit, rho: float) -> Callable[[Values], object]:
-    """Bins over whole numbers from 0 to 7; the cuts are given, so that all of ``rho`` is for the counts."""
+    """Return bins over whole numbers from 0 to 7; the cuts are given, so that all of ``rho`` is for the counts."""
     column = to_buy("number", "numeric", bins=3, range=(0.0, 7.0), integer=True)
 
     def buy(values: Values) -> object:
@@ -273,7 +273,7 @@ def breaking_schema(way: str, seed: int = 0) -> Iterator[None]:
         return replace(threshold_for(unit, rho, delta), threshold=1)
 
     def counted_out(unit: Unit, rho: float, delta: float) -> partitions.Threshold:
-        """The threshold that OpenDP's own map implies, which leaves out a count exactly at the threshold."""
+        """Return the threshold that OpenDP's own map implies, which leaves out a count exactly at the threshold."""
         recipe = threshold_for(unit, rho, delta)
         return replace(recipe, threshold=recipe.threshold - 1)
 

@@ -42,16 +42,16 @@ class Verdict:
 
     @property
     def refuted(self) -> bool:
-        """Whether the claim is wrong, with confidence 1 − alpha."""
+        """True if the claim is wrong, with confidence 1 − alpha."""
         return any(b.low > b.claimed for b in self.bounds)
 
     @property
     def worst(self) -> Bound:
-        """The bound that comes nearest to the claim, or exceeds it most."""
+        """Bound that comes nearest to the claim, or exceeds it most."""
         return max(self.bounds, key=lambda b: (b.low > b.claimed, b.low / max(b.claimed, 1e-9)))
 
     def epsilon_low(self, delta: float) -> float:
-        """The smallest ε that allows these results, at ``delta`` for a claim of ρ and at δ = 0 for a pure claim."""
+        """Return the smallest ε that allows these results: at ``delta`` for a claim of ρ, at δ = 0 for a pure claim."""
         if self.pure is None:
             return epsilon_of(min(self.rho_low, 1e3), delta)
         seen = [b for b in self.bounds if b.low > 0]
@@ -59,7 +59,7 @@ class Verdict:
 
     @property
     def rho_low(self) -> float:
-        """The smallest ρ that implies a curve which allows these results."""
+        """Smallest ρ that implies a curve which allows these results."""
         return max(rho_at_least(b.low, b.epsilon) for b in self.bounds)
 
 
@@ -85,12 +85,14 @@ def audit(
 
 
 def pure_delta(claimed: float, epsilon: float) -> float:
-    """The largest δ(ε′) of any (ε, 0)-DP mechanism; randomised response attains it (Kairouz, Oh & Viswanath 2015)."""
+    """Return the largest δ(ε′) of any (ε, 0)-DP mechanism; randomised response attains it (Kairouz, Oh & Viswanath
+    2015).
+    """
     return max(0.0, (math.exp(claimed) - math.exp(epsilon)) / (1 + math.exp(claimed)))
 
 
 def _one(first: NDArray[np.float64], second: NDArray[np.float64], epsilon: float, alpha: float) -> float:
-    """A lower bound on δ(ε) from the event "the statistic exceeds a threshold"."""
+    """Return a lower bound on δ(ε) from the event "the statistic exceeds a threshold"."""
     chooses = np.arange(max(len(first), len(second))) % 4 == 0
     train, test = ([x[chooses[: len(x)] == part] for x in (first, second)] for part in (True, False))
     threshold = _threshold(train[0], train[1], epsilon)
@@ -101,7 +103,7 @@ def _one(first: NDArray[np.float64], second: NDArray[np.float64], epsilon: float
 
 
 def _threshold(first: NDArray[np.float64], second: NDArray[np.float64], epsilon: float) -> float:
-    """The most promising threshold: by the estimate minus four of its standard errors."""
+    """Return the most promising threshold: by the estimate minus four of its standard errors."""
     cuts = np.unique(np.concatenate([first, second]))
     p = 1 - np.searchsorted(np.sort(first), cuts, side="right") / len(first)
     q = 1 - np.searchsorted(np.sort(second), cuts, side="right") / len(second)
@@ -118,7 +120,7 @@ def clopper_pearson(hits: int, runs: int, alpha: float) -> tuple[float, float]:
 
 
 def rho_at_least(delta: float, epsilon: float) -> float:
-    """The smallest ρ whose curve allows ``delta`` at ``epsilon``; infinite if no useful ρ does."""
+    """Return the smallest ρ whose curve allows ``delta`` at ``epsilon``; infinite if no useful ρ does."""
     if delta <= 0:
         return 0.0
     low, high = 0.0, 1e-6

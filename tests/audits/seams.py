@@ -132,7 +132,7 @@ def need(fine: object, seen: str) -> None:
 
 
 def project(**plan: Any) -> Project:
-    """A plan for the two columns."""
+    """Return a plan for the two columns."""
     return Project("seam", SCHEMA, Plan.from_json({"method": "mst", "epsilon": 1.0, "delta": 1e-6, **plan}))
 
 
@@ -210,7 +210,7 @@ def one_person(work: Path) -> str:
 
 
 def in_engine(work: Path) -> str:
-    """The same through DuckDB: the file is read in place, into a snapshot of codes."""
+    """Return the same through DuckDB: the file is read in place, into a snapshot of codes."""
     from espalier.core.tables import frames
 
     opened: list[object] = []
@@ -227,8 +227,8 @@ def in_engine(work: Path) -> str:
 
 
 def bought(work: Path) -> str:
-    """A schema bought from rows that stay in a file, some of them held out: one person more, one fewer, one with odd
-    cells.
+    """Return a schema bought from rows that stay in a file, some of them held out: one person more, one fewer, one with
+    odd cells.
     """
     from espalier.core.tables import frames
 

@@ -1,4 +1,4 @@
-"""Output that is not private: only its own command makes it, all files state it, all other entry points refuse it."""
+"""Output that is not private comes only from its own command, says so in all files, and is refused everywhere else."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The drawing board in a real browser: by mouse, by touch and by keyboard, over page changes and a reload."""
+"""The drawing board in a real browser works by mouse, touch and keyboard, and survives page changes and a reload."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _WHERE = """what => {
 
 
 class Board:
-    """The drawing board, used as a person would."""
+    """Drawing board, used as a person would."""
 
     def __init__(self, person: Any) -> None:
         self.person, self.page = person, person.page
@@ -88,7 +88,7 @@ def wide(person: Any, width: int) -> None:
 
 
 def empty_readmission(tmp_path: Path, samples: Path) -> Path:
-    """The sample's project without the drawing."""
+    """Return the sample's project without the drawing."""
     data = json.loads((samples / "readmission.json").read_text("utf-8"))
     data["dag"], data["roles"] = {"edges": []}, {}
     data["plan"]["target"] = None

@@ -31,7 +31,7 @@ PROJECT = {
 
 
 def lines(rows: int = 6000) -> str:
-    """Invented rows of the project's columns."""
+    """Return invented rows of the project's columns."""
     out = ["sex,pregnant,ill,seen,code"]
     for i in range(rows):
         pregnant, ill = ("no", "yes")[not i % 4], ("no", "yes")[i % 3 == 0]

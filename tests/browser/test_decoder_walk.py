@@ -23,7 +23,7 @@ PROJECT = {
 
 
 def lines(rows: int = 400) -> str:
-    """Invented rows: every column mostly copies the column that causes it."""
+    """Return invented rows: every column mostly copies the column that causes it."""
     rng = np.random.default_rng(0)
     cells = [rng.random(rows) < 0.4]
     for i in range(1, len(COLUMNS)):

@@ -1,4 +1,4 @@
-"""Two tabs of one server, each with its own table: neither ever shows anything from the other's."""
+"""Two tabs of one server, each with its own table: neither ever shows anything from the other table."""
 
 from __future__ import annotations
 

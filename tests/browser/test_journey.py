@@ -1,4 +1,4 @@
-"""Five people in a real browser, following what the screen says; nothing is fetched from elsewhere.
+"""Five people follow the screen in a real browser; nothing is fetched from elsewhere.
 
 A fairness officer, two clinicians and a stakeholder are here; the data steward is in test_budget.py.
 """

@@ -21,7 +21,7 @@ SENTENCE = re.compile(r"severe against normal: ([\d.]+) \(95 % interval ([\d.]+)
 
 
 def truth() -> float:
-    """The odds ratio in 200,000 people drawn from the same process as the sample."""
+    """Return the odds ratio in 200,000 people drawn from the same process as the sample."""
     schema, rows = Project.load(SAMPLES / "readmission.json").schema, hospital(np.random.default_rng(1), 200_000, True)
     codes = {name: _codes(schema[name].labels, rows[name]) for name in ("heart_failure", "readmitted")}
     codes["age"] = np.digitize(rows["age"].astype(float), schema["age"].edges[1:-1])

@@ -163,7 +163,7 @@ def test_another_person_column_is_refused_unless_it_is_said(work, capsys):
     capsys.readouterr()
     assert run("ledger", "list", "--ledger", "l.db") == 0
     listed = capsys.readouterr().out
-    assert "s: 2 rows per person, promised, no person column enforces it" in listed
+    assert "s: 2 rows per person, promised; no person column enforces it" in listed
     assert listed.count("enforced by the person column 'pid'") == 1, "said with the table, not with each release"
     assert "; enforced by the person column 'visit'; a different unit from the table's" in listed
     assert "1 release was for a different unit" in listed
@@ -316,7 +316,7 @@ def test_numbers_and_acts_that_are_not_some_are_refused_in_words(monkeypatch, wo
     assert "open|list|verify|export|take" in capsys.readouterr().err
     assert run("ledger", "open", "--table", "t", "--epsilon", "1", "--delta", "1e-9") == 0
     assert run("ledger", "verify") == 0
-    assert ": 1 event, every" in capsys.readouterr().out
+    assert ": 1 event, all hashes" in capsys.readouterr().out
     assert run("ledger", "take", "ab", "--out", "o") == 2
     assert "at least 4 digits" in capsys.readouterr().err
 

@@ -1,4 +1,6 @@
-"""Linked tables on the command line: two files in, two files out, and every refusal before anything is spent."""
+"""Linked tables on the command line: two files go in, two come out, and every refusal comes before anything is
+spent.
+"""
 
 from __future__ import annotations
 
@@ -157,7 +159,7 @@ def test_one_file_with_declared_person_columns(tables, tmp_path):
 
 
 def in_duckdb(tables: Path, folder: Path, visits: str = "TABLE visits AS") -> str:
-    """The URL of a database with both tables; ``visits`` may be a view."""
+    """Return the URL of a database with both tables; ``visits`` may be a view."""
     with duckdb.connect(str(folder / "both.duckdb")) as con:
         con.execute(f"CREATE TABLE patients AS FROM read_csv('{tables}/patients.csv', all_varchar = true)")
         con.execute(f"CREATE TABLE seen AS FROM read_csv('{tables}/visits.csv', all_varchar = true)")
@@ -178,7 +180,7 @@ def test_a_database_holds_both_tables_by_their_names(tables, tmp_path, capsys, v
     assert main(["evaluate", str(tmp_path / "out"), "--data", url, url, "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["visits"]["visits_per_person"] < 0.5
     assert main(["release", str(project), "--data", url, "--relation", "seen", "--out", str(tmp_path / "o")]) == 2
-    assert "in a database they have the names that the project gives" in capsys.readouterr().err
+    assert "in a database the project names them" in capsys.readouterr().err
 
 
 def test_a_project_is_drafted_from_the_two_tables_of_a_database(tables, tmp_path, capsys):

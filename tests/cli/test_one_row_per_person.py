@@ -41,7 +41,7 @@ LOADS, OPEN, CONFLICT = "loads", "open", "conflict"
 
 
 def expected(answer: Any, person: bool, k: int) -> str:
-    """The contract, written out independently of the code."""
+    """Return the contract, written out independently of the code."""
     if answer is True:
         return CONFLICT if person or k > 1 else LOADS
     if answer is False:
@@ -227,7 +227,7 @@ def test_init_writes_the_answer_of_its_options(
     made = draft()
     assert (made.one_row_per_person, made.plan.person, made.plan.rows_per_person) == (answer, person, k)
     assert ("patient" in made.schema) == (person is None and "patient" not in {c.name for c in made.schema.left_out})
-    assert ("No plan is possible until" in capsys.readouterr().err) == (answer is None)
+    assert ("until then, no plan is possible" in capsys.readouterr().err) == (answer is None)
     assert run("plan", "t.json", "--rows", "80") == (2 if answer is None or person else 0)
     said = capsys.readouterr().err
     assert ("one_row_per_person" in said) == (answer is None)

@@ -1,4 +1,4 @@
-"""The cost of a fence: the counterpart of each plan, the figures against their definitions, and who may not see
+"""The cost of a fence: the counterpart of each plan, the definitions of the figures, and the people who may not see
 them."""
 
 from __future__ import annotations

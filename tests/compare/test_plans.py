@@ -1,6 +1,4 @@
-"""Plans side by side: their figures are those of the diagnostics, and the front contains the plans that no other plan
-beats.
-"""
+"""Plans side by side have the figures of the diagnostics, and the front contains the plans that no other plan beats."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ def test_the_bill_of_materials_lists_what_the_lock_pins():
 
 
 def unit(key: str) -> list[str]:
-    """The values of a key of the unit, in their order."""
+    """Return the values of a key of the unit, in their order."""
     text = (DEPLOY / "espalier.service").read_text("utf-8")
     return re.findall(rf"(?m)^{key}=(.*)$", text)
 
@@ -72,7 +72,7 @@ def variables() -> dict[str, str]:
 
 
 def command(line: str) -> list[str]:
-    """A command line of the unit, with its variables replaced."""
+    """Return a command line of the unit, with its variables replaced."""
     return shlex.split(re.sub(r"\$\{(\w+)\}", lambda m: variables()[m[1]], line))
 
 
@@ -162,7 +162,7 @@ def test_the_service_runs_as_another_user_on_a_read_only_disk(tmp_path):
 
 @pytest.mark.nightly
 def test_a_wheelhouse_installs_without_the_internet(tmp_path):
-    """`deploy/wheelhouse` on a machine with the internet, `deploy/install` on one without a network."""
+    """`deploy/wheelhouse` runs on a machine with internet access, and `deploy/install` on one without a network."""
     if os.getuid() != 0 or shutil.which("unshare") is None:
         pytest.skip("a machine without a network needs root and unshare")
     built = wheel(tmp_path)

@@ -30,7 +30,7 @@ def run(url: str, *scripts: str, **variables: str) -> None:
 
 
 def as_(url: str, role: str) -> str:
-    """The URL for another role; the server of the tests trusts everyone."""
+    """Return the URL for another role; the server of the tests trusts everyone."""
     return url.replace("espalier@", f"{role}@", 1)
 
 

@@ -26,7 +26,7 @@ RANGES = {"numeric": ("0", "100"), "date": ("2020-01-01", "2024-12-31")}
 
 
 def here(blind: str, name: str) -> bool:
-    """Whether the file is on this machine and can be read."""
+    """Return whether the file is on this machine and can be read."""
     if place(name, BLIND / blind) is None:
         return False
     if format_of(name) == "SPSS, Stata, SAS":
@@ -35,7 +35,7 @@ def here(blind: str, name: str) -> bool:
 
 
 def schema_of(blind: str, name: str) -> Schema:
-    """The declared columns of a dictionary; numbers and dates without a range get one."""
+    """Return the declared columns of a dictionary; numbers and dates without a range get one."""
     if not here(blind, name):
         pytest.skip(f"{name} is not on this machine")
     read = read_blind(blind, name).columns

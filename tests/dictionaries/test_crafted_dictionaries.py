@@ -202,7 +202,7 @@ def test_too_many_boxes_are_refused_before_all_are_read(monkeypatch):
 
 
 def test_the_number_of_a_character_may_have_many_digits():
-    """Previously, it was a traceback."""
+    """Previously, this ended in a traceback."""
     (column,) = of_boxes(f"a&#{'9' * 5000};b &#228;", "1, one").columns
     assert column.label == "a b ä: one"
 
@@ -221,12 +221,12 @@ def test_spss_labels_on_a_code_of_thousands_of_digits_are_read():
 
 
 def form(binds: str, controls: str) -> str:
-    """An XForm with these binds and controls."""
+    """Return an XForm with these binds and controls."""
     return f"<h><model><instance><d/></instance>{binds}</model>{controls}</h>"
 
 
 def lifecycle(shared: str, *, managed: bool) -> str:
-    """A file of DDI Lifecycle with 3,000 variables that refer to one shared part."""
+    """Return a file of DDI Lifecycle with 3,000 variables that refer to one shared part."""
     tag = "NumericRepresentationReference" if managed else "RepresentedVariableReference"
     inside = f"<{tag}><ID>b</ID></{tag}>"
     inside = f"<Representation>{inside}</Representation>" if managed else inside

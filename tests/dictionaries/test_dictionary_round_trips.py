@@ -78,7 +78,7 @@ mvdecode age, mv(999)
 
 
 def drafted(name: str) -> Schema:
-    """The columns that a dictionary declares; numbers without a range get one from the rows."""
+    """Return the columns that a dictionary declares; numbers without a range get one from the rows."""
     table = TextTable({n: TextColumn.of(c) for n, c in ROWS.items()}, 3)
     draft = draft_schema([read_dictionary(SOURCES[name].encode(), name)], table)
     assert not draft.undecided

@@ -65,7 +65,7 @@ def test_what_is_declared_is_no_guess_and_what_is_open_is_one():
 
 
 def test_signs_of_empty_cells_that_the_rows_hold_are_a_guess():
-    """Previously, a sign in one row was stored as if the dictionary declared it."""
+    """Previously, a mark in one row was stored as if the dictionary had declared it."""
     dictionary = book(Declared("weight", "numeric", required=True))
     for weights in (["61.5", "80", "77"], ["61.5", "80", "?"]):
         column = draft_schema([dictionary], table(weight=weights), marks=("?",)).schema["weight"]

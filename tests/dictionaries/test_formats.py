@@ -1,4 +1,4 @@
-"""Each dictionary format: what Espalier reads, ignores and refuses."""
+"""Espalier reads, ignores and refuses the right parts of each dictionary format."""
 
 from __future__ import annotations
 

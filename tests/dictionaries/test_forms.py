@@ -1,4 +1,4 @@
-"""XLSForms and XForms: which questions become columns, and what they declare."""
+"""XLSForms and XForms: the questions that become columns, and their declarations."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ def test_dictionaries_and_books_make_a_draft(work, capsys):
 
 
 def test_a_code_book_declares_the_same_whatever_one_row_holds(work):
-    """Previously, a sign of --missing was declared for a column if one of its rows held the sign."""
+    """Previously, a mark given with --missing was declared for a column if one of its rows contained it."""
     (work / "t.csv").write_text((work / "t.csv").read_text() + "250.1,CA,?,A10B\n")
     drafts = []
     for cell in ("250.1", "?"):

@@ -72,7 +72,7 @@ def test_user_missing_codes_need_no_edit(name):
 
 
 def schema_of(path: Path) -> Schema:
-    """The declared columns of a dictionary; numbers and dates without a range get one."""
+    """Return the declared columns of a dictionary; numbers and dates without a range get one."""
     ranges = {"numeric": ("0", "100"), "date": ("2020-01-01", "2024-12-31")}
     made = []
     for about in read_dictionary(path).columns:

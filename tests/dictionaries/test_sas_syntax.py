@@ -1,4 +1,4 @@
-"""SAS programs: which statements declare something, and what they leave open."""
+"""SAS programs: the statements that declare something, and the facts that they leave open."""
 
 from __future__ import annotations
 

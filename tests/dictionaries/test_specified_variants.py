@@ -1,4 +1,4 @@
-"""What the specifications of REDCap, SPSS, Stata and SAS allow and few files contain."""
+"""Constructs that the specifications of REDCap, SPSS, Stata and SAS allow but few files contain."""
 
 from __future__ import annotations
 

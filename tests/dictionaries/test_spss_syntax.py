@@ -1,4 +1,4 @@
-"""SPSS syntax: which commands declare something, and what they leave open."""
+"""SPSS syntax: the commands that declare something, and the facts that they leave open."""
 
 from __future__ import annotations
 

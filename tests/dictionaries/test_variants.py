@@ -17,8 +17,8 @@ def columns(data: str | bytes, name: str = "d.csv") -> dict[str, Declared]:
 
 
 def redcap(*fields: dict[int, str], header: tuple[str, ...] = HEADER, delimiter: str = ",") -> str:
-    """A dictionary of these fields, each a mapping from column numbers to cells, after a first field that names the
-    record.
+    """Return a dictionary of these fields, each a mapping from column numbers to cells, after a first field that names
+    the record.
     """
     rows = [header, *([f.get(i, "") for i in range(18)] for f in ({0: "id", 1: "f", 3: "text"}, *fields))]
     return "\n".join(delimiter.join(f'"{cell}"' for cell in row) for row in rows) + "\n"

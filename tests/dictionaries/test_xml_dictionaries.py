@@ -1,4 +1,4 @@
-"""CDISC ODM, define.xml and DDI Lifecycle: what items and variables declare."""
+"""Declarations of items and variables in CDISC ODM, define.xml and DDI Lifecycle."""
 
 from __future__ import annotations
 

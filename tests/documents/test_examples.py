@@ -118,7 +118,7 @@ def run(folder: Path, command: str) -> int:
 
 
 def entry(folder: Path) -> str:
-    """The last entry of the ledger."""
+    """Return the last entry of the ledger."""
     from espalier.core.ledger.ledger import Ledger
 
     if not (folder / "ledger.db").exists():

@@ -1,4 +1,4 @@
-"""The whole evaluation: its output, its refusals, and that no odd table breaks it."""
+"""The whole evaluation has the right output and refusals, and no odd table breaks it."""
 
 from __future__ import annotations
 

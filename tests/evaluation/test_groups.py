@@ -1,4 +1,6 @@
-"""A model's effect on each group: against fairlearn, by hand, and the coverage of intervals."""
+"""A model's effect on each group, compared with fairlearn and with figures by hand; and the coverage of its
+intervals.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""Verdicts on linked tables: a table with the same law is good; one whose visits lost their order or their person is
-not."""
+"""Verdicts on linked tables: a table with the same law is good, but not one whose visits lost their order or their
+person.
+"""
 
 from __future__ import annotations
 

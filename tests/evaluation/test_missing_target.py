@@ -47,7 +47,7 @@ def table(n: int, seed: int, *, gone: float = 0.4) -> Table:
 
 
 def observed(table: Table) -> Table:
-    """The complete rows, in a schema without missing cells."""
+    """Return the complete rows, in a schema without missing cells."""
     kept = table.codes["y"] < 2
     return Table(schema(False), {name: codes[kept] for name, codes in table.codes.items()}, int(kept.sum()))
 

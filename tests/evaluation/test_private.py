@@ -1,4 +1,6 @@
-"""Private figures: paid for, with the booked noise, on people that the release never saw, and near the truth."""
+"""Private figures are paid for, have the booked noise, come from people whom the release never saw, and are near the
+truth.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Train on synthetic, test on real: against pairs counted one by one and scikit-learn on a dense one-hot matrix."""
+"""Train on synthetic, test on real, compared with pairs counted one by one and scikit-learn on a one-hot matrix."""
 
 from __future__ import annotations
 

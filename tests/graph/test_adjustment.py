@@ -1,4 +1,4 @@
-"""Adjustment sets against the definition by paths, over all subsets of small random drawings."""
+"""Adjustment sets agree with the definition by paths, over all subsets of small random drawings."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def below(edges: set[tuple[str, str]], name: str) -> set[str]:
 
 
 def by_definition(effect: Effect, names: list[str]) -> set[frozenset[str]]:
-    """All valid sets, straight from the adjustment criterion."""
+    """Return all valid sets, straight from the adjustment criterion."""
     edges = set(effect.dag.edges)
     for i, (a, b) in enumerate(effect.dag.hidden):
         edges |= {(f"h{i}", a), (f"h{i}", b)}

@@ -1,4 +1,4 @@
-"""Notes on arrows and columns: kept in the project file, checked, turned into advice, and reported."""
+"""Notes on arrows and columns are kept in the project file, checked, turned into advice, and reported."""
 
 from __future__ import annotations
 

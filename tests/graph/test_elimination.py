@@ -1,4 +1,4 @@
-"""Elimination orders against a slow search that scores every column again at each step."""
+"""Elimination orders are those of a slow search that scores every column again at each step."""
 
 import itertools
 import math

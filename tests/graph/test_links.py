@@ -39,12 +39,12 @@ def test_the_other_answers():
         "through skill, sex: club – skill – sex – postcode."
     )
     assert said("hobby", "sex").endswith(
-        "no path of measured pairs connects them: the table shows no link between them."
+        "no path of measured pairs connects them, so the table shows no link between them."
     )
     bare = Separation(("hired",), ("sex",), ())
     assert said("sex", "hired", [bare], [("sex", "postcode")]) == (
         "sex and hired are not measured together: the frame forbids the pair; nothing may link hired and sex. "
-        "No path connects them: the table shows no link between them."
+        "No path connects them, so the table shows no link between them."
     )
 
 

@@ -1,4 +1,4 @@
-"""Open paths, confounders and colliders against brute force, and what erasing changes."""
+"""Open paths, confounders and colliders are those of brute force; and the effect of erasing arrows."""
 
 from __future__ import annotations
 

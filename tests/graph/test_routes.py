@@ -1,4 +1,4 @@
-"""Lines of a drawing pass around boxes, on the board as in the report, the same every time."""
+"""Lines of a drawing pass around boxes, on the board and in the report, in the same way every time."""
 
 import itertools
 import random

@@ -35,7 +35,7 @@ VALUES = {
 
 
 def crafted(path: Path, changes: dict, signed: bool) -> Path:
-    """A ledger of one event with ``changes``, in tables without types; with ``signed``, all hashes are right."""
+    """Return a ledger of one event with ``changes``, in tables without types; with ``signed``, all hashes are right."""
     made = Ledger(path.with_name("good.db"), create=True)
     made.open_table("register", epsilon=3, delta=1e-9)
     row = {**made.events()[0].row(), **changes}
@@ -170,7 +170,7 @@ def test_a_ledger_that_computes_its_rows_is_refused(tmp_path, monkeypatch, state
 
 def test_a_url_whose_options_a_ledger_would_ignore_is_refused():
     """Previously, the ledger was in a different schema from the one that its name stated."""
-    with pytest.raises(LedgerUnavailable, match="holds options, which a ledger does not pass on"):
+    with pytest.raises(LedgerUnavailable, match="contains options, which a ledger does not pass on"):
         Ledger("postgresql://u@127.0.0.1:1/d?options=-csearch_path%3Db")
 
 

@@ -301,7 +301,7 @@ def test_a_release_for_another_person_column_is_refused_or_shown(where, other):
 
     made = release(of(other), visits(other), ledger=ledger.account("people", another_unit=True))
     assert made.to_json()["ledger"]["unit"]["another_unit"] is True
-    assert "fixed another unit" in made.files["report.html"].decode()
+    assert "fixed a different unit" in made.files["report.html"].decode()
     population = ledger.population_of("people")
     assert [e.another_unit for e in population.entries] == [False, True]
     assert population.entries[0].unit == "enforced by the person column 'pid'"
@@ -434,7 +434,7 @@ def test_tables_of_one_population_share_its_budget(where):
         (("people",), {"epsilon": 3.0, "delta": DELTA}, LedgerError, "already open"),
         (("other", "people"), {"epsilon": 3.0}, LedgerError, "set once"),
         (("other", "people"), {"neighbors": "add-remove"}, LedgerError, "set once"),
-        (("register",), {"epsilon": 1.0, "delta": DELTA}, LedgerError, "name that population for it"),
+        (("register",), {"epsilon": 1.0, "delta": DELTA}, LedgerError, "add it to that population"),
         (("other",), {"delta": DELTA}, ProjectError, "needs a total"),
         (("other",), {"epsilon": 0.0, "delta": DELTA}, ProjectError, "epsilon"),
         (("other",), {"epsilon": float("nan"), "delta": DELTA}, ProjectError, "epsilon"),

@@ -10,7 +10,7 @@ LEDGER = Path(__file__).resolve().parents[2] / "core" / "ledger"
 
 
 def imported(path: Path) -> set[str]:
-    """The modules of this package that a file imports, including those inside functions and for types."""
+    """Return the modules of this package that a file imports, including those inside functions and for types."""
     nodes = [n for n in ast.walk(ast.parse(path.read_text("utf-8"))) if isinstance(n, ast.ImportFrom)]
     within = {
         n.module.removeprefix("espalier.core.ledger.")

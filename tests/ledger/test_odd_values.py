@@ -133,7 +133,7 @@ def call(ledger: Ledger, act: str, field: str, value: Any) -> None:
 
 
 def refusal(ledger: Ledger, act: str, field: str, value: object) -> EspalierError | None:
-    """The typed error of a call; None where it was accepted. Any other error fails the test."""
+    """Return the typed error of a call; None where it was accepted. Any other error fails the test."""
     try:
         call(ledger, act, field, value)
     except EspalierError as error:

@@ -152,7 +152,7 @@ def test_a_release_is_checked_against_its_ledger(place, tmp_path, capsys):
     assert "synthetic.csv was changed" in capsys.readouterr().err
     (out / "synthetic.csv").unlink()
     assert run(out, *where) == 2
-    assert "not a whole release" in capsys.readouterr().err
+    assert "not a complete release" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

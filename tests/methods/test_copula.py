@@ -85,11 +85,11 @@ def test_bounds_whose_squares_no_float_holds_are_refused_with_the_plan():
     "edges", [(0.0, 5e-324, 1e-323), (1.0, 1 + 2**-52, 1 + 2**-51), (2.0**53, 2.0**53 + 2, 2.0**54)]
 )
 def test_bins_that_floats_cannot_divide_are_refused_with_the_plan(edges):
-    """Previously, this was an error after everything had been paid for."""
+    """Previously, this caused an error after everything had been paid for."""
     for name in ("b", "y"):
         narrow = replace(cast(Any, SCHEMA[name]), edges=edges)
         schema = type(SCHEMA)(tuple(narrow if c.name == name else c for c in SCHEMA.columns))
-        with pytest.raises(ProjectError, match=f"{name!r} has a bin too narrow to divide in floating point"):
+        with pytest.raises(ProjectError, match=f"{name!r} has a bin that is too narrow for floating-point numbers"):
             preview(replace(project(), schema=schema), 6000)
 
 

@@ -72,7 +72,7 @@ def test_arrows_that_the_data_contradict_are_reported(made):
     assert families["y"]["causes"] == ["a", "b"]
     report = made.files["report.html"].decode()
     assert "Counted together with their causes: b, y." in report
-    assert "The counts contradict an effect of these drawn arrows: c → b." in report
+    assert "The counts are evidence against an effect of these drawn arrows: c → b." in report
     rng = np.random.default_rng(1)
     idle = rng.multinomial(ROWS, np.full(8, 1 / 8)).reshape(2, 2, 2) + rng.normal(0, 5, (2, 2, 2))
     strong = idle + 300 * np.array([[[1, -1], [-1, 1]], [[-1, 1], [1, -1]]])
@@ -224,7 +224,7 @@ def test_contradictions_have_the_stated_rate_of_false_alarms():
 
 
 def test_an_arrow_with_a_small_effect_is_seldom_listed_and_one_without_mostly():
-    """A correlation of 0.1 between cause and column, and none."""
+    """The arrows have a correlation of 0.1 between cause and column, and of 0."""
     rng, listed = np.random.default_rng(4), {}
     for effect in (0.0, 0.1):
         p = 0.125 * np.ones((2, 2, 2)) * (1 + effect * np.array([[1, -1], [-1, 1]])[:, None, :])

@@ -1,4 +1,4 @@
-"""The decoder as a method: which plans it refuses and why, its budget, wide tables, cancelling."""
+"""The decoder as a method: refused plans and the reasons, its budget, wide tables, and cancelling."""
 
 from __future__ import annotations
 
@@ -217,7 +217,7 @@ def test_a_separation_is_judged_on_the_groups_as_nodes():
 def test_groups_that_cause_each_other_are_refused_with_the_cycle():
     around = Dag((("b", "a"), ("a", "c")), groups={"panel": ("b", "c")})
     assert frame_of(project(around))
-    with pytest.raises(ProjectError, match="as single nodes the arrows form a cycle") as error:
+    with pytest.raises(ProjectError, match="as single nodes, the arrows form a cycle") as error:
         release(project(around, groups="joint"), random_table(SCHEMA, 50, 0))
     assert error.value.data["key"] == "groups"
 

@@ -131,7 +131,7 @@ def test_a_share_by_hand_has_no_probe():
     ("plan", "said"),
     [
         ({"method": "privci", "roles": Roles(outcome=("y",), protected=("a",), admissible=("b",))}, "does not follow"),
-        ({"method": "workload", "fair": True, "roles": Roles(("y",), ("a",), ("b",))}, "keeps no fence"),
+        ({"method": "workload", "fair": True, "roles": Roles(("y",), ("a",), ("b",))}, "cannot keep a fence"),
         ({"method": "prism", "regime": "causal", "dag": Dag((("a", "y"),))}, "drawn regime|the drawing shapes"),
         ({"method": "prism", "regime": "graphical", "dag": Dag((("a", "y"),))}, "drawn regime|the drawing shapes"),
         ({"method": "decoder", "dag": Dag((("a", "y"),))}, "does not follow"),

@@ -1,4 +1,4 @@
-"""The implications of a plan, and every conflict, before anything is read."""
+"""The implications of a plan and all conflicts are known before anything is read."""
 
 from __future__ import annotations
 

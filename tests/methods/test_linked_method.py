@@ -43,7 +43,7 @@ def project_of(**changes: Any) -> Project:
 
 
 def panel_of(project: Project, rows: int = 3000, seed: int = 0) -> Panel:
-    """People whose x stays the same, whose y follows x of the previous visit, and whose region affects y."""
+    """Return people whose x stays the same, whose y follows x of the previous visit, and whose region affects y."""
     rng = np.random.default_rng(seed)
     age, region, number = rng.integers(3, size=rows), rng.integers(3, size=rows), rng.integers(4, size=rows)
     x, y = np.zeros((rows, 4), dtype=np.int64), np.zeros((rows, 4), dtype=np.int64)

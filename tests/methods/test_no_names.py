@@ -29,7 +29,7 @@ def own() -> set[str]:
 
 @cache
 def others() -> tuple[tuple[str, ast.Module], ...]:
-    """The files that belong to no method, each with its path and syntax tree."""
+    """Return the files that belong to no method, each with its path and syntax tree."""
     where = {str(path.relative_to(ROOT)): path for path in FILES}
     kept = tuple((name, ast.parse(path.read_text("utf-8"))) for name, path in where.items() if name not in own())
     assert len(kept) > 300
@@ -37,7 +37,7 @@ def others() -> tuple[tuple[str, ast.Module], ...]:
 
 
 def named(node: ast.AST | None) -> set[str]:
-    """Names of methods among the constants of an expression: itself, or items of a list, tuple or set."""
+    """Return the names of methods among the constants of an expression: itself, or items of a list, tuple or set."""
     if isinstance(node, ast.Constant):
         return {node.value} & NAMES if isinstance(node.value, str) else set()
     if isinstance(node, ast.Tuple | ast.List | ast.Set):

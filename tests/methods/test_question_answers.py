@@ -200,7 +200,7 @@ def test_what_is_too_wide_is_refused_by_the_plan():
 def test_where_questions_do_not_fit_beside_a_method_what_to_do_is_said():
     services = Project.load(ROOT / "sample_data/services.json").with_plan(method="workload", max_cells=20_000)
     with pytest.raises(
-        SizeError, match="Leave out the count 'burdens' and the questions that use it .* with which they fit:"
+        SizeError, match="Leave out the count 'burdens' and the questions that use it .* that can answer them:"
     ):
         preview(services, 6_000)
 

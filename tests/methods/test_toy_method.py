@@ -56,7 +56,7 @@ class KeptModel(ConstantModel):
 
 @dataclass(frozen=True)
 class KeptToy(Toy):
-    """The result of a toy method whose model can be written."""
+    """Result of a toy method whose model can be written."""
 
     def model(self, report: Any = None) -> ConstantModel:  # noqa: ARG002
         return KeptModel(self.values, self.total)

@@ -100,5 +100,5 @@ def test_plans_are_compared_from_a_method_that_keeps_its_promise(app: AppTest) -
     press(app, "Try this plan")
     finish(app)
     assert not app.exception
-    assert "no plan here beats" not in sentences(app), "one plan has no other to compare with"
+    assert "no other plan here is better than" not in sentences(app), "one plan has no other to compare with"
     assert not state(app).trouble

@@ -72,7 +72,7 @@ def test_repeated_people_and_a_bought_schema_conflict_at_the_kind_of_neighbourin
     go(app, "plan")
     (advanced,) = (e for e in app.expander if e.label.startswith("Advanced"))
     assert [e.value.replace("\\", "") for e in advanced.error] == [
-        "A schema cannot be bought from a table that is filled to a declared total: choose add-remove."
+        "A schema cannot be bought from a table that is filled to a declared total; choose add-remove."
     ]
     field(app, "radio", "Neighbouring tables").set_value("add-remove").run()
     (advanced,) = (e for e in app.expander if e.label.startswith("Advanced"))

@@ -1,4 +1,4 @@
-"""Constraints on the Data page: added, refused where they contradict a separation, guessed and confirmed."""
+"""Constraints on the Data page are added, refused where they contradict a separation, guessed and confirmed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The sign-in of a server that has just started, as a program sees it: pages, addresses and messages in any order."""
+"""Sign-in on a server that has just started, tested by a program that sends pages, addresses and messages in any
+order.
+"""
 
 from __future__ import annotations
 
@@ -70,7 +72,7 @@ viewer = ["{viewer}"]
         )
 
     def get(self, path: str, posted: bytes | None = None) -> bytes:
-        """The server's answer to anyone, including the body of an error."""
+        """Return the server's answer to anyone, including the body of an error."""
         try:
             with urllib.request.urlopen(f"{self.url}{path}", posted, timeout=20) as answer:
                 return bytes(answer.read())
@@ -98,7 +100,7 @@ viewer = ["{viewer}"]
             return error.code
 
     def visitor(self, email: str = "", session: str = "", **claims: Any) -> Visitor:
-        """A visitor with a socket; given an address, one who has signed in with it."""
+        """Return a visitor with a socket; given an address, one who has signed in with it."""
         token = generate_xsrf_token_string()
         cookies = [f"_streamlit_xsrf={token}"]
         if email:
@@ -121,7 +123,7 @@ viewer = ["{viewer}"]
 
 @dataclass
 class Visitor:
-    """The session of a visitor."""
+    """Session of a visitor."""
 
     socket: ClientConnection
     session: str = ""
@@ -152,7 +154,7 @@ class Visitor:
 
 
 def start(server: Server) -> subprocess.Popen[bytes]:
-    """The app in a separate process, up to its first answer."""
+    """Return the app in a separate process, up to its first answer."""
     options = ("--server.headless=true", f"--server.port={server.port}", f"--secrets.files={server.secrets}")
     places = {"ESPALIER_LEDGER": str(server.kept / "ledger.db"), "ESPALIER_SHARED": str(server.kept / "shelf")}
     process = subprocess.Popen(
@@ -191,7 +193,7 @@ def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
 
 
 def media(came: bytes) -> list[str]:
-    """The addresses of the files that a page offered."""
+    """Return the addresses of the files that a page offered."""
     return [found.decode() for found in re.findall(rb"/media/[0-9a-z]+\.\w+", came)]
 
 

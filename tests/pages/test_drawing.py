@@ -1,4 +1,4 @@
-"""Messages of the drawing board: checked, applied, undone, shown, and kept over a reload."""
+"""Messages of the drawing board are checked, applied, undone, shown, and kept over a reload."""
 
 from __future__ import annotations
 

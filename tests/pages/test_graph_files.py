@@ -1,4 +1,4 @@
-"""Graph files on the Structure page: what is read, asked, adopted, undone and written."""
+"""Graph files on the Structure page are read, asked about, adopted, undone and written."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A hierarchy on the Data page: pasted, checked, taken, and seen in the plan."""
+"""A hierarchy on the Data page is pasted, checked, accepted, and visible in the plan."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Jobs and results over a reload: their owner, their lifetime and their contents."""
+"""Jobs and results that survive a reload have the right owner, lifetime and contents."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def released(app: AppTest) -> AppTest:
 
 
 def reloaded(token: str | None) -> AppTest:
-    """The app of a new session whose tab presents this token."""
+    """Return the app of a new session whose tab presents this token."""
     app = at_home()
     state(app).take_back(token or "")
     return app.run()

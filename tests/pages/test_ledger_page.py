@@ -1,4 +1,4 @@
-"""The ledger in the app: opening a budget, paying from it, its remainder, and repeated downloads."""
+"""The ledger in the app: a budget is opened and spent, its remainder is shown, and releases are downloaded again."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def pay_from(app: AppTest, budget: str) -> AppTest:
 
 
 def opened(app: AppTest, epsilon: float = 2.0) -> AppTest:
-    """The sample, with a budget."""
+    """Return the sample, with a budget."""
     pay_from(go(sample(app, "hiring"), "release"), NEW)
     field(app, "text_input", "Total ε").set_value(f"{epsilon:g}").run()
     return press(app, "Open this budget")

@@ -1,4 +1,4 @@
-"""The journey of linked tables through the app: two files in, two files out, and nothing sent to the command line."""
+"""Linked tables go through the app: two files go in, two come out, and no step needs the command line."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tests.support.app import ROOT, finish, go, press, review, sample, sentences
 
 
 def two_files(people: int = 250) -> tuple[bytes, bytes]:
-    """A table of people and one of their visits, in which most visits repeat the previous visit."""
+    """Return a table of people and one of their visits, in which most visits repeat the previous visit."""
     rng = np.random.default_rng(0)
     first, second = [["patient", "age"]], [["patient", "admitted", "diag", "back"]]
     for i in range(people):

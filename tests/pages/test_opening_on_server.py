@@ -48,7 +48,7 @@ def test_a_file_on_the_server_is_released_from_where_it_is(state, monkeypatch):
     monkeypatch.setattr(Session, "start", lambda _, kind, work, done, *_more: ran.append((kind, work, done)))
     session.rows = 400
     spending.start(session, 0.0, session.preview(session.public_rows))
-    with pytest.raises(Exception, match="has 500 rows, which are public, and the Plan page says 400"):
+    with pytest.raises(Exception, match="has 500 rows, which are public, but the Plan page says 400"):
         ran.pop()[1](lambda *_: None)
     session.rows = 500
     spending.start(session, 0.0, session.preview(session.public_rows))
@@ -64,7 +64,7 @@ def test_a_file_on_the_server_is_released_from_where_it_is(state, monkeypatch):
     assert (kind, found["random_rows"]) == ("diagnostics", 500)
     assert found["fidelity"]["one_way_tv"] < 0.2
     assert "release from a file with fewer rows" in found["fence_cost_reason"]
-    assert "in bins; release from" in found["numbers_reason"]
+    assert "in bins; to compare numbers, release from" in found["numbers_reason"]
 
 
 def test_columns_are_guessed_from_its_first_rows_and_marked(state):

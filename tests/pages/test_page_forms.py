@@ -177,7 +177,7 @@ OTHERWISE = {
 
 
 def read_off(path: str, source: str) -> list[str]:
-    """The values that a page reads from a table's rows other than through ``public_rows``."""
+    """Return the values that a page reads from a table's rows other than through ``public_rows``."""
     tree, allowed, excused = ast.parse(source), PUBLIC | OTHERWISE.get(path, set()), set()
     for node in ast.walk(tree):
         passed: list[ast.AST] = []

@@ -41,7 +41,7 @@ PAGES = ("home", "compare", "glossary", "structure", "plan", "release", "diagnos
 
 
 def values(sent: Any) -> list[float]:
-    """The numbers of a figure's axis, sent as a list or packed."""
+    """Return the numbers of a figure's axis, sent as a list or packed."""
     if isinstance(sent, dict):
         return np.frombuffer(base64.b64decode(sent["bdata"]), sent["dtype"]).tolist()
     return list(sent)
@@ -378,7 +378,7 @@ def fenced(app: AppTest) -> bool:
 
 
 def beside(app: AppTest) -> str:
-    """The board's sentences next to the drawing."""
+    """Return the board's sentences next to the drawing."""
     project = state(app).project
     return "\n".join(line["text"] for line in implications.told(project, implications.now(state(app))[1]))
 

@@ -1,4 +1,4 @@
-"""Questions and counts in the app: built as a sentence, planned, released and read."""
+"""Questions and counts in the app are built as sentences, planned, released and read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The grouped review, without a browser: groups, confirmations, changes, and its dependence on the rows."""
+"""The grouped review without a browser: its groups, confirmations and changes, and its dependence on the rows."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Reviewer:
 
 
 def cells(seed: int, rows: int = 120) -> dict[str, list[str]]:
-    """A generated table of yes and no, small numbers, rare values, amounts, dates and case numbers."""
+    """Return a generated table of yes and no, small numbers, rare values, amounts, dates and case numbers."""
     rng = np.random.default_rng(seed)
     return {
         "case": [f"c{i:04}" for i in rng.permutation(9000)[:rows]],

@@ -1,4 +1,6 @@
-"""A column of many codes with a hierarchy: planned without data, paid for, and resolved where there are enough rows."""
+"""A column of many codes with a hierarchy is planned without data, paid for, and resolved where there are enough
+rows.
+"""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ CHAIN = Dag((("a", "b"), ("b", "c"), ("c", "y")))
 
 
 def table(arrow: float, n: int = 8000) -> Table:
-    """The chain a → b → c → y, and an arrow a → y with this log odds ratio that the drawing lacks."""
+    """Return the chain a → b → c → y, and an arrow a → y with this log odds ratio that the drawing lacks."""
     rng = np.random.default_rng(11)
 
     def coin(log_odds):

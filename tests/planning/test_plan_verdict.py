@@ -1,4 +1,4 @@
-"""The verdict before spending: from public facts alone, and in the words of the verdict after it."""
+"""The verdict before spending follows from public facts alone, and uses the words of the verdict after the release."""
 
 import json
 import math
@@ -173,7 +173,7 @@ def test_sums_of_numbers_are_not_rated_as_noise(tmp_path, capsys):
 
 @pytest.mark.parametrize("method", ["prism", "mst"])
 def test_a_target_with_one_value_is_refused(method):
-    with pytest.raises(ProjectError, match="has one value, so there is nothing to predict"):
+    with pytest.raises(ProjectError, match="has only one value, so there is nothing to predict"):
         preview(project(method, sizes=(3, 4, 1)), 1000)
 
 

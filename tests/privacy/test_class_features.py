@@ -1,4 +1,4 @@
-"""Sums of features of whole rows, and the choice of columns: sensitivities by enumeration, exactness, broken copies."""
+"""Sums of features of whole rows, and the choice of columns: enumerated sensitivities, exactness, and broken copies."""
 
 from __future__ import annotations
 

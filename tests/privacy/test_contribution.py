@@ -1,4 +1,6 @@
-"""People: at most k rows each, and some held out. Every step by enumeration of tables that differ in one person."""
+"""At most k rows of each person count, and some people are held out. Tables that differ in one person are enumerated
+for every step.
+"""
 
 from __future__ import annotations
 

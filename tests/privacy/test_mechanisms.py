@@ -1,4 +1,4 @@
-"""The noise has the scale that is booked: not smaller, not larger. Protective noise cannot be seeded."""
+"""The noise has exactly the booked scale, and protective noise cannot be seeded."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Fixed(FakeSource):
 
 
 def scale_interval(draws: np.ndarray, sigma: float) -> bool:
-    """Whether the sample's second moment agrees with variance ``sigma``² (χ² interval at FALSE_ALARM)."""
+    """Return whether the sample's second moment agrees with variance ``sigma``² (χ² interval at FALSE_ALARM)."""
     low, high = stats.chi2.ppf([FALSE_ALARM / 2, 1 - FALSE_ALARM / 2], len(draws))
     return bool(low <= float(np.sum(draws**2)) / sigma**2 <= high)
 

@@ -27,7 +27,7 @@ FALSE_ALARM = 1e-7
 
 
 def largest_move(each: np.ndarray, unit: Unit) -> float:
-    """The largest L1 change of sums, over all ways in which the rows of one person may change."""
+    """Return the largest L1 change of sums, over all ways in which the rows of one person may change."""
     whole = np.array(
         [
             sum(each[i] for i in rows)

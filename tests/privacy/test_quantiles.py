@@ -115,7 +115,7 @@ def test_a_level_costs_what_is_said_of_it(unit):
 
 
 def _moves_from(ordered: np.ndarray, cuts: tuple[float, ...], q: Fraction) -> list[np.ndarray]:
-    """The scores of the points inside each part."""
+    """Return the scores of the points inside each part."""
     borders = (-0.5, *cuts, 3.5)
     out = []
     for low, high in itertools.pairwise(borders):
@@ -242,7 +242,7 @@ COLUMNS = [
 
 
 def wide(found, held) -> bool:
-    """Whether a range goes two or more cells beyond the values, or to a cell far away."""
+    """Return whether a range goes two or more cells beyond the values, or to a cell far away."""
     low, high = found
     return high > 3 * max(abs(held[0]), abs(held[1])) or high - low > 5 * (held[1] - held[0])
 

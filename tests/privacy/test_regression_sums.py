@@ -1,4 +1,6 @@
-"""Sums for a bought regression: sensitivity by enumeration, what is added up, and broken copies that are caught."""
+"""Sums for a bought regression: the enumerated sensitivity, the terms of the sums, and broken copies that are
+caught.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Counts of returns: what is counted, and sensitivities by enumeration over all people with few visits."""
+"""Counts of returns: the counted visits, and sensitivities by enumeration over all people with few visits."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def everyone(keep: int) -> list[Person]:
 
 
 def by_hand(person: Person, keep: int) -> list[Fraction]:
-    """The person's part of the counts: their visits one by one, without the k-th."""
+    """Return the person's part of the counts: their visits one by one, without the k-th."""
     (seen, between), cells = person, [Fraction(0)] * 6
     asked = seen[: keep - 1]
     for t, value in enumerate(asked):

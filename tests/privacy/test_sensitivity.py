@@ -1,6 +1,4 @@
-"""Every sensitivity, by enumeration: all small tables, all their neighbours, and the bound is reached or nearly
-reached.
-"""
+"""Every sensitivity, checked on all small tables and all their neighbours: the bound is reached or nearly reached."""
 
 from __future__ import annotations
 
@@ -153,7 +151,7 @@ def test_folding_adds_up_along_every_axis():
 
 @pytest.mark.parametrize("k", [1, 2])
 def test_feature_score_under_replace_one_with_a_private_number_of_rows(k):
-    """A person's rows become as many other rows, fewer, more or none: at most k go and at most k come."""
+    """A person's rows become as many other rows, fewer, more or none: at most k rows leave and at most k rows enter."""
     score = FeatureScore("y")
 
     def value(counts):

@@ -37,7 +37,7 @@ def schema_of(linked: Linked) -> Schema:
 
 
 def panel(people: list[tuple[int, tuple[int, ...]]], keep: int) -> Panel:
-    """People, each with a person column and the visits."""
+    """Return people, each with a person column and the visits."""
     linked = link(keep)
     visits = np.array([[*seen, *[0] * (keep - len(seen))] for _, seen in people], dtype=np.int64).reshape(-1, keep)
     codes = {

@@ -1,4 +1,6 @@
-"""Questions that were asked of a release: kept in the project file, checked on reading, and never part of a release."""
+"""Questions that were asked of a release are kept in the project file, checked on reading, and never part of a
+release.
+"""
 
 from __future__ import annotations
 

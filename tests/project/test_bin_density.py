@@ -1,4 +1,6 @@
-"""Numbers inside their bins: a straight line where the neighbours suggest one, and never in another bin."""
+"""Numbers inside their bins follow a straight line where the neighbouring bins suggest one, and never leave their
+bin.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Constraints: they are read, impossible ones are refused, and no row breaks one."""
+"""Constraints are read, impossible ones are refused, and no row breaks one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Hierarchies: reading them, and which codes are distinguished where the rows are."""
+"""Hierarchies are read, and codes are distinguished where there are enough rows."""
 
 from __future__ import annotations
 

@@ -144,7 +144,7 @@ def test_refused(data, words):
     ("text", "words"),
     [
         ("not json", "not JSON: .* line 1"),
-        ("age,sex\n40,male\n", "a table is not a project file: `init`, or the Data page, makes one"),
+        ("age,sex\n40,male\n", "a table is not a project file, but `init` or the Data page makes one"),
         (b"\xff\xfe\x00", "not UTF-8"),
         ("", "not JSON"),
         ('{"a": NaN}', "NaN is not allowed as a number"),

@@ -1,4 +1,4 @@
-"""Regressions in the project file: what is read, and the reasons for refusals."""
+"""Regressions in the project file are read, or refused with a reason."""
 
 from __future__ import annotations
 

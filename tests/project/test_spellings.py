@@ -1,4 +1,4 @@
-"""One category, however a file or an engine writes it: numbers and truth values, in every reader."""
+"""Numbers and truth values are one category in every reader, however a file or an engine writes them."""
 
 from __future__ import annotations
 

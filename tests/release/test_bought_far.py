@@ -1,4 +1,6 @@
-"""A schema bought from rows in files and engines is the same as from a table in memory; and what is refused."""
+"""A schema bought from rows in files and engines is the same as one bought from a table in memory; others are
+refused.
+"""
 
 from __future__ import annotations
 
@@ -172,8 +174,9 @@ def test_numbers_that_no_float_holds_are_in_the_outermost_cell_here_and_there(tm
     ("low", "high", "integer"), [(0.0, 1e23, True), (5e16, 5e16 + 16, True), (-1.7e308, 1.7e308, False)]
 )
 def test_a_range_that_floats_cannot_part_is_refused_before_anything_is_spent(low, high, integer):
-    """The points of such a range are all equal, or are not numbers. Previously, this was a crash, in some cases after
-    payment."""
+    """The points of such a range are all equal, or are not numbers. Previously, this caused a crash, in some cases
+    after payment.
+    """
     wide = Schema((to_buy("a", "numeric", bins=4, range=(low, high), integer=integer), SCHEMA["ill"]))
     for refused in (lambda: preview(a_project(wide), ROWS), lambda: as_read(wide)):
         with pytest.raises(SchemaError, match="too wide for floats"):

@@ -56,7 +56,7 @@ def a_project(method: str = "mst", **plan: object) -> Project:
 
 
 def rows(n: int = 600) -> Table:
-    """Rows, some of which break each constraint, because declarations do not hold in dirty data."""
+    """Return rows, some of which break each constraint, because declarations do not hold in dirty data."""
     rng = np.random.default_rng(7)
     return Table(SCHEMA, {c.name: rng.integers(0, c.size, n) for c in SCHEMA.columns}, n)
 

@@ -1,4 +1,4 @@
-"""release.json of fixed projects under fixed noise: a change of the code may add keys but not change a number."""
+"""Under fixed noise, a change of the code may add keys to release.json of fixed projects, but not change a number."""
 
 from __future__ import annotations
 

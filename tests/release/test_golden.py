@@ -80,7 +80,7 @@ CASES = {
 
 
 def paths(facts: Any, at: str = "") -> set[str]:
-    """The paths of all keys."""
+    """Return the paths of all keys."""
     if isinstance(facts, dict):
         here = {f"{at}.{key}".lstrip("."): value for key, value in facts.items()}
         return set(here).union(*(paths(value, path) for path, value in here.items()))

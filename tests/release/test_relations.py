@@ -357,7 +357,7 @@ def test_diagnostics_of_a_table_that_is_read_where_it_is(path, monkeypatch):
     assert there.utility.auc_synthetic == pytest.approx(here.utility.auc_synthetic, abs=1e-9)
     assert there.fairness is not None
     assert there.fairness.cmi_real == pytest.approx(here.fairness.cmi_real)
-    assert "in bins; release from a file with fewer rows" in there.reasons["numbers"]
+    assert "in bins; to compare numbers, release from a file with fewer rows" in there.reasons["numbers"]
     monkeypatch.setattr(evaluation, "MOST_ROWS", 500)
     some, _ = far_and_here(open_relation(path), path, target="a")
     assert some.drawn == some.utility.tested_rows == some.to_json()["random_rows"] == 500
@@ -370,5 +370,5 @@ def test_diagnostics_of_postgres_are_made_of_counts(in_postgres, path):
     assert there.asked == here.asked
     assert there.fairness is None
     assert there.utility.auc_real is None
-    assert "database rows stay in the database" in there.to_json()["tstr"]["auc_real_reason"]
-    assert "database rows stay in the database" in there.to_json()["fairness_reason"]
+    assert "the rows of a database stay in the database" in there.to_json()["tstr"]["auc_real_reason"]
+    assert "the rows of a database stay in the database" in there.to_json()["fairness_reason"]

@@ -1,4 +1,4 @@
-"""Files of a release and refusals; a failure leaves nothing behind."""
+"""A release writes the right files or refuses, and a failure leaves nothing behind."""
 
 from __future__ import annotations
 

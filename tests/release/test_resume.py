@@ -1,4 +1,4 @@
-"""Interrupted releases: answers are stored before they are used, used again unchanged, and none is drawn twice."""
+"""Interrupted releases store answers before they use them, use them again unchanged, and draw none twice."""
 
 from __future__ import annotations
 
@@ -396,7 +396,7 @@ def test_linked_tables_of_a_database_are_resumed_on_the_command_line(tmp_path, r
 
 
 def test_a_view_that_replaced_a_table_is_not_resumed(tmp_path, recorder, capsys):
-    """Previously, its rows were released, while a table was stated."""
+    """Previously, its rows were released, although the release described a table."""
     command = begun_in_a_database(tmp_path, recorder)
     with duckdb.connect(str(tmp_path / "clinic.duckdb")) as con:
         con.execute("ALTER TABLE visits RENAME TO stored")
@@ -599,7 +599,7 @@ def test_a_disk_with_too_little_room_is_refused_before_anything_is_drawn(tmp_pat
     release(given, rows, folder=tmp_path / "fits").save(tmp_path / "fits")
     recorder.used.clear()
     free.free = 3 << 20
-    with pytest.raises(SizeError, match="has 3 MiB free, and the release may need [0-9]+ MiB there. Nothing was drawn"):
+    with pytest.raises(SizeError, match="has 3 MiB free, but the release may need [0-9]+ MiB there. Nothing was drawn"):
         release(given, rows, folder=tmp_path / "full")
     assert not recorder.used
 

@@ -141,7 +141,7 @@ def test_labels_of_some_numbers_survive_the_round_trip(tmp_path):
     assert dict(spss.labels) == dict(labels)
     assert losses(schema, "sav") == []
     assert dict(stata.labels) == {"90": "90 or more"}
-    assert losses(schema, "dta")[0].startswith("age: Stata labels whole numbers only")
+    assert losses(schema, "dta")[0].startswith("age: Stata labels only whole numbers")
     [said] = json.loads(dictionary_json(schema))["columns"]
     assert said["labelled_values"] == [{"code": c, "label": label} for c, label in labels[:2]]
     assert said["missing_codes"] == [{"code": "-9", "label": "refused"}]

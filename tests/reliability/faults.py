@@ -60,13 +60,13 @@ ROUNDED = Fraction(1, 10**9)
 
 
 def table() -> Table:
-    """A small table."""
+    """Return a small table."""
     rng = np.random.default_rng(0)
     return Table(SCHEMA, {n: rng.integers(0, 3, 500).astype(np.uint8) for n in "abc"}, 500)
 
 
 def opened(where: str, releases: float, table: str = "people") -> Ledger:
-    """A ledger whose total pays for ``releases`` of the project's."""
+    """Return a ledger whose total pays for ``releases`` of the project's."""
     ledger = Ledger(where, create=True)
     total = epsilon_of(releases * rho_of(EPSILON, DELTA), DELTA)
     ledger.open_table(table, epsilon=total, delta=DELTA, who="faults")
@@ -276,7 +276,7 @@ def full_disk(where: str) -> dict[str, Any]:
 
 
 def full_disk_before(where: str) -> dict[str, Any]:
-    """The same fault during the reservation: nothing is drawn."""
+    """Return the same fault during the reservation: nothing is drawn."""
     opened(where, 1000)
 
     def limited() -> str:
@@ -435,7 +435,7 @@ def cancelled(where: str) -> dict[str, Any]:
 
 
 def closed_tab(where: str) -> dict[str, Any]:
-    """The app's job continues after its session has ended, and the ledger keeps its result."""
+    """Return the app's job continues after its session has ended, and the ledger keeps its result."""
     from espalier.core.server.queue import Job
 
     ledger, private = opened(where, 10), table()
@@ -453,7 +453,7 @@ def closed_tab(where: str) -> dict[str, Any]:
 
 
 def run(releases: int, processes: int, seed: int, postgres: bool) -> list[dict[str, Any]]:
-    """All faults, each on a separate ledger."""
+    """Return all faults, each on a separate ledger."""
     with ExitStack() as stack:
         top = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="espalier-faults-")))
         os.environ["ESPALIER_LEDGER_KEY"] = str(top / "shared.key")

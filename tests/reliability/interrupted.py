@@ -9,8 +9,8 @@ disk (of the folder, of TMPDIR, of the ledger), a lost PostgreSQL server, or a m
 each answer that is drawn and each that is returned. Then the fault is repaired and the release is resumed, with the
 rows.
 
-Prints one line for each fault: the interrupted releases, how many of them had paid, and how many were lost, counted
-twice, changed or drawn twice. Exit status 1 unless these four are 0.
+Prints one line for each fault: the number of interrupted releases, the number that had paid, and the numbers that were
+lost, counted twice, changed or drawn twice. Exit status 1 unless these four are 0.
 """
 
 from __future__ import annotations
@@ -222,7 +222,7 @@ def check(case: Case, told: list[list[Any]], entry: str, before: int, tally: Tal
 
 
 def entries(where: str) -> dict[str, Any]:
-    """The entries of a ledger by id."""
+    """Return the entries of a ledger by id."""
     return {e.id: e for e in Ledger(where).population_of("people").entries}
 
 

@@ -97,7 +97,7 @@ def server(folder: str) -> Iterator[tuple[str, int]]:
 
 
 def memory(pid: int, what: str = "VmRSS") -> float:
-    """The server's memory in GiB (``VmHWM``: its highest so far)."""
+    """Return the server's memory in GiB (``VmHWM``: its highest so far)."""
     status = Path(f"/proc/{pid}/status").read_text()
     return int(re.search(rf"{what}:\s+(\d+)", status)[1]) / 2**20  # type: ignore[index]
 

@@ -1,4 +1,4 @@
-"""Exports of a statement: valid if a schema is available, and with the same numbers everywhere."""
+"""Exports of a statement are valid where a schema is available, and have the same numbers everywhere."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The JSON-LD exports against the validators that packages offer."""
+"""The JSON-LD exports pass the validators of other packages."""
 
 from __future__ import annotations
 

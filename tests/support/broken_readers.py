@@ -23,7 +23,7 @@ Codes = Mapping[str, np.ndarray]
 
 
 def by_query(path: Path, schema: Schema) -> Codes:
-    """A query engine bins the numbers: it trusts the file's statistics, in which PyArrow ignores NaN."""
+    """Return a query engine bins the numbers: it trusts the file's statistics, in which PyArrow ignores NaN."""
     import duckdb
 
     wanted = []
@@ -42,7 +42,7 @@ def by_query(path: Path, schema: Schema) -> Codes:
 
 
 def _as_the_first_file(folder: Path) -> TextTable:
-    """All files of a folder, cast to the types of the first one."""
+    """Return all files of a folder, cast to the types of the first one."""
     files = [parquet.read_table(file) for file in sorted(folder.rglob("*.parquet"))]
     try:
         return from_arrow(pa.concat_tables([file.cast(files[0].schema, safe=False) for file in files]), "the folder")

@@ -172,7 +172,7 @@ def delimited() -> Iterator[tuple[str, bytes, int | None]]:
 
 
 def excel(*rows: Sequence[Any], sheets: int = 1) -> bytes:
-    """A workbook."""
+    """Return a workbook."""
     book = openpyxl.Workbook()
     for row in rows:
         book.active.append(list(row))
@@ -184,7 +184,7 @@ def excel(*rows: Sequence[Any], sheets: int = 1) -> bytes:
 
 
 def repacked(data: bytes, part: str, content: bytes) -> bytes:
-    """A zip file with one part replaced."""
+    """Return a zip file with one part replaced."""
     out = io.BytesIO()
     with zipfile.ZipFile(io.BytesIO(data)) as old, zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as new:
         for name in old.namelist():
@@ -204,7 +204,7 @@ def sheet(body: str, dimension: str = "A1:B2", before: str = "") -> bytes:
 
 
 def cell(ref: str, value: str) -> str:
-    """A cell of text."""
+    """Return a cell of text."""
     return f'<c r="{ref}" t="inlineStr"><is><t>{value}</t></is></c>'
 
 
@@ -283,7 +283,7 @@ def _zip(parts: dict[str, bytes]) -> bytes:
 
 
 def arrow(**columns: Any) -> bytes:
-    """A Parquet file."""
+    """Return a Parquet file."""
     out = io.BytesIO()
     parquet.write_table(pa.table(columns), out)
     return out.getvalue()
@@ -452,7 +452,7 @@ def with_projects() -> Iterator[tuple[str, str, Callable[[], bytes], dict[str, A
 
 
 def tables() -> list[Case]:
-    """All tables."""
+    """Return all tables."""
     found = [Case(f"csv: {n}", "t.csv", lambda b=b: b, s, STANDARD) for n, b, s in delimited()]
     found += [Case(f"xlsx: {n}", "t.xlsx", make, s, STANDARD) for n, make, s in workbooks()]
     found += [Case(f"parquet: {n}", "t.parquet", make, s, STANDARD) for n, make, s in parquets()]

@@ -35,7 +35,7 @@ def make_endless(file: Path, table: str) -> None:
 
 
 def _inside(child: int, at: int) -> bytearray:
-    """An interior page, from offset ``at`` on, whose cells all name ``child``."""
+    """Return an interior page, from offset ``at`` on, whose cells all name ``child``."""
     page = bytearray(PAGE)
     start = PAGE - 6 * WIDE
     page[at : at + 12] = struct.pack(">BHHHBI", 5, 0, WIDE, start, 0, child)

@@ -39,7 +39,7 @@ def needed(plan: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def given(plan: Mapping[str, Any]) -> dict[str, Any]:
-    """The JSON of a project file with ``plan`` on the method's sample."""
+    """Return the JSON of a project file with ``plan`` on the method's sample."""
     project: dict[str, Any] = json.loads((SAMPLES / f"{sample_of(plan['method'])}.json").read_text("utf-8"))
     project["plan"] = {"target": project["plan"]["target"], **needed(plan)}
     if plan["method"] in METHODS and METHODS[plan["method"]].capabilities.questions == "alone":

@@ -28,7 +28,7 @@ class Block:
 
     @property
     def commands(self) -> list[str]:
-        """Return the commands of `espalier` in it, without comments and synopses."""
+        """Commands of `espalier` in it, without comments and synopses."""
         if self.kind != "sh":
             return []
         lines = [shlex.join(shlex.split(line, comments=True)) for line in self.text.splitlines() if line.strip()]

@@ -58,7 +58,7 @@ TEXT = {6: small(0)}
 def page(
     body: bytes, values: int, encoding: int = PLAIN, before: bytes = b"", *, stated: int | None = None, kind: int = 0
 ) -> bytes:
-    """A packed data page; ``before`` are bytes of its header that precede its fields.
+    """Return a packed data page; ``before`` are bytes of its header that precede its fields.
 
     With ``stated``, the header states this unpacked size, and the true one in a field whose number is 2 in 16 bits.
     ``kind`` is the stated type of page: 1 is an index, which a reader skips.
@@ -72,7 +72,7 @@ def page(
 
 
 def numbers(*cells: int) -> bytes:
-    """A page of whole numbers."""
+    """Return a page of whole numbers."""
     return page(struct.pack(f"<{len(cells)}q", *cells), len(cells))
 
 
@@ -103,7 +103,7 @@ class Chunk:
 
 
 def written(groups: Sequence[tuple[int, Sequence[Chunk]]], rows: int, *, shared: bool = False) -> bytes:
-    """A file of row groups, each with the rows that it states. ``shared``: all have the pages of the first."""
+    """Return a file of row groups, each with the rows that it states. ``shared``: all have the pages of the first."""
     out, made = b"PAR1", []
     for stated, chunks in groups:
         facts = []

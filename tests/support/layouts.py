@@ -160,7 +160,7 @@ OBJECTS = [
 
 
 def arrow_table(cells: Cells, kinds: Mapping[str, Kind | None]) -> pa.Table:
-    """Cells as an Arrow table of the declared types."""
+    """Return cells as an Arrow table of the declared types."""
     made = {}
     for name, column in cells.items():
         kind = kinds[name]
@@ -173,7 +173,7 @@ def arrow_table(cells: Cells, kinds: Mapping[str, Kind | None]) -> pa.Table:
 
 
 def one_file(**options: Any) -> Callable[..., Path]:
-    """A writer of one Parquet file."""
+    """Return a writer of one Parquet file."""
 
     def write(cells: Cells, kinds: Mapping[str, Kind | None], folder: Path) -> Path:
         parquet.write_table(arrow_table(cells, kinds), folder / "t.parquet", **options)
@@ -183,14 +183,14 @@ def one_file(**options: Any) -> Callable[..., Path]:
 
 
 def parts(cells: Cells, files: int = 3) -> list[dict[str, list[Any]]]:
-    """The rows in order, in this many parts."""
+    """Return the rows in order, in this many parts."""
     rows = len(cells[ROW])
     ends = [rows * i // files for i in range(files + 1)]
     return [{name: column[a:b] for name, column in cells.items()} for a, b in itertools.pairwise(ends)]
 
 
 def folder_of(names: Sequence[str], **options: Any) -> Callable[..., Path]:
-    """A writer of a folder with the rows in files of these names."""
+    """Return a writer of a folder with the rows in files of these names."""
 
     def write(cells: Cells, kinds: Mapping[str, Kind | None], folder: Path) -> Path:
         for name, part in zip(names, parts(cells, len(names)), strict=True):
@@ -202,7 +202,7 @@ def folder_of(names: Sequence[str], **options: Any) -> Callable[..., Path]:
 
 
 def by_duckdb(cells: Cells, kinds: Mapping[str, Kind | None], folder: Path) -> Path:
-    """A Parquet file written by DuckDB, with DuckDB's statistics."""
+    """Return a Parquet file written by DuckDB, with DuckDB's statistics."""
     import duckdb
 
     with duckdb.connect() as con:
@@ -212,8 +212,8 @@ def by_duckdb(cells: Cells, kinds: Mapping[str, Kind | None], folder: Path) -> P
 
 
 def by_pandas(cells: Cells, _: Mapping[str, Kind | None], folder: Path) -> Path:
-    """A folder of files written by pandas, each with its own types: a null turns whole numbers into floats, and one
-    text turns all cells into texts.
+    """Return a folder of files written by pandas, each with its own types: a null turns whole numbers into floats, and
+    one text turns all cells into texts.
     """
     (folder / "t").mkdir()
     for i, part in enumerate(parts(cells)):
@@ -236,12 +236,12 @@ PARQUET: list[tuple[str, Callable[..., Path], bool]] = [
 
 
 def as_relation(write: Callable[..., Path]) -> Callable[..., Any]:
-    """The writer's file, read where it is."""
+    """Return the writer's file, read where it is."""
     return lambda cells, kinds, folder: open_relation(write(cells, kinds, folder))
 
 
 def as_data(write: Callable[..., Path]) -> Callable[..., Any]:
-    """The writer's file, read as the command line reads it: into memory where it is small."""
+    """Return the writer's file, read as the command line reads it: into memory where it is small."""
     return lambda cells, kinds, folder: read_data(write(cells, kinds, folder))
 
 
@@ -260,7 +260,7 @@ def raw_file(cells: Cells, _: Mapping[str, Kind | None], folder: Path) -> Path:
 
 
 def sheet(cells: Cells, _: Mapping[str, Kind | None], folder: Path) -> Path:
-    """An Excel workbook."""
+    """Return an Excel workbook."""
     from openpyxl import Workbook
 
     book = Workbook(write_only=True)
@@ -272,12 +272,12 @@ def sheet(cells: Cells, _: Mapping[str, Kind | None], folder: Path) -> Path:
 
 
 def frame(cells: Cells, kinds: Mapping[str, Kind | None], _: Path) -> Any:
-    """A pandas frame of Arrow types."""
+    """Return a pandas frame of Arrow types."""
     return arrow_table(cells, kinds).to_pandas(types_mapper=pd.ArrowDtype)
 
 
 def objects(cells: Cells, _: Mapping[str, Kind | None], __: Path) -> Any:
-    """A pandas frame of Python objects."""
+    """Return a pandas frame of Python objects."""
     return pd.DataFrame({name: pd.Series(column, dtype=object) for name, column in cells.items()})
 
 
@@ -464,23 +464,23 @@ MARIA = [
 
 
 def declared(kinds: Mapping[str, Kind | None], cells: Cells, text: str) -> str:
-    """The columns of a CREATE TABLE statement; ``text`` is the engine's type of texts."""
+    """Return the columns of a CREATE TABLE statement; ``text`` is the engine's type of texts."""
     types = {name: text if (kind := kinds[name]) is None else kind.declared for name in cells}
     return ", ".join(f'"{name}" {kind}' for name, kind in types.items())
 
 
 def literal(cell: Any) -> str:
-    """A text as a literal of SQL."""
+    """Return a text as a literal of SQL."""
     return "NULL" if cell is None else "'" + str(cell).replace("'", "''") + "'"
 
 
 def values(cells: Cells) -> str:
-    """All rows, as literals."""
+    """Return all rows, as literals."""
     return ", ".join(f"({', '.join(map(literal, row))})" for row in zip(*cells.values(), strict=True))
 
 
 def in_duckdb(cells: Cells, kinds: Mapping[str, Kind | None], folder: Path) -> Any:
-    """A table of a DuckDB file."""
+    """Return a table of a DuckDB file."""
     import duckdb
 
     with duckdb.connect(str(folder / "t.duckdb")) as con:
@@ -490,7 +490,7 @@ def in_duckdb(cells: Cells, kinds: Mapping[str, Kind | None], folder: Path) -> A
 
 
 def view_of_text(cells: Cells, kinds: Mapping[str, Kind | None], folder: Path) -> Any:
-    """A view of DuckDB over a CSV file, which the engine's own reader would read."""
+    """Return a view of DuckDB over a CSV file, which the engine's own reader would read."""
     import duckdb
 
     path = raw_file(cells, kinds, folder)
@@ -500,7 +500,7 @@ def view_of_text(cells: Cells, kinds: Mapping[str, Kind | None], folder: Path) -
 
 
 def path_as_relation(cells: Cells, kinds: Mapping[str, Kind | None], folder: Path) -> Any:
-    """A CSV file named as the relation of an empty DuckDB file."""
+    """Return a CSV file named as the relation of an empty DuckDB file."""
     import duckdb
 
     path = raw_file(cells, kinds, folder)
@@ -511,7 +511,7 @@ def path_as_relation(cells: Cells, kinds: Mapping[str, Kind | None], folder: Pat
 
 
 def in_sqlite(cells: Cells, kinds: Mapping[str, Kind | None], folder: Path) -> Any:
-    """A table of a SQLite file."""
+    """Return a table of a SQLite file."""
     con = sqlite3.connect(folder / "t.db")
     con.execute(f"CREATE TABLE t ({declared(kinds, cells, 'TEXT')})")
     con.executemany(f"INSERT INTO t VALUES ({', '.join('?' * len(cells))})", zip(*cells.values(), strict=True))
@@ -521,7 +521,7 @@ def in_sqlite(cells: Cells, kinds: Mapping[str, Kind | None], folder: Path) -> A
 
 
 def in_postgres(con: Any, url: str) -> Callable[..., Any]:
-    """A writer of a table ``t`` on a PostgreSQL server."""
+    """Return a writer of a table ``t`` on a PostgreSQL server."""
     con.execute("DROP TYPE IF EXISTS espalier_kind CASCADE; CREATE TYPE espalier_kind AS ENUM ('x', '1', '7', '07')")
 
     def write(cells: Cells, kinds: Mapping[str, Kind | None], _: Path) -> Any:
@@ -534,7 +534,7 @@ def in_postgres(con: Any, url: str) -> Callable[..., Any]:
 
 
 def in_mariadb(con: Any, url: str) -> Callable[..., Any]:
-    """A writer of a table ``t`` on a MariaDB server."""
+    """Return a writer of a table ``t`` on a MariaDB server."""
 
     def write(cells: Cells, kinds: Mapping[str, Kind | None], _: Path) -> Any:
         with con.cursor() as cursor:

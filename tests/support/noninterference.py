@@ -31,7 +31,7 @@ _default_rng = np.random.default_rng
 
 @dataclass
 class Noise:
-    """The answers of one run, and the ``requests`` that they answer: kind, shape and scale of each draw."""
+    """Answers of one run, and the ``requests`` that they answer: kind, shape and scale of each draw."""
 
     requests: list[tuple[Any, ...]] = field(default_factory=list)
 
@@ -107,7 +107,7 @@ def masked(text: str, place: str = "") -> str:
 
 
 def files_of(files: dict[str, bytes], place: str = "") -> tuple[tuple[str, int, str], ...]:
-    """Name, size and content of each file, times and identifiers masked."""
+    """Return the name, size and content of each file, times and identifiers masked."""
     out = []
     for name, data in sorted(files.items()):
         if name.endswith((".json", ".html", ".csv")):
@@ -117,7 +117,7 @@ def files_of(files: dict[str, bytes], place: str = "") -> tuple[tuple[str, int, 
 
 
 def ledger_of(where: str | None, place: str = "") -> tuple[Any, ...]:
-    """The events of a ledger, identifiers and nonces masked."""
+    """Return the events of a ledger, identifiers and nonces masked."""
     if where is None:
         return ()
     hidden = {"at", "hash", "previous", "entry", "fingerprint", "released"}

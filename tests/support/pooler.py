@@ -89,7 +89,7 @@ class Pooler:
                         server.sendall(more)
 
     def _connected(self, start: bytes) -> tuple[socket.socket, bytes]:
-        """A session of the server, and what the server said about it."""
+        """Return a session of the server, and what the server said about it."""
         session = socket.socket(socket.AF_UNIX)
         session.connect(f"{self._server}/{FILE}")
         body = (196608).to_bytes(4, "big") + start + b"\0"

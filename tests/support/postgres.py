@@ -40,7 +40,7 @@ class Server:
 
     @property
     def process(self) -> int:
-        """The number of its first process."""
+        """Number of its first process."""
         with open(f"{self._folder}/data/postmaster.pid") as file:
             return int(file.readline())
 

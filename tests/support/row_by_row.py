@@ -86,7 +86,7 @@ class Outcome:
 
 
 def described(name: str, view: str, categories: Sequence[str]) -> Column:
-    """The public description of a column under a view: "numeric", "categorical", "dates", or an order of dates."""
+    """Return the public description of a column under a view: numeric, categorical, dates, or an order of dates."""
     if view == "categorical":
         return Column(name, "categorical", tuple(categories), missing=True, unknown="missing")
     if view == "dates" or view in DATE_ORDERS:
@@ -98,7 +98,7 @@ def described(name: str, view: str, categories: Sequence[str]) -> Column:
 
 
 def codes_of(source: Source) -> dict[str, np.ndarray]:
-    """All codes of a source, by column; its counts must say the same."""
+    """Return all codes of a source, by column; its counts must say the same."""
     batches = list(source.batches())
     codes = {c.name: np.concatenate([np.asarray(b[c.name]) for b in batches]) for c in source.schema.columns}
     names = source.schema.names
@@ -111,7 +111,7 @@ def codes_of(source: Source) -> dict[str, np.ndarray]:
 
 
 def read(data: Any, schema: Schema) -> Mapping[str, np.ndarray]:
-    """The codes that the product reads."""
+    """Return the codes that the product reads."""
     with opened(data, schema) as source:
         return codes_of(source)
 
@@ -123,7 +123,7 @@ def released(data: Any) -> None:
 
 
 class Grid:
-    """The columns of one table: for each kind and view, columns that hold some of its special values each.
+    """Columns of one table: for each kind and view, columns that hold some of its special values each.
 
     Where numbers are binned, a column holds one special value, since statistics of the column may matter then.
     """
@@ -146,7 +146,7 @@ class Grid:
         self.turns = max(len(kind.special) for kind in kinds)
 
     def base(self) -> dict[str, list[Any]]:
-        """The base table: ordinary values, and special ones between them."""
+        """Return the base table: ordinary values, and special ones between them."""
         cells: dict[str, list[Any]] = {ROW: [f"r{i}" for i in range(self.rows)]}
         for name, values in self.held.items():
             kind = self.kinds[name]
@@ -157,7 +157,7 @@ class Grid:
         return cells
 
     def odd(self, turn: int) -> dict[str, Any]:
-        """The odd row of one turn: the special values of each kind take turns."""
+        """Return the odd row of one turn: the special values of each kind take turns."""
         row: dict[str, Any] = {ROW: f"r{self.rows}"}
         for name in self.held:
             kind = self.kinds[name]
@@ -186,12 +186,12 @@ def _size(kind: Kind) -> int:
 
 
 def _check_table(kinds: Sequence[Kind], layout: Layout, folder: Path, step: int) -> Outcome:
-    """The kinds as columns of one table."""
+    """Return the kinds as columns of one table."""
     grid, out = Grid(kinds, layout.together), Outcome()
     refusals: Counter[str] = Counter()
 
     def tried(cells: Cells, place: str) -> Mapping[str, np.ndarray]:
-        """Codes by column in the order of the marks, without the columns that are refused."""
+        """Return codes by column in the order of the marks, without the columns that are refused."""
         columns = [c for c in grid.columns if refusals[c.name] < 2]
         inside, data = folder / place, None
         inside.mkdir()
@@ -262,7 +262,7 @@ class People(NamedTuple):
 
 
 def _owner(people: People, who: Any) -> str:
-    """The owner of an identifier; 1 and True, 7 and "7" are different."""
+    """Return the owner of an identifier; 1 and True, 7 and "7" are different."""
     alike = [i for i, known in enumerate(people.ids) if type(known) is type(who) and known == who]
     return f"o{alike[0]}" if alike else f"o{len(people.ids)}"
 
@@ -297,7 +297,7 @@ def check_people(people: People, layout: Layout, folder: Path) -> Outcome:
     kinds: dict[str, Kind | None] = {ROW: None, OWNER: None, PERSON: people.kind}
 
     def tried(cells: Cells, place: str) -> dict[int, list[int]] | None:
-        """The marks of the kept rows, by owner; None where the table is refused."""
+        """Return the marks of the kept rows, by owner; None where the table is refused."""
         inside, data = folder / place, None
         inside.mkdir()
         try:

@@ -62,7 +62,7 @@ class FakeSource:
 
 
 def bought(spending: Spending, *kinds: str) -> list[Draw]:
-    """The draws of these kinds, in the order of spending."""
+    """Return the draws of these kinds, in the order of spending."""
     return [draw for draw in spending.draws if draw.kind in kinds]
 
 

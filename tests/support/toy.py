@@ -69,7 +69,7 @@ class ConstantModel:
 
 @dataclass(frozen=True)
 class Toy:
-    """The toy method's result."""
+    """Toy method's result."""
 
     values: Mapping[str, int]
     total: float

@@ -1,4 +1,4 @@
-"""The kind of a relation in a catalogue, and its mention in plan, report, release.json and ledger."""
+"""The kind of a relation is read from a catalogue and stated in the plan, the report, release.json and the ledger."""
 
 from __future__ import annotations
 

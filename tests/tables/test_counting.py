@@ -1,4 +1,4 @@
-"""Counting many marginals at once: the same whole numbers as one at a time."""
+"""Counting many marginals together gives the same whole numbers as counting them one at a time."""
 
 from __future__ import annotations
 

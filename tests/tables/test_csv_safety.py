@@ -1,4 +1,4 @@
-"""Formulas are defused, nothing else is touched, and every text comes back."""
+"""Formulas are defused, nothing else is changed, and every text can be recovered."""
 
 from __future__ import annotations
 

@@ -120,7 +120,7 @@ def test_a_program_that_was_ended_is_started_again(base):
 
 
 def test_a_file_that_is_replaced_after_it_was_opened_is_refused(base, tmp_path):
-    """Previously, the rows could come from a view, although a table was stated."""
+    """Previously, the rows could come from a view, although the release described a table."""
     path = tmp_path / "t.duckdb"
     shutil.copy(base, path)
     relation = open_relation(f"duckdb://{path}", "t")

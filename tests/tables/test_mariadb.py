@@ -227,7 +227,9 @@ def test_damaged_texts_that_unicode_cannot_write_stay_apart(put, kind):
 
 
 def test_a_view_cannot_take_the_place_of_the_table_while_it_is_opened_and_read(put):
-    """Previously, a view that was there only during the read gave the rows, and a table was stated."""
+    """Previously, a view that existed only during the read supplied the rows, although the release described a
+    table.
+    """
     relation, con = put({"a": ["x"] * 5}, {"a": "varchar(3)"})
     con.query("DROP VIEW IF EXISTS v")
     con.query("DROP TABLE IF EXISTS kept")
@@ -252,7 +254,7 @@ def test_a_view_cannot_take_the_place_of_the_table_while_it_is_opened_and_read(p
 
 
 def test_columns_that_changed_places_are_refused_and_hidden_ones_are_read(put):
-    """Previously, each column was read as the other one, and a table with a hidden column was an error."""
+    """Previously, each column was read as the other one, and a table with a hidden column caused an error."""
     kinds = {"a": "varchar(3)", "b": "varchar(3)"}
     schema = Schema(tuple(Column(name, "categorical", ("x", "y")) for name in kinds))
     relation, con = put({"a": ["x"] * 5, "b": ["y"] * 5}, kinds)
@@ -266,7 +268,7 @@ def test_columns_that_changed_places_are_refused_and_hidden_ones_are_read(put):
 
 
 def test_a_column_of_places_does_not_prevent_a_draft_and_a_set_is_text(put):
-    """Previously, it ended in the message ModuleNotFoundError, and a SET was a list of letters."""
+    """Previously, the draft ended in a ModuleNotFoundError, and a SET was read as a list of letters."""
     relation, con = put({"a": ["x"] * 5, "s": ["p,q"] * 5}, {"a": "varchar(3)", "s": "set('p','q')"})
     con.query("ALTER TABLE t ADD g geometry")
     relation = open_relation(relation_url(con), "t")

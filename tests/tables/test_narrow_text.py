@@ -47,7 +47,7 @@ def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def made(rng: np.random.Generator, people: int = 20, visits: int = 100) -> tuple[pa.Table, pa.Table]:
-    """People, some with no visit or two rows, and visits with ties, empty cells and people who are in no table."""
+    """Return people, some with no visit or two rows, and visits with ties, empty cells and people in no table."""
     whose = rng.permutation([*range(people), 0, 1])
     parents = pa.table({"id": [f"p{i}" for i in whose], "a": rng.choice(["n", "y"], len(whose)).tolist()})
     at = [None if i % 9 == 0 else int(rng.integers(-3, 12)) for i in range(visits)]

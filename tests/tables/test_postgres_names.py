@@ -109,7 +109,9 @@ def test_a_ledger_of_a_user_with_another_encoding_holds_any_name(database, tmp_p
 
 
 def test_no_cast_of_another_user_reads_the_cells(database):
-    """Previously, the cast was called with each cell and could read other rows, although a plain table was stated."""
+    """Previously, the cast was called with each cell and could read other rows, although the release described a plain
+    table.
+    """
     url, con = database
     for statement in (
         "CREATE TYPE mood AS ENUM ('x', 'y')",
@@ -174,7 +176,7 @@ def test_floats_have_all_their_digits_whatever_the_user_sets(database, tmp_path,
     ids=["a view", "another type"],
 )
 def test_a_relation_that_is_replaced_after_it_was_opened_is_refused(database, keeps, change):
-    """Previously, a table was stated, while the rows came from a view."""
+    """Previously, the rows came from a view, although the release described a table."""
     url, con = database
     con.execute("CREATE TYPE mood AS ENUM ('x', 'y')")
     con.execute("CREATE TABLE s AS SELECT 'x' AS a")

@@ -1,4 +1,4 @@
-"""Reading: any delimiter and encoding, Parquet, Excel; damage is reported with its row."""
+"""Tables are read with any delimiter and encoding, from Parquet and from Excel; damage is reported with its row."""
 
 from __future__ import annotations
 

@@ -380,7 +380,7 @@ def test_gradient_and_digest(tmp_path):
 
 
 def test_a_digest_stays_what_ledgers_have_written_down():
-    """It is row by row, as defined, however the columns are joined for speed."""
+    """It is computed row by row, as defined, no matter how the columns are joined for speed."""
     sizes = {"a": 2, "b": 40, "c": 70, "d": 3, "e": 5_000, "f": 2}
     schema = Schema(tuple(Column(n, "categorical", tuple(f"v{i}" for i in range(s))) for n, s in sizes.items()))
     rng, n = np.random.default_rng(0), (1 << 14) + 5

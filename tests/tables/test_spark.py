@@ -165,7 +165,9 @@ def test_a_release_holds_people_out_and_leaves_no_codes(table, tmp_path, monkeyp
 
 
 def test_only_formats_that_store_values_are_plain_tables(session):
-    """Previously, a managed table of CSV was one, in which a row whose text has a line break is read as two rows."""
+    """Previously, a managed table of CSV counted as one, although a row whose text has a line break is read as two
+    rows.
+    """
     try:
         for kind in ("parquet", "orc", "csv", "json"):
             session.sql(f"CREATE TABLE as_{kind} (a STRING, Provider STRING) USING {kind}")

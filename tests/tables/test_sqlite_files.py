@@ -86,7 +86,7 @@ def test_a_ledger_ends(tmp_path, endless, monkeypatch):
 
 
 def test_a_table_that_became_a_view_after_it_was_opened_is_refused(table):
-    """Previously, a table was stated, while the rows came from a view."""
+    """Previously, the rows came from a view, although the release described a table."""
     relation = open_relation(f"sqlite://{table}", "t")
     schema = Schema((Column("a", "categorical", ("x", "100"), missing=True),))
     assert relation.snapshot(schema).rows == 100

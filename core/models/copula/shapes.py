@@ -87,7 +87,9 @@ class Pyramid:
         return cls(tuple(counts), tuple(variance), tuple(wide), tuple(kept))
 
     def chances(self, total: float) -> NDArray[np.float64]:
-        """Return the distribution, from all rows down: each pair is split as counted (never below 0) or by width."""
+        """Return the distribution. Starting from all rows, each pair of bins is split as counted (never below 0) or by
+        width.
+        """
         mass = np.array([max(total, 1.0)])
         for level in range(len(self.counts) - 1, 0, -1):
             counts, variance, widths = self.counts[level - 1], self.variance[level - 1], self.widths[level - 1]

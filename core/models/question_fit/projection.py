@@ -8,7 +8,7 @@ The paper proposes the ellipsoid method. This module generates columns instead:
 1. Fit the maximum-entropy table (`espalier.core.models.question_fit.fitting`) and draw rows from it as columns.
 2. Solve one linear program over the columns with HiGHS. Interior point and crossover take a quarter of the time of its
    simplex at 1,000 questions.
-3. Search with its λ for a row that improves. Usually there is none even in the first round.
+3. Use its λ to search for a row that improves the table. Usually there is none even in the first round.
 
 Without a ``start``, column generation needs no fit, but 20 to 300 rounds.
 

@@ -33,7 +33,7 @@ SEEDS = {
 
 
 def mutated(data: bytes, number: int) -> bytes:
-    """The data after a change: cut short, or with bits flipped, bytes inserted, or pieces removed or doubled."""
+    """Return the data after a change: cut short, or with bits flipped, bytes inserted, or pieces removed or doubled."""
     rng = random.Random(number)
     changed = bytearray(data)
     if number % 4 == 0:

@@ -1,4 +1,6 @@
-"""Links that a DAG cannot hold: the user is asked, the answer is applied and reported. Nothing is decided silently."""
+"""Links that a DAG cannot express: the user is asked, and the answer is applied and reported. Nothing is decided
+silently.
+"""
 
 from __future__ import annotations
 
@@ -149,7 +151,7 @@ def test_a_latent_node_is_marginalised_or_left_out() -> None:
     dropped = resolve(graph, None, {"node:U": DROP})
     assert dropped.dag is not None
     assert dropped.dag.edges == (("c", "d"),)
-    assert dropped.remarks == ("'U' is left out, with its links", "links that went with names left out: 3")
+    assert dropped.remarks == ("'U' is left out, with its links", "links removed together with their names: 3")
     kept = resolve(graph, None, {"node:U": "column:U"})
     assert kept.dag is not None
     assert ("a", "U") in kept.dag.edges

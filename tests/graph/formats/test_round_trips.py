@@ -1,4 +1,4 @@
-"""Export → import is the identity, whatever the names; and other readers of the same formats agree."""
+"""Export followed by import changes nothing, whatever the names are, and other readers of the same formats agree."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ coordinate = st.floats(-1e8, 1e8, allow_nan=False)
 
 @st.composite
 def graphs(draw: st.DrawFn, marks: tuple[str, ...] = ("->",)) -> MixedGraph:
-    """A random graph without directed cycles; with all marks, also with latent nodes, roles and positions."""
+    """Return a random graph without directed cycles; with all marks, also with latent nodes, roles and positions."""
     found = draw(names)
     pairs = [(a, b) for i, b in enumerate(found) for a in found[:i]]
     chosen = draw(st.lists(st.sampled_from(pairs), unique=True)) if pairs else []
@@ -125,7 +125,7 @@ def graphs(draw: st.DrawFn, marks: tuple[str, ...] = ("->",)) -> MixedGraph:
 
 
 def held(graph: MixedGraph, format: str) -> tuple[list[Node], set[Edge]]:
-    """The parts of a graph that a format promises to keep."""
+    """Return the parts of a graph that a format promises to keep."""
     kind = FORMATS[format]
     nodes = [
         replace(

@@ -1,4 +1,4 @@
-"""The strongest tree inside a frame, against all spanning trees of small tables."""
+"""The strongest tree inside a frame is found, as a search of all spanning trees of small tables shows."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def frame(rng: random.Random) -> tuple[Separation, ...]:
 
 
 def slow(value: dict[Clique, float], separations: Sequence[Separation]) -> tuple[int, float]:
-    """The best of all forests with the most edges, by trying every set of pairs."""
+    """Return the best of all forests with the most edges, by trying every set of pairs."""
     for edges in range(len(NAMES) - 1, -1, -1):
         found = [
             sum(value[e] for e in some)

@@ -1,4 +1,4 @@
-"""The fit against an exact solver on the whole joint table, and every input that must not break it."""
+"""The fit agrees with an exact solver on the whole joint table, and no input breaks it."""
 
 from __future__ import annotations
 

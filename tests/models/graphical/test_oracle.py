@@ -1,4 +1,4 @@
-"""The dynamic program against brute force over the whole joint table, on 240 random graphs."""
+"""The dynamic program agrees with brute force over the whole joint table, on 240 random graphs."""
 
 from __future__ import annotations
 

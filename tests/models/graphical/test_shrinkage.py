@@ -19,7 +19,7 @@ ROWS, SIGMA = 2000, 40.0
 
 
 def star(rng: np.random.Generator, rows: int = ROWS) -> tuple[dict[str, np.ndarray], list[Measurement]]:
-    """Columns (only a depends on y), their true tables, and noisy counts of each with y and alone."""
+    """Return columns (only a depends on y), their true tables, and noisy counts of each with y and alone."""
     codes = {name: rng.integers(0, size, rows) for name, size in SIZES.items()}
     codes["a"] = np.where(rng.random(rows) < 0.8, codes["y"], codes["a"])
     found, true = [], {}

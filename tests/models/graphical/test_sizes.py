@@ -1,4 +1,4 @@
-"""Sizes from the graph alone, and refusals that a person can act on."""
+"""Sizes follow from the graph alone, and a person can act on each refusal."""
 
 from __future__ import annotations
 

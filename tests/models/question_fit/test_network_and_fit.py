@@ -1,4 +1,4 @@
-"""Maximum, log Z, expectations, covariances, fit and sensitivity against the enumeration of all rows."""
+"""Maximum, log Z, expectations, covariances, fit and sensitivity agree with an enumeration of all rows."""
 
 from __future__ import annotations
 
