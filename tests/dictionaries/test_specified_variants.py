@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from espalier.core.dictionaries.complete_lists import declares_all
@@ -14,7 +16,7 @@ HEADER = (
 )
 
 
-def redcap(line: str) -> dict[str, object]:
+def redcap(line: str) -> dict[str, Any]:
     return {c.name: c for c in read_dictionary((HEADER + line).encode(), "d.csv").columns[1:]}
 
 

@@ -145,7 +145,8 @@ def test_the_bins_of_days_between_visits_are_typed(opened: AppTest) -> None:
 
     before = type_in("0, 15, 31, 366")
     assert before == (0, 15, 31, 366)
-    assert state(opened).table().steps.sizes["visits.days since the visit before"] == 3
+    table: Any = state(opened).table()
+    assert table.steps.sizes["visits.days since the visit before"] == 3
     for wrong, why in (("0, x", "must be a number"), ("5, 31", "beginning with 0"), ("0, 1.5, 9", "whole days")):
         assert type_in(wrong) == before
         assert any(why in e.value and "stay as they were" in e.value for e in opened.error), opened.error
