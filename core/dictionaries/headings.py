@@ -21,14 +21,14 @@ _LISTS = _words(
     "domain codelist list lookup coding vocabulary dimension valueset scheme thesaurus codeset set fmt format"
 )
 _CODE = _words(
-    "code value key notation val coded abbreviation abbrev abbr acronym symbol cd wert schlussel valeur modalite valor "
-    "codigo waarde kode codice clave cle sleutel abkurzung kurzel varde værdi verdi kod koodi arvo wartosc hodnota "
-    "ertek deger код шифр 代码 编码 代號 值 コード 値 코드 값"
+    "code cod auspragung value key notation val coded abbreviation abbrev abbr acronym symbol cd wert schlussel valeur "
+    "modalite valor codigo waarde kode codice clave cle sleutel abkurzung kurzel varde værdi verdi kod koodi arvo "
+    "wartosc hodnota ertek deger код шифр 代码 编码 代號 值 コード 値 코드 값"
 )
-PROPERTIES = _words("id category level option response answer choice")
+PROPERTIES = _words("id category level option response answer choice categoria categorie kategorie kategori mod")
 """Headings of codes that name another property next to a heading such as ``code``."""
 _LABEL = _words(
-    "label description meaning text desc descr definition title explanation term display decode decoded lbl txt "
+    "label lib description meaning text desc descr definition title explanation term display decode decoded lbl txt "
     "bezeichnung bedeutung beschreibung beschriftung libelle intitule etiqueta descripcion descricao significado "
     "omschrijving betekenis etichetta descrizione rotulo preferredterm preflabel etikett benamning klartext tekst "
     "beskrivelse beskrivning betegnelse selite nimike selitys etykieta opis popis megnevezes etiket aciklama "
@@ -41,10 +41,14 @@ _LANGUAGES = _words(
 """Names of languages: next to codes, a column with such a heading has their labels."""
 _NAME = _words("name nom nombre nome naam navn namn nimi nazwa nazev nev ad adi")
 _FILLERS = _words(
-    "the of short long full official national data sas spss stata in new old standard preferred official local "
+    "short full official national data sas spss stata in new old standard preferred official local "
     "numeric alpha alphanumeric iso number concept"
 )
-_KNOWN = COLUMN | _LISTS | _CODE | PROPERTIES | _LABEL | _NAME | _LANGUAGES | _FILLERS
+_OF = _words("of the de del della di da do dos das du des la le les von der des van")
+"""Words between what a column holds and what that belongs to."""
+_FIRST = _words("cod lib libelle etiqueta etichetta rotulo nombre nom nome codigo codice")
+"""Words that may come first without such a word, as in ``lib_var``."""
+_KNOWN = COLUMN | _LISTS | _CODE | PROPERTIES | _LABEL | _NAME | _LANGUAGES | _FILLERS | _OF
 _EXACT = _words("variable var column field columna variavel champ")
 """Headings that name a column for certain; a question or an item may be another property."""
 WEAK_NAMES = _words("name item element attribute feature")
@@ -73,9 +77,15 @@ def _parts(word: str) -> list[str]:
 
 
 def words_of(heading: str) -> list[str]:
-    """Return the words of a heading, in the singular, without a language at its end as in ``name_en``."""
+    """Return the words of a heading, in the singular, without a language at its end as in ``name_en``.
+
+    The word that says what the column holds comes last: ``label of the value`` is returned as ``value label``.
+    """
     shown = _LANGUAGE.sub("", heading.strip()[:SHORT])
-    return [part for word in _WORD.findall(shown) if (known := letters(word)) for part in _parts(known)]
+    words = [part for word in _WORD.findall(shown) if (known := letters(word)) for part in _parts(known)]
+    at = next((at for at, word in enumerate(words) if word in _OF), 0)
+    at = at or (1 if len(words) == 2 and words[0] in _FIRST else 0)
+    return [word for word in (*words[at:], *words[:at]) if word not in _OF]
 
 
 def meaning(heading: str) -> str:

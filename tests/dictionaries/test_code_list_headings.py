@@ -38,6 +38,12 @@ def read(text: str, column: str | None = None) -> dict[str, Declared]:
         "variable,level,label",
         "fmt,CodedValue,decoded",
         "variable,code,value",
+        "Variable,Value,Meaning of the value",
+        "Variable,Valor,Etiqueta de valor",
+        "Nom de la variable,Modalité,Libellé de la modalité",
+        "COD_VAR,COD_MOD,LIB_MOD",
+        "Nome da variável,Código da categoria,Descrição da categoria",
+        "Merkmal,Ausprägung,Text",
         "Variabel,Värde,Klartext",
         "Variabel,Værdi,Tekst",
         "muuttuja,arvo,selite",
@@ -76,6 +82,11 @@ def test_a_language_may_head_the_labels_and_the_first_of_two_codes_counts():
     found = read('"alpha3-b","alpha2","English"\n"aar","aa","Afar"\n"abk","ab","Abkhazian"\n', "language")["language"]
     assert found.labels == (("aar", "Afar"), ("abk", "Abkhazian"))
     assert kinds_of(["code", "English"]) == ("code", "?"), "unless the cells show it"
+
+
+def test_headings_of_a_statistical_office_with_the_length_of_the_variable():
+    found = kinds_of(["COD_VAR", "LIB_VAR", "COD_MOD", "LIB_MOD", "TYPE_VAR", "LONG_VAR"])
+    assert found == ("column", "about", "code", "label", "?", "?")
 
 
 def test_what_headings_do_not_decide():
