@@ -4,9 +4,9 @@ Every page calls :func:`enter` first. Until a session has reached ``st.navigatio
 script directly inside ``pages/`` by itself. Therefore only the pages are scripts there, and everything else is in
 folders.
 
-Without ``[auth]`` in ``.streamlit/secrets.toml`` there is no sign-in: anyone who reaches the server is the steward.
-Such a server must listen on this machine only. With ``[auth]`` (OpenID Connect, ``st.login``), ``[roles]`` lists who
-may enter::
+Without ``[auth]`` in ``.streamlit/secrets.toml`` there is no sign-in: the user who started the server is the steward.
+Such a server must listen on this machine only, and on Linux it refuses other users of this machine. With ``[auth]``
+(OpenID Connect, ``st.login``), ``[roles]`` lists who may enter::
 
     [roles]
     steward = ["anna@hospital.example"]                     # may open tables and spend
@@ -19,6 +19,7 @@ missing, or do not make sign-in safe, everyone is refused.
 
 from __future__ import annotations
 
+import os
 import string
 import time
 from collections.abc import Mapping, Sequence
@@ -28,8 +29,9 @@ from typing import Any, Literal, NoReturn
 import streamlit as st
 from streamlit import runtime
 from streamlit.runtime.pages_manager import PagesManager
+from streamlit.runtime.scriptrunner import get_script_run_ctx
 
-from espalier.core.server import events
+from espalier.core.server import events, peer
 from espalier.pages.common import downloads
 from espalier.pages.common.text import name
 
@@ -45,6 +47,8 @@ secret.
 
 _SEEN = "espalier-signed-in"
 """Key of a session for the person and role whose sign-in was recorded as an event."""
+_OWN = "espalier-own"
+"""Key of a session that the user who started the server opened."""
 _LOCAL = ("127.0.0.1", "localhost", "::1")
 _LOWER = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
 _asked: set[Path] = set()
@@ -73,7 +77,28 @@ def guarded() -> bool:
         _shut("The server's secrets.toml no longer contains the sign-in settings.")
     if st.get_option("server.address") not in _LOCAL:
         _shut("This server accepts connections from other machines but has no sign-in.")
+    if not _is_own():
+        _shut("Another user of this machine started this app, or a proxy serves it, and it has no sign-in.")
     return False
+
+
+def _is_own() -> bool:
+    """Return whether the user who started this server, or the system's administrator, opened this session.
+
+    A proxy is refused: its visitors would all be stewards. So is a header of proxies, by which anyone could state
+    another connection's address. Only Linux can tell; elsewhere the answer is yes, as it is in Streamlit's own tests.
+    """
+    context = get_script_run_ctx()
+    if context is None or not runtime.exists() or st.config.get_option("global.appTest") or not peer.known():
+        return True
+    if _OWN not in st.session_state:
+        socket = getattr(runtime.get_instance().get_client(context.session_id), "_websocket", None)
+        if socket is None or socket.client is None or "x-forwarded-for" in socket.headers:
+            return False
+        if peer.user_at(*socket.client) not in (0, os.getuid()):
+            return False
+        st.session_state[_OWN] = True
+    return True
 
 
 def _shut(why: str) -> NoReturn:
