@@ -25,6 +25,7 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, NoReturn
+from urllib.parse import urlsplit
 
 import streamlit as st
 from streamlit import runtime
@@ -47,8 +48,8 @@ secret.
 
 _SEEN = "espalier-signed-in"
 """Key of a session for the person and role whose sign-in was recorded as an event."""
-_OWN = "espalier-own"
-"""Key of a session that the user who started the server opened."""
+_FITS = "espalier-visit"
+"""Key of a session whose visitor was checked."""
 _LOCAL = ("127.0.0.1", "localhost", "::1")
 _LOWER = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
 _asked: set[Path] = set()
@@ -68,6 +69,7 @@ def guarded() -> bool:
                 _shut(f"The cookie_secret in the server's secrets.toml has fewer than {SECRET} characters.")
             if st.get_option("server.trustedUserHeaders"):  # they replace what the provider says of a person
                 _shut("The option server.trustedUserHeaders takes names of people from headers of the request.")
+            _check_visit(signed=True)
             return True
         if "roles" in st.secrets:
             _shut("The server's secrets.toml lists roles, but has no [auth] to sign in with.")
@@ -77,28 +79,31 @@ def guarded() -> bool:
         _shut("The server's secrets.toml no longer contains the sign-in settings.")
     if st.get_option("server.address") not in _LOCAL:
         _shut("This server accepts connections from other machines but has no sign-in.")
-    if not _is_own():
-        _shut("Another user of this machine started this app, or a proxy serves it, and it has no sign-in.")
+    _check_visit(signed=False)
     return False
 
 
-def _is_own() -> bool:
-    """Return whether the user who started this server, or the system's administrator, opened this session.
+def _check_visit(*, signed: bool) -> None:
+    """Stop the page unless its own address opened this session, and without sign-in the user who started this server.
 
-    A proxy is refused: its visitors would all be stewards. So is a header of proxies, by which anyone could state
-    another connection's address. Only Linux can tell; elsewhere the answer is yes, as it is in Streamlit's own tests.
+    Streamlit also admits pages of other ports of this machine. A proxy is refused without sign-in, because its visitors
+    would all be stewards. So is a header of proxies, by which anyone could state another connection's address. Only
+    Linux can tell users apart. In Streamlit's own tests, there is no connection.
     """
     context = get_script_run_ctx()
-    if context is None or not runtime.exists() or st.config.get_option("global.appTest") or not peer.known():
-        return True
-    if _OWN not in st.session_state:
-        socket = getattr(runtime.get_instance().get_client(context.session_id), "_websocket", None)
-        if socket is None or socket.client is None or "x-forwarded-for" in socket.headers:
-            return False
-        if peer.user_at(*socket.client) not in (0, os.getuid()):
-            return False
-        st.session_state[_OWN] = True
-    return True
+    if context is None or not runtime.exists() or st.config.get_option("global.appTest") or _FITS in st.session_state:
+        return
+    socket = getattr(runtime.get_instance().get_client(context.session_id), "_websocket", None)
+    if socket is None or socket.client is None:
+        _shut("This browser has disconnected.")
+    origin = socket.headers.get("origin")
+    if origin is not None and urlsplit(origin).netloc != socket.headers.get("host"):
+        _shut("A page of another address opened this app.")
+    if not signed and peer.known():
+        user = None if "x-forwarded-for" in socket.headers else peer.user_at(*socket.client)
+        if user not in (0, os.getuid()):  # 0 is the system's administrator
+            _shut("Another user of this machine started this app, or a proxy serves it, and it has no sign-in.")
+    st.session_state[_FITS] = True
 
 
 def _shut(why: str) -> NoReturn:

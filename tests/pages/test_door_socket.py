@@ -37,6 +37,7 @@ PAGES = sorted(PAGE_FILES)
 SECRET = "of this test alone, and long enough"
 SHOWN = b"Shared releases"
 REFUSED = b"Another user of this machine started this app"
+ELSEWHERE = b"A page of another address opened this app"
 
 
 @dataclass
@@ -100,7 +101,7 @@ viewer = ["{viewer}"]
             return error.code
 
     def visitor(
-        self, email: str = "", session: str = "", headers: dict[str, str] | None = None, **claims: Any
+        self, email: str = "", session: str = "", headers: dict[str, str] | None = None, origin: str = "", **claims: Any
     ) -> Visitor:
         """A visitor with a socket; given an address, one who has signed in with it."""
         token = generate_xsrf_token_string()
@@ -114,7 +115,7 @@ viewer = ["{viewer}"]
             self.open.enter_context(
                 connect(
                     f"ws://localhost:{self.port}/_stcore/stream",
-                    origin=Origin(self.url),
+                    origin=Origin(origin or self.url),
                     subprotocols=[Subprotocol(x) for x in ("streamlit", token, session) if x],
                     additional_headers={"Cookie": "; ".join(cookies), **(headers or {})},
                     max_size=None,
@@ -197,7 +198,9 @@ def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
 @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root can be another user")
 @pytest.mark.skipif(not peer.known(), reason="only Linux states the user of a connection")
 def test_without_sign_in_only_the_user_who_started_the_server_is_served(tmp_path: Path) -> None:
-    """Previously, each user of the machine was the steward, who reads the ledger and may spend."""
+    """Previously, each user of the machine was the steward, who reads the ledger and may spend. So was a web page of
+    another port that the steward opened.
+    """
     server = Server(free_port(), tmp_path, ExitStack())
     process = start(server)
     try:
@@ -215,6 +218,8 @@ def test_without_sign_in_only_the_user_who_started_the_server_is_served(tmp_path
                     assert REFUSED in stranger.visit(page), headers
             assert REFUSED not in own.visit("ledger")
             assert REFUSED in server.visitor(headers={"X-Forwarded-For": "192.0.2.7"}).visit(), "a proxy"
+            for origin in ("http://localhost:9", "http://127.0.0.1"):
+                assert ELSEWHERE in server.visitor(origin=origin).visit("ledger"), "a page of another port"
     finally:
         process.terminate()
         process.wait(20)
