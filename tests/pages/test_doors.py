@@ -378,7 +378,7 @@ def test_no_header_says_who_is_there(visit: Any, monkeypatch: pytest.MonkeyPatch
 def _door() -> None:
     import streamlit as st
 
-    from espalier.pages.common import housekeeping, sign_in
+    from espalier.pages.common import sign_in
 
     sign_in.enter("steward")
     st.markdown("inside")
