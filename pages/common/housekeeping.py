@@ -15,7 +15,7 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
-from streamlit import config, runtime
+from streamlit import config, net_util, runtime
 from streamlit.runtime.fragment import MemoryFragmentStorage
 from streamlit.runtime.state import SessionState
 
@@ -79,10 +79,18 @@ def forget_last_page() -> None:
     sys.modules["__main__"] = ModuleType("__main__")
 
 
+def stay_silent() -> None:
+    """Keep Streamlit from asking a server of the internet for this machine's address, as it does whenever a page of
+    another address tries to open the app.
+    """
+    net_util._external_ip = "127.0.0.1"
+
+
 def start() -> None:
     """Start the checks of this process, once, when its first session begins."""
     if not served() or not _started.acquire(blocking=False):
         return
+    stay_silent()
     server: Any = runtime.get_instance()
     manager = server._session_mgr
     monitor.count_sessions(manager.num_active_sessions)

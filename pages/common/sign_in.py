@@ -4,9 +4,9 @@ Every page calls :func:`enter` first. Until a session has reached ``st.navigatio
 script directly inside ``pages/`` by itself. Therefore only the pages are scripts there, and everything else is in
 folders.
 
-Without ``[auth]`` in ``.streamlit/secrets.toml`` there is no sign-in: anyone who reaches the server is the steward.
-Such a server must listen on this machine only. With ``[auth]`` (OpenID Connect, ``st.login``), ``[roles]`` lists who
-may enter::
+Without ``[auth]`` in ``.streamlit/secrets.toml`` there is no sign-in: the user who started the server is the steward.
+Such a server must listen on this machine only, and on Linux it refuses other users of this machine. With ``[auth]``
+(OpenID Connect, ``st.login``), ``[roles]`` lists who may enter::
 
     [roles]
     steward = ["anna@hospital.example"]                     # may open tables and spend
@@ -19,17 +19,20 @@ missing, or do not make sign-in safe, everyone is refused.
 
 from __future__ import annotations
 
+import os
 import string
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, NoReturn
+from urllib.parse import urlsplit
 
 import streamlit as st
 from streamlit import runtime
 from streamlit.runtime.pages_manager import PagesManager
+from streamlit.runtime.scriptrunner import get_script_run_ctx
 
-from espalier.core.server import events
+from espalier.core.server import events, peer
 from espalier.pages.common import downloads
 from espalier.pages.common.text import name
 
@@ -45,6 +48,8 @@ secret.
 
 _SEEN = "espalier-signed-in"
 """Key of a session for the person and role whose sign-in was recorded as an event."""
+_FITS = "espalier-visit"
+"""Key of a session whose visitor was checked."""
 _LOCAL = ("127.0.0.1", "localhost", "::1")
 _LOWER = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
 _asked: set[Path] = set()
@@ -64,6 +69,7 @@ def guarded() -> bool:
                 _shut(f"The cookie_secret in the server's secrets.toml has fewer than {SECRET} characters.")
             if st.get_option("server.trustedUserHeaders"):  # they replace what the provider says of a person
                 _shut("The option server.trustedUserHeaders takes names of people from headers of the request.")
+            _check_visit(signed=True)
             return True
         if "roles" in st.secrets:
             _shut("The server's secrets.toml lists roles, but has no [auth] to sign in with.")
@@ -73,7 +79,31 @@ def guarded() -> bool:
         _shut("The server's secrets.toml no longer contains the sign-in settings.")
     if st.get_option("server.address") not in _LOCAL:
         _shut("This server accepts connections from other machines but has no sign-in.")
+    _check_visit(signed=False)
     return False
+
+
+def _check_visit(*, signed: bool) -> None:
+    """Stop the page unless its own address opened this session, and without sign-in the user who started this server.
+
+    Streamlit also admits pages of other ports of this machine. A proxy is refused without sign-in, because its visitors
+    would all be stewards. So is a header of proxies, by which anyone could state another connection's address. Only
+    Linux can tell users apart. In Streamlit's own tests, there is no connection.
+    """
+    context = get_script_run_ctx()
+    if context is None or not runtime.exists() or st.config.get_option("global.appTest") or _FITS in st.session_state:
+        return
+    socket = getattr(runtime.get_instance().get_client(context.session_id), "_websocket", None)
+    if socket is None or socket.client is None:
+        _shut("This browser has disconnected.")
+    origin = socket.headers.get("origin")
+    if origin is not None and urlsplit(origin).netloc != socket.headers.get("host"):
+        _shut("A page of another address opened this app.")
+    if not signed and peer.known():
+        user = None if "x-forwarded-for" in socket.headers else peer.user_at(*socket.client)
+        if user not in (0, os.getuid()):  # 0 is the system's administrator
+            _shut("Another user of this machine started this app, or a proxy serves it, and it has no sign-in.")
+    st.session_state[_FITS] = True
 
 
 def _shut(why: str) -> NoReturn:

@@ -30,6 +30,7 @@ from websockets.typing import Origin, Subprotocol
 from espalier.core.project.file import Project
 from espalier.core.release import shelf
 from espalier.core.release.spend import release
+from espalier.core.server import peer
 from espalier.core.tables.reading import read_table
 from espalier.core.tables.table import Table
 from tests.support.app import PAGE_FILES, ROOT, free_port
@@ -37,6 +38,8 @@ from tests.support.app import PAGE_FILES, ROOT, free_port
 PAGES = sorted(PAGE_FILES)
 SECRET = "of this test alone, and long enough"
 SHOWN = b"Shared releases"
+REFUSED = b"Another user of this machine started this app"
+ELSEWHERE = b"A page of another address opened this app"
 
 
 @dataclass
@@ -99,7 +102,9 @@ viewer = ["{viewer}"]
         except urllib.error.HTTPError as error:
             return error.code
 
-    def visitor(self, email: str = "", session: str = "", **claims: Any) -> Visitor:
+    def visitor(
+        self, email: str = "", session: str = "", headers: dict[str, str] | None = None, origin: str = "", **claims: Any
+    ) -> Visitor:
         """Return a visitor with a socket; given an address, one who has signed in with it."""
         token = generate_xsrf_token_string()
         cookies = [f"_streamlit_xsrf={token}"]
@@ -112,9 +117,9 @@ viewer = ["{viewer}"]
             self.open.enter_context(
                 connect(
                     f"ws://localhost:{self.port}/_stcore/stream",
-                    origin=Origin(self.url),
+                    origin=Origin(origin or self.url),
                     subprotocols=[Subprotocol(x) for x in ("streamlit", token, session) if x],
-                    additional_headers={"Cookie": "; ".join(cookies)},
+                    additional_headers={"Cookie": "; ".join(cookies), **(headers or {})},
                     max_size=None,
                 )
             )
@@ -187,6 +192,36 @@ def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
     try:
         with made.open:
             yield made
+    finally:
+        process.terminate()
+        process.wait(20)
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root can be another user")
+@pytest.mark.skipif(not peer.known(), reason="only Linux states the user of a connection")
+def test_without_sign_in_only_the_user_who_started_the_server_is_served(tmp_path: Path) -> None:
+    """Previously, each user of the machine was the steward, who reads the ledger and may spend. So was a web page of
+    another port that the steward opened.
+    """
+    server = Server(free_port(), tmp_path, ExitStack())
+    process = start(server)
+    try:
+        with server.open:
+            own = server.visitor()
+            assert REFUSED not in own.visit()
+            host, port, *_ = own.socket.local_address
+            for headers in ({}, {"X-Forwarded-For": f"[{host}]:{port}"}, {"X-Forwarded-For": f"{host}:{port}"}):
+                os.seteuid(65534)
+                try:
+                    stranger = server.visitor(headers=headers)
+                finally:
+                    os.seteuid(0)
+                for page in ("", "ledger"):
+                    assert REFUSED in stranger.visit(page), headers
+            assert REFUSED not in own.visit("ledger")
+            assert REFUSED in server.visitor(headers={"X-Forwarded-For": "192.0.2.7"}).visit(), "a proxy"
+            for origin in ("http://localhost:9", "http://127.0.0.1"):
+                assert ELSEWHERE in server.visitor(origin=origin).visit("ledger"), "a page of another port"
     finally:
         process.terminate()
         process.wait(20)

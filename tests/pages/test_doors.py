@@ -10,7 +10,9 @@ from typing import Any
 
 import pytest
 import streamlit as st
+from streamlit import net_util
 from streamlit.testing.v1 import AppTest
+from streamlit.web.server.server_util import is_url_from_allowed_origins
 
 from espalier.core.ledger.archive import REQUIRED
 from espalier.core.ledger.ledger import Ledger
@@ -21,7 +23,7 @@ from espalier.core.release import shelf as shared
 from espalier.core.release.spend import release
 from espalier.core.tables.reading import read_table
 from espalier.core.tables.table import Table
-from espalier.pages.common import sign_in
+from espalier.pages.common import housekeeping, sign_in
 from espalier.pages.session.session import Session
 from tests.support.app import PAGE_FILES, ROOT, finish, go, press, sample, sentences, state
 
@@ -353,6 +355,14 @@ def test_a_server_that_others_reach_asks_who_is_there(address: str | None, monke
     app = AppTest.from_function(_door, default_timeout=60).run()
     assert "accepts connections from other machines" in sentences(app)
     assert "inside" not in sentences(app)
+
+
+def test_a_page_of_another_address_makes_no_request(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Previously, Streamlit then asked a server of the internet for this machine's address."""
+    monkeypatch.setattr(net_util, "_external_ip", None)
+    monkeypatch.setattr(net_util, "_make_blocking_http_get", lambda *_, **__: pytest.fail("asked"))
+    housekeeping.stay_silent()
+    assert not is_url_from_allowed_origins("https://elsewhere.example")
 
 
 def test_no_header_says_who_is_there(visit: Any, monkeypatch: pytest.MonkeyPatch) -> None:

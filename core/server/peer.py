@@ -1,0 +1,39 @@
+"""The user of this machine at the other end of a connection, from Linux' table of connections.
+
+A server that listens on this machine only is reachable for all its users. Without sign-in, it serves the user who
+started it, and no other.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from pathlib import Path
+
+TABLES = {4: Path("/proc/net/tcp"), 6: Path("/proc/net/tcp6")}
+"""Linux' tables of connections, by version of IP. Other systems have none."""
+
+
+def known() -> bool:
+    """Return whether this system lists its connections."""
+    return TABLES[4].exists()
+
+
+def user_at(host: str, port: int) -> int | None:
+    """Return the number of the user whose connection starts at this address; `None` if no connection of this machine
+    does.
+    """
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return None
+    if isinstance(address, ipaddress.IPv6Address):
+        address = address.ipv4_mapped or address
+    packed = address.packed
+    words = (packed[at : at + 4][::-1].hex().upper() for at in range(0, len(packed), 4))
+    wanted = f"{''.join(words)}:{port:04X}"
+    users = {
+        int(fields[7])
+        for line in TABLES[address.version].read_text("ascii").splitlines()[1:]
+        if (fields := line.split())[1] == wanted
+    }
+    return users.pop() if len(users) == 1 else None
