@@ -1,7 +1,5 @@
 """Checks 4 and 5 of linked tables: separations at every visit, and people and visits against their models."""
 
-import csv
-import io
 from collections.abc import Iterable
 from typing import Any
 
@@ -9,7 +7,7 @@ import numpy as np
 
 from .folder import Array, Folder, unzipped
 from .model import Model, meet, separates
-from .rows import Codes, chi_square, coder, far, numbered, rounded, spread, unlikely
+from .rows import Codes, chi_square, coder, far, numbered, rounded, spread, table_of, unlike, unlikely
 
 PAST = {"@before": 1, "@earlier": 2}
 """Endings of a column's name that mean a visit before this one."""
@@ -71,7 +69,7 @@ def before(name: str) -> tuple[str, int]:
 
 def _columns(folder: Folder, table: str, keys: list[str]) -> dict[str, list[str]]:
     """The columns of a table as texts; ``keys`` are those that are not in the schema."""
-    names, *lines = csv.reader(io.StringIO(folder.read(f"{table}.csv").decode()), strict=True)
+    names, *lines = table_of(folder.read(f"{table}.csv"))
     wanted = {n.removeprefix(f"{table}.") for n in folder.sizes if n.startswith(f"{table}.")} | {*keys}
     if len(names) != len(wanted) or {*names} != wanted:
         raise ValueError(f"the columns of {table}.csv differ from the schema's")
@@ -97,7 +95,7 @@ def check_linked(folder: Folder) -> None:
         even = folder.facts["project"]["plan"].get("rows_drawn", "even") == "even"
         later, tests = ([], []) if panel.dated else steps(panel, head, found)
         wrong += rounded(nodes, panel.rows, golden=False) + later if even else []
-        wrong += unlikely(spread(nodes, panel.rows) + tests)
+        wrong += unlike(folder, model.total) + unlikely(spread(nodes, panel.rows) + tests)
     folder.say(5, wrong, f"{people:,} people and {panel.many.sum():,} visits follow their models")
     if panel.dated:
         folder.note(5, "later visits are not compared with their model, because it draws days instead of dates")
