@@ -52,7 +52,8 @@ class Folder:
         odd = [p for p in path.rglob("*") if p.exists() and not (p.is_dir() or p.is_file())]
         if odd:
             raise Unreadable(f"{odd[0]} is a pipe or a device")
-        self.names = {n for p in path.rglob("*") if (n := p.relative_to(path).as_posix()) != "copies" or p.is_symlink()}
+        held = {p.relative_to(path).as_posix(): p for p in path.rglob("*")}
+        self.names = {n for n, p in held.items() if n != "copies" or p.is_symlink() or not p.is_dir()}
         if "release.json" not in self.names:
             raise Unreadable(f"{path} contains no release.json")
         self.facts: dict[str, Any] = self.json("release.json")
@@ -129,7 +130,8 @@ def unzipped(packed: bytes, name: str) -> tuple[Any, dict[str, Array]]:
     if any(i.file_size > found[i.filename.removesuffix(".npy")].nbytes + OVERHEAD for i in infos):
         raise Unreadable(f"{name} contains more than its arrays")
     for array in found.values():
-        if array.dtype.kind not in "biuf" or np.isnan(array).any() or np.isposinf(array).any():
+        usual = array.dtype.kind in "biuf" and array.dtype.itemsize <= 8 and array.dtype.isnative
+        if not usual or np.isnan(array).any() or np.isposinf(array).any():
             raise Unreadable(f"{name} contains arrays that are not numbers")
     return parsed(found.pop("head").tobytes(), name), found
 

@@ -22,7 +22,7 @@ STATED |= {"d8bddf0d4caa0941", "f67af9f95e7088c4"}
 """Of the sentence about rows per person with the first four promises."""
 NUMBERED = re.compile(r"([εδρ]) = (\d+(?:\.\d+)?(?:e[-+]?\d+)?)")
 NUMBER = re.compile(
-    r"(?:(?<![α-ω])([εδρ])[A-Za-z0-9_]{0,9}\s*(?:[^\w\s(]{1,2}|is|of|is at most|at most|below)"
+    r"(?:(?<![α-ω])([εδρ])[A-Za-z_]{0,9}\s*(?:[^\w\s(]{1,2}|is|of|is at most|at most|below)"
     r"|((?i:epsilon|(?<![a-z])eps|delta|rho))\s*(?:[=≈<≤:]|is|is at most))"
     r"\s*(\d*\.?\d+(?:e[-+]?\d+)?(?:\s*[/⁄∕·×⋅*^]\s*\d+)?)"
 )

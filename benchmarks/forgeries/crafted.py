@@ -216,6 +216,22 @@ def real_rows_behind_a_compressed_array(case: Case) -> Files:
     return case.resealed({**case.honest.files, "answers.npz": out.getvalue() + listed + end})
 
 
+@kind("noise")
+def real_cells_in_the_last_bits_of_wide_numbers(case: Case) -> Files:
+    """A number of 16 bytes is whole after it is rounded to 8."""
+
+    def change(_: dict[str, Any], found: dict[str, Any]) -> None:
+        bits = np.resize(case.rows.codes["c"], found["counts_0"].shape).astype(np.longdouble)
+        found["counts_0"] = found["counts_0"] * (1 + bits * np.longdouble(2) ** -60)
+
+    return rearranged(case, "answers.npz", change)
+
+
+@kind("files")
+def real_rows_in_a_file_named_like_the_folder_of_copies(case: Case) -> Files:
+    return {**case.honest.files, "copies": real_rows(case)}
+
+
 @kind("rows")
 def real_cells_in_quotes_that_are_not_needed(case: Case) -> Files:
     head, *lines = case.honest.files["synthetic.csv"].decode().splitlines()
