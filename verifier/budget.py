@@ -123,7 +123,7 @@ RECIPES = {
     "class-features": Recipe(
         "sums", lambda b: b.k * (math.sqrt(4 - 2 * min(b.draw["given"]["marked"], 1)) if b.m > b.k else 1)
     ),
-    "regression": Recipe("sums", lambda b: b.k * math.sqrt(b.draw["given"]["squared"])),
+    "regression": Recipe("sums", lambda b: b.k * math.sqrt(max(b.draw["given"]["squared"], b.m / b.k))),
     "clipped-gradient": Recipe("sums", clipped),
     "logistic-gradient": Recipe("gradient", logistic),
     "step-counts": Recipe("sums", cell),
@@ -195,8 +195,8 @@ def check_budget(folder: Folder) -> None:
         return
     unit, promise, spent, draws = (made[key] for key in ("unit", "guarantee", "spent", "draws"))
     plan, wrong = facts["project"]["plan"], agrees(folder)
-    if facts["method"] not in METHODS:
-        wrong.append(f"{facts['method']} is not a method")
+    if facts["method"] not in METHODS or (facts["method"] == "linked") is not bool(folder.linked):
+        wrong.append(f"{facts['method']} is not a method for these tables")
     k, n, replace = unit["rows_per_person"], unit["rows"], unit["neighbors"] == "replace-one"
     if type(k) is not int or k < 1 or not (replace or unit["neighbors"] == "add-remove") or (n is None) is replace:
         raise ValueError("the unit is not a whole number of rows per person, with n under replace-one only")

@@ -11,11 +11,12 @@ import numpy as np
 
 from .budget import check_budget
 from .folder import LIMIT, Finding, Folder, Unreadable, check_files, check_signature
+from .ledger import check_ledger
 from .linked import check_linked
 from .model import check_model
 from .noise import check_noise
 from .rows import check_rows
-from .texts import check_ledger, check_texts
+from .texts import check_texts
 
 NAMES = ("", "files", "budget", "noise", "model", "rows", "texts", "ledger")
 

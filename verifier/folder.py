@@ -7,7 +7,9 @@ import io
 import json
 import math
 import re
+import struct
 import zipfile
+import zlib
 from datetime import date, timedelta
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -50,7 +52,8 @@ class Folder:
         odd = [p for p in path.rglob("*") if p.exists() and not (p.is_dir() or p.is_file())]
         if odd:
             raise Unreadable(f"{odd[0]} is a pipe or a device")
-        self.names = {n for p in path.rglob("*") if (n := p.relative_to(path).as_posix()) != "copies" or p.is_symlink()}
+        held = {p.relative_to(path).as_posix(): p for p in path.rglob("*")}
+        self.names = {n for n, p in held.items() if n != "copies" or p.is_symlink() or not p.is_dir()}
         if "release.json" not in self.names:
             raise Unreadable(f"{path} contains no release.json")
         self.facts: dict[str, Any] = self.json("release.json")
@@ -112,16 +115,23 @@ def unzipped(packed: bytes, name: str) -> tuple[Any, dict[str, Array]]:
     file = zipfile.ZipFile(data := io.BytesIO(packed))
     infos, size = file.infolist(), len(packed)
     most, packing = min(LIMIT, max(50_000_000, 150 * size)), sum(i.compress_size + OVERHEAD for i in infos)
-    if sum(i.file_size for i in infos) > most or len({i.filename for i in infos}) < len(infos):
+    keys = {i.filename.removesuffix(".npy") for i in infos if i.filename.endswith(".npy")}
+    if sum(i.file_size for i in infos) > most or len(keys) < len(infos):
         raise Unreadable(f"{name} unpacks to more than 150 times its size or 1 GiB, or holds an array twice")
     if file.comment or infos[0].header_offset or any(i.comment for i in infos) or size > packing + OVERHEAD:
         raise Unreadable(f"{name} contains more than its arrays")
+    for i in infos:  # its data start after a header of 30 bytes, its name and its extra field
+        start = i.header_offset + 30 + sum(struct.unpack_from("<HH", packed, i.header_offset + 26))
+        stream, part = zlib.decompressobj(-zlib.MAX_WBITS), packed[start : start + i.compress_size]
+        if i.compress_type and (len(stream.decompress(part, i.file_size + 1)) > i.file_size or stream.unused_data):
+            raise Unreadable(f"{name} contains more than its arrays")
     with np.load(data, allow_pickle=False) as arrays:
         found = {key: arrays[key] for key in arrays.files}
     if any(i.file_size > found[i.filename.removesuffix(".npy")].nbytes + OVERHEAD for i in infos):
         raise Unreadable(f"{name} contains more than its arrays")
     for array in found.values():
-        if array.dtype.kind not in "biuf" or np.isnan(array).any() or np.isposinf(array).any():
+        usual = array.dtype.kind in "biuf" and array.dtype.itemsize <= 8 and array.dtype.isnative
+        if not usual or np.isnan(array).any() or np.isposinf(array).any():
             raise Unreadable(f"{name} contains arrays that are not numbers")
     return parsed(found.pop("head").tobytes(), name), found
 
@@ -188,6 +198,8 @@ def check_files(folder: Folder) -> None:
         wrong.append("project.json and release.json hold different projects")
     if not made and "statement" in facts:
         wrong.append("the statement is missing")
+    if made and folder.read(STATEMENT) != f"{json.dumps(made, indent=1, ensure_ascii=False)}\n".encode():
+        wrong.append(f"{STATEMENT} is not written as Espalier writes it")
     listed = made.get("files", {})
     covered = names - {STATEMENT, SIGNATURE} if made else set()
     wrong += [f"{n} is missing, or not in the statement" for n in sorted(set(listed) ^ covered)]
@@ -225,6 +237,9 @@ def check_signature(folder: Folder, key: bytes | None) -> None:
     public, signature = (base64.b64decode(made[k], validate=True) for k in ("public_key", "signature"))
     body = json.dumps(folder.statement, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     mark = hashlib.sha256(public).hexdigest()
+    both = {"public_key": base64.b64encode(public).decode(), "signature": base64.b64encode(signature).decode()}
+    if made != {"format": "espalier-signature/1", "algorithm": "Ed25519", "fingerprint": mark, **both}:
+        wrong.append(f"{SIGNATURE} states another key, or more than a signature")
     try:
         Ed25519PublicKey.from_public_bytes(public).verify(signature, f"espalier-statement/1\n{body}".encode())
     except (InvalidSignature, ValueError):

@@ -1,7 +1,5 @@
 """Checks 4 and 5 of linked tables: separations at every visit, and people and visits against their models."""
 
-import csv
-import io
 from collections.abc import Iterable
 from typing import Any
 
@@ -9,14 +7,14 @@ import numpy as np
 
 from .folder import Array, Folder, unzipped
 from .model import Model, meet, separates
-from .rows import Codes, chi_square, coder, far, numbered, restored, rounded, spread, unlikely
+from .rows import Codes, chi_square, coder, far, numbered, restored, rounded, spread, table_of, unlike, unlikely
 
 PAST = {"@before": 1, "@earlier": 2}
 """Endings of a column's name that mean a visit before this one."""
 
 
 class Panel:
-    """Two tables as codes: people with their first visit (``rows``), and the columns of all ``visits``."""
+    """The two tables as codes: people with their first visit (``rows``), and the columns of all ``visits``."""
 
     def __init__(self, folder: Folder) -> None:
         people, later, tables = folder.linked["people"], folder.linked["visits"], folder.facts["project"]["tables"]
@@ -56,9 +54,7 @@ class Panel:
             self.rows[name] = self.visits[name][:, 0]
 
     def step(self, name: str, who: Array, at: int, none: int) -> Array:
-        """Return the codes of a column of people, of this visit or of an earlier one; ``none`` if there is no such
-        visit.
-        """
+        """The codes of a column of people, of this visit or of an earlier one; ``none`` if there is no such visit."""
         plain, back = before(name)
         if plain not in self.visits:
             return np.full(len(who), at - 1) if name == "position" else self.rows[name][who]
@@ -66,14 +62,14 @@ class Panel:
 
 
 def before(name: str) -> tuple[str, int]:
-    """Return a column's plain name, and how many visits back it is."""
+    """A column's plain name, and how many visits back it is."""
     end = next((end for end in PAST if name.endswith(end)), "")
     return name.removesuffix(end), PAST.get(end, 0)
 
 
 def _columns(folder: Folder, table: str, keys: list[str]) -> dict[str, list[str]]:
-    """Return the columns of a table as texts; ``keys`` are those that are not in the schema."""
-    head, *lines = csv.reader(io.StringIO(folder.read(f"{table}.csv").decode()), strict=True)
+    """The columns of a table as texts; ``keys`` are those that are not in the schema."""
+    head, *lines = table_of(folder.read(f"{table}.csv"))
     names = [restored(name) for name in head]
     wanted = {n.removeprefix(f"{table}.") for n in folder.sizes if n.startswith(f"{table}.")} | {*keys}
     if len(names) != len(wanted) or {*names} != wanted:
@@ -100,7 +96,7 @@ def check_linked(folder: Folder) -> None:
         even = folder.facts["project"]["plan"].get("rows_drawn", "even") == "even"
         later, tests = ([], []) if panel.dated else steps(panel, head, found)
         wrong += rounded(nodes, panel.rows, golden=False) + later if even else []
-        wrong += unlikely(spread(nodes, panel.rows) + tests)
+        wrong += unlike(folder, model.total) + unlikely(spread(nodes, panel.rows) + tests)
     folder.say(5, wrong, f"{people:,} people and {panel.many.sum():,} visits follow their models")
     if panel.dated:
         folder.note(5, "later visits are not compared with their model, because it draws days instead of dates")
@@ -155,7 +151,7 @@ def crossed(panel: Panel, model: Model, head: Any, s: dict[str, Any]) -> bool:
     drawn = {c["name"]: [*c["effects"], f"{c['name']}@before", f"{c['name']}@earlier"] for c in head["columns"]}
 
     def nodes(names: Iterable[str], times: Iterable[int]) -> set[Any]:
-        """Return the columns that exist at these visits; a column of people is the same at each visit."""
+        """The columns at these visits, as far as they exist then; a column of people is the same at each visit."""
         visits = {*drawn, *panel.visits}
         return {
             (n, at) if n in visits else n

@@ -25,22 +25,19 @@ Nodes = list[tuple[str, Clique, Array]]
 class Model:
     """A log-linear model, or the network of a decoder. ``potentials`` are tables over cliques of columns.
 
-    ``sizes`` has each column's number of values. Only ``visible`` columns are in the synthetic table. A network's
-    potentials are ln p(column | parents), with the column as the last axis.
+    ``sizes`` has each column's number of values. Only ``visible`` columns are in the synthetic table. The others are
+    ``hidden``; they are `functions` of visible ones. A network's potentials are ln p(column | parents), with the column
+    as the last axis.
     """
 
     def __init__(self, folder: Folder, head: Any, found: dict[str, Array]) -> None:
         self.head = head
         self.network = self.head.get("format") != "espalier-model/1"
         self.sizes = {str(n): int(s) for n, s in self.head["sizes"]}
-        names = {"visible": list(self.sizes), "counts": []}
+        names = {"visible": list(self.sizes)}
         if "visible" in found:
             names = json.loads(found.pop("visible").tobytes())
-        self.visible, self.counts, self.order = (
-            tuple(names["visible"]),
-            set(names["counts"]),
-            self.head.get("order", ()),
-        )
+        self.visible, self.order = tuple(names["visible"]), self.head.get("order", ())
         if self.network:
             self.potentials, self.first = heads(self.head, self.sizes, found.pop("parameters")), {}
             for i, name in enumerate(self.head.get("tables", [])):  # these columns have a full table instead
@@ -71,7 +68,7 @@ class Model:
             or self.network != (folder.facts["method"] == "decoder")
         ):
             raise ValueError("the model does not match the method, or the columns and categories of the project")
-        self.hidden, self.total = len(self.visible) < len(self.sizes), float(self.head.get("total", 0))
+        self.hidden, self.total = functions(self), float(self.head.get("total", 0))
 
     def _tables(self, found: dict[str, Array], key: str, of: str) -> dict[Clique, Array]:
         tables = {tuple(q): found.pop(f"{of}_{i}").astype(float) for i, q in enumerate(self.head.get(key, []))}
@@ -82,7 +79,7 @@ class Model:
 
     @property
     def nodes(self) -> Nodes:
-        """Conditional tables of all columns; ``ValueError`` if one is not a probability."""
+        """The conditional tables of all columns; ``ValueError`` if one is not a probability."""
         if self.network:
             nodes = [(q[-1], q[:-1], np.exp(table)) for q, table in self.potentials.items()]
         else:
@@ -92,10 +89,27 @@ class Model:
         return nodes
 
 
-def heads(head: Any, sizes: Mapping[str, int], flat: Array) -> dict[Clique, Array]:
-    """Return the tables of a decoder: ln p(column | parents) is a log softmax of an intercept and a weight for each
-    parent.
+def functions(model: Model) -> dict[str, tuple[Clique, Array]]:
+    """The hidden columns, each with the columns that determine it and its value in each of their cells.
+
+    They are counts and the states of questions. Impossible cells of the model leave one value of each.
     """
+    found, before, visible = dict[str, tuple[Clique, Array]](), -1, set(model.visible)
+    while before < len(found):
+        before = len(found)
+        for clique, table in model.potentials.items():
+            new = [n for n in clique if n not in visible and n not in found]
+            if len(new) == 1:
+                allowed = np.moveaxis(np.isfinite(table), clique.index(new[0]), -1)
+                if allowed.sum(axis=-1).max() <= 1:
+                    found[new[0]] = tuple(n for n in clique if n != new[0]), allowed.argmax(axis=-1)
+    if len(found) + len(visible) < len(model.sizes):
+        raise ValueError("a hidden column of the model does not follow from the others")
+    return found
+
+
+def heads(head: Any, sizes: Mapping[str, int], flat: Array) -> dict[Clique, Array]:
+    """The tables of a decoder: ln p(column | parents) is a log softmax of an intercept and a weight for each parent."""
     done, at, out = dict[str, tuple[Clique, Array]](), 0, dict[Clique, Array]()
     for name, size in sizes.items():
         given = tuple(n for n in sizes if [n, name] in head["edges"] and sizes[n] > 1)
@@ -122,7 +136,7 @@ def log_softmax(logits: Array) -> Array:
 
 
 def calibrate(sizes: Mapping[str, int], potentials: Tables, order: Iterable[str]) -> Nodes:
-    """Return the conditional tables of each column in the order of drawing; the last column is eliminated first.
+    """The conditional tables of each column in the order of drawing; the last column is eliminated first.
 
     A column of one value joins no other columns, so it is left out of their cliques.
     """
@@ -204,21 +218,24 @@ def check_model(folder: Folder, answers: Answers | None) -> Model | None:
 
 
 def linked(model: Model, s: Mapping[str, list[str]]) -> bool:
-    """Return whether a path around the given columns links both sides; for a network, in the ancestors' moral graph."""
-    cliques = [set(q) for q in model.potentials]
+    """Return whether a path around the given columns links both sides; for a network, in the ancestors' moral graph.
+
+    A hidden column links the columns that determine it.
+    """
+    roots = {n: {n} for n in model.visible}
+    for name, (given, _) in model.hidden.items():
+        roots[name] = set().union(*(roots[n] for n in given))
+    cliques = [set().union(*(roots[n] for n in q)) for q in model.potentials]
     if model.network:
         kept = {*s["left"], *s["right"], *s["given"]}
         for q in reversed(model.potentials):  # effects before causes
             kept |= set(q) if q[-1] in kept else set()
         cliques = [set(q) for q in model.potentials if q[-1] in kept]
-    return meet(cliques, set(s["left"]), set(s["right"]), {*s["given"], *model.counts})
+    return meet(cliques, set(s["left"]), set(s["right"]), set(s["given"]))
 
 
 def meet(cliques: Iterable[set[Any]], left: set[Any], right: set[Any], stop: set[Any]) -> bool:
-    """Return whether a path through cliques leads from one side to the other around ``stop``.
-
-    Counts are functions of visible columns, so they stop it too.
-    """
+    """Return whether a path through cliques leads from one side to the other around ``stop``."""
     reached, before = left - stop, set[Any]()
     while reached != before:
         before, reached = reached, reached.union(*(q - stop for q in cliques if q & reached))
@@ -238,22 +255,25 @@ def separates(s: Mapping[str, Any], names: Iterable[str]) -> bool:
 
 
 def far(model: Model, answers: Answers) -> list[str]:
-    """Return the counts further from the model than 1.5 times the distance that noise alone exceeds once in 10⁹
-    releases.
-    """
-    visible = {c.clique: np.zeros(c.values.shape) for c in answers.counts if not answers.merged}
-    fits = marginals(calibrate(model.sizes, {**visible, **model.potentials}, model.order), visible)
-    parts = [(model.total * fits[c.clique] - c.values) / c.sigma for c in answers.counts if c.clique in fits]
-    square, cells = sum(float(np.sum(p**2)) for p in parts), sum(p.size for p in parts)
-    most = 3 * float(gammainccinv(cells / 2, 1e-9)) if parts else 0.0  # 1.5 times a quantile of χ²
+    """Counts further from the model than 1.5 times the distance that noise alone exceeds once in 10⁹ releases."""
+    whole = {c.clique: np.zeros([model.sizes[n] for n in c.clique]) for c in answers.counts}
+    fits = marginals(calibrate(model.sizes, {**whole, **model.potentials}, model.order), whole)
+    square, cells = 0.0, 0
+    for c in answers.counts:
+        fit = fits[c.clique]
+        for axis, groups in ((i, answers.merged[n]) for i, n in enumerate(c.clique) if n in answers.merged):
+            fit = np.moveaxis(np.moveaxis(fit, axis, -1) @ np.eye(groups.max() + 1)[groups], -1, axis)
+        square += float(np.sum((model.total * fit - c.values) ** 2)) / c.sigma**2
+        cells += fit.size
+    most = 3 * float(gammainccinv(cells / 2, 1e-9)) if cells else 0.0  # 1.5 times a quantile of χ²
     return [] if square <= most else [f"the model is far from the counts: χ² = {square:.4g}, at most {most:.4g}"]
 
 
 def optimality(
     counts: list[Counts], total: float, price: float, potentials: Tables, model: Model, strict: bool
 ) -> list[str]:
-    """Return the errors of a fit: its Fenchel gap at its potentials θ, if that is above the tolerance. Earlier versions
-    of the program stopped at the first tolerance (not ``strict``).
+    """Errors of a fit: its Fenchel gap at its potentials θ, if that is above the tolerance. Earlier versions of the
+    program stopped at the first tolerance (not ``strict``).
 
     The objective is f(μ) + λ N KL(p ‖ q) with f(μ) = Σ‖μ − y‖²/(2σ²) and independent q. Component a of the counts has
     the precision w_a and the estimate û_a. τ_a and τ⁰_a are the components a of ln p (the sum of θ) and of ln q.
@@ -287,7 +307,7 @@ def optimality(
 
 
 def fitted(model: Model, answers: Answers, strict: bool) -> list[str]:
-    """Return the errors of the fit, which ``core/models/graphical/estimation.py`` and ``shrinkage.py`` document."""
+    """Errors of the fit, which ``core/models/graphical/estimation.py`` and ``shrinkage.py`` document."""
     counts, potentials = answers.counts, grouped(model, answers)
     precision, sums = defaultdict[Clique, float](float), [float(c.values.sum()) for c in counts]
     for c in counts:
@@ -308,7 +328,7 @@ def fitted(model: Model, answers: Answers, strict: bool) -> list[str]:
 
 
 def second(counts: list[Counts], total: float, model: Model) -> list[Counts]:
-    """Return the counts for a second fit: columns fixed at the first fit's values, and pairs with a wider σ."""
+    """The counts for a second fit: columns fixed at the first fit's values, and pairs with a wider σ."""
     wider = {tuple(q): float(by) for q, by in model.head["wider"]}
     if not all(1 <= by <= WIDEST for by in wider.values()):
         raise ValueError("a σ was widened beyond the bound")

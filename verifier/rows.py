@@ -6,7 +6,7 @@ import itertools
 import math
 import re
 from bisect import bisect_right
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import date
 from functools import cache
 from typing import Any
@@ -32,11 +32,31 @@ def restored(text: str) -> str:
     return text[1:] if FORMULA.match(text) else text
 
 
+def table_of(data: bytes) -> Iterator[list[str]]:
+    """The lines of a table; ``ValueError`` unless only cells that need quotes have them.
+
+    Those of a single column are all in quotes, and names may be.
+    """
+    text = data.decode()
+    if '"' in text or "\r" in text:
+        names, *lines = csv.reader(io.StringIO(text, newline=""), strict=True)
+        body = "".join(written(line, always=len(names) == 1) for line in lines)
+        if text not in (written(names, always=always) + body for always in (False, True)):
+            raise ValueError("cells are in quotes that need none, or a line ends in an unusual way")
+    return csv.reader(io.StringIO(text, newline=""), strict=True)
+
+
+def written(cells: list[str], *, always: bool) -> str:
+    """A line of a table, with quotes around the cells that need them, or around all."""
+    quoted = ('"' + c.replace('"', '""') + '"' if always or re.search('[,"\r\n]', c) else c for c in cells)
+    return ",".join(quoted) + "\n"
+
+
 def read_rows(folder: Folder, data: bytes) -> tuple[Codes, int]:
     """Return the code of each cell: its category or bin, or the last code if it is missing; ``ValueError`` outside a
     domain.
     """
-    lines = csv.reader(io.StringIO(data.decode()), strict=True)
+    lines = table_of(data)
     schema, names = folder.facts["project"]["schema"], [restored(name) for name in next(lines, [])]
     if names != [c["name"] for c in schema if c["kind"] != "identifier" or c.get("invented")]:
         raise ValueError("the table's columns differ from the schema's")
@@ -99,14 +119,26 @@ def check_rows(folder: Folder, model: Model | None, answers: Answers | None) -> 
     if model is None:
         folder.say(5, wrong, f"{rows:,} rows in their domains; no model to compare them with")
         return
-    nodes = [node for node in model.nodes if {node[0], *node[1]} <= set(model.visible)]
+    wrong += unlike(folder, model.total)
+    nodes = model.nodes
+    for name, (given, values) in model.hidden.items():
+        codes[name] = values[tuple(codes[n] for n in given)]
     even = facts["project"]["plan"].get("rows_drawn", "even") == "even" and "rows_shown" not in facts
-    even = even and bool(model.order or model.network) and not model.hidden and not model.pool
+    even = even and bool(model.order or model.network) and not model.pool
     tests = weighted(model, codes, rows) if model.pool else spread(nodes, codes)
     wrong += rounded(nodes, codes, model.network) if even else []
     wrong += unlikely(tests)
     said = ", as evenly as whole numbers allow" if even else ""
     folder.say(5, wrong, f"{rows:,} rows follow the model in {len(tests)} tables{said}")
+
+
+def unlike(folder: Folder, total: float) -> list[str]:
+    """Check a number of rows that is private: it is that of the model, unless the plan states another."""
+    plan = folder.facts["project"]["plan"]
+    if not folder.statement or folder.statement["unit"]["rows"] is not None or plan.get("rows"):
+        return []
+    rows = max(round(total / (1 - (plan.get("private_evaluation") or 0))), 1)
+    return [] if folder.facts["rows"] == rows else [f"the table should have {rows:,} rows, as the model has"]
 
 
 def unlikely(tests: list[tuple[str, float, int]]) -> list[str]:

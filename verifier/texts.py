@@ -1,16 +1,14 @@
-"""Checks 6 and 7: the texts repeat the statement, and the ledger holds the release once."""
+"""Check 6: report, label, registry entry and Croissant card repeat the statement."""
 
 import hashlib
 import html
-import json
 import math
 import re
 import unicodedata
 from collections.abc import Iterator
-from fractions import Fraction
 from typing import Any
 
-from .budget import differing, entry, epsilon_of
+from .budget import differing, entry
 from .folder import Folder, parsed
 
 FIXED = {"5a973d46db148905", "6f3287a73cff94c0", "9be0c9eebba49535", "bb59732f4510d255"}
@@ -24,8 +22,9 @@ STATED |= {"d8bddf0d4caa0941", "f67af9f95e7088c4"}
 """Of the sentence about rows per person with the first four promises."""
 NUMBERED = re.compile(r"([εδρ]) = (\d+(?:\.\d+)?(?:e[-+]?\d+)?)")
 NUMBER = re.compile(
-    r"(?:([εδρ])\s*(?:[^\w\s(]{1,2}|is|of|is at most|at most|below)"
-    r"|((?i:epsilon|delta|rho))\s*(?:[=≈<≤]|is|is at most))\s*(\d*\.?\d+(?:e[-+]?\d+)?(?:\s*[/·×⋅*^]\s*\d+)?)"
+    r"(?:(?<![α-ω])([εδρ])[A-Za-z_]{0,9}\s*(?:[^\w\s(]{1,2}|is|of|is at most|at most|below)"
+    r"|((?i:epsilon|(?<![a-z])eps|delta|rho))\s*(?:[=≈<≤:]|is|is at most))"
+    r"\s*(\d*\.?\d+(?:e[-+]?\d+)?(?:\s*[/⁄∕·×⋅*^]\s*\d+)?)"
 )
 TAG = re.compile(r"<(/?)(!?[a-z][a-z0-9]*)((?:\s+[a-zA-Z-]+(?:=\"[^\"<>]*\")?)*)\s*/?>")
 TAGS = re.compile(
@@ -37,17 +36,41 @@ TAGS = re.compile(
 ODD = re.compile(
     r'(?:hidden|on\w+|http-equiv)\b|charset="(?!utf-8")|style="(?!(?:(?:stroke-)?width:[\d.]+%?|fill:[^;]*)")', re.I
 )
-ATTRIBUTE = re.compile(r'[a-zA-Z-]+(?:="[^"<>]*")?')
+ATTRIBUTE = re.compile(r'([a-zA-Z-]+)(?:="[^"<>]*")?')
 """An attribute of an element that `TAG` matches; ``ODD`` is the start of one that might hide text."""
+PLAIN = {
+    "html",
+    "aria-label",
+    "charset",
+    "class",
+    "colspan",
+    "content",
+    "id",
+    "lang",
+    "name",
+    "role",
+    "rowspan",
+    "scope",
+}
+PLAIN |= {"style", "tabindex", "title"}
+"""Attributes that elements outside of pictures may have."""
+TURNED = re.compile("[\u202a-\u202e\u2066-\u2069]")
+"""Characters that change the direction of reading."""
 UNSEEN = {"head", "svg", "style", "title"}
 """Elements whose text does not count as a sentence that people read."""
 HIDING = re.compile(
-    r"""display:\s*none|visibility:|font-size:\s*\.?0(?![.\d]*[1-9])|opacity:\s*0(?![.\d])
-    |position:|clip|transform:|text-indent|transparent|@import|[\s{;]content:|[\s{;]color:\s*(?:white|\#f)|url\(""",
+    r"""\\|/\*|display:\s*(?:none|contents)|visibility|font(?:-size)?:\s*(?:0?\.[0-4]|[0-6](?:\.\d+)?(?:px|pt)|0(?![.\d]))
+    |opacity:\s*(?:0?\.[0-4]|0(?![.\d]))|position:|clip|transform:|text-(?:indent|fill|security)|transparent|filter:
+    |[\s{;]content:|[\s{;]color:\s*(?:white|\#[ef]|rgb|hsl|var\(--paper)|url\(|@(?:import|supports|container)
+    |(?<![-\w])(?:max-)?(?:width|height):\s*0(?![.\d])|line-height:\s*0|(?:letter|word)-spacing|margin[\w-]*:[^;}]*-\d
+    |zoom:|scale:|translate:|rotate:|mask|blend|z-index|float:|direction:|bidi|writing-mode""",
     re.I | re.X,
 )
-LETTERS = {"epsilon": "ε", "delta": "δ", "rho": "ρ"}
-KEYS = {"ε": ("epsilon",), "δ": ("delta", "at_delta"), "ρ": ("rho",)}
+"""Styles that may hide text, and forms in which they may be written (escapes and comments)."""
+LETTERS = {"epsilon": "ε", "eps": "ε", "delta": "δ", "rho": "ρ"}
+ALIKE = str.maketrans("ɛєԑ∊", "εεεε")
+OF_LEDGER = re.compile(r"(?:reached|total is|may reach|together reach|total of|, of)\s*$")
+"""What stands before an ε of the ledger."""
 SAME = """
 deployment.privacy_loss.privacy_parameters.epsilon  guarantee.epsilon
 deployment.privacy_loss.privacy_parameters.delta    guarantee.delta
@@ -58,26 +81,6 @@ deployment.basic.publication_date                   release.date
 deployment.basic.name                               release.name
 """
 """Entries of the registry's file, each with the statement's entry that it repeats."""
-LEDGER = """
-reserve.table_name       ledger.table
-reserve.population       ledger.population
-reserve.neighbors        spent.neighbors
-reserve.rows_per_person  spent.rows_per_person
-reserve.delta            asked.delta
-reserve.hash             ledger.chain
-reserve.rho_before       ledger.before.rho
-spend.table_name         ledger.table
-spend.population         ledger.population
-spend.rho                spent.rho
-open.neighbors           spent.neighbors
-open.rows_per_person     spent.rows_per_person
-open.epsilon             ledger.total.epsilon
-open.delta               ledger.total.delta
-open.rho                 ledger.total.rho
-"""
-"""Events of the ledger, each with the entry of ``release.json`` that repeats it."""
-FURTHER = re.compile(r"statement\.(json|sig)|dictionary\..*|synthetic-whole\.csv|synthetic\.(?!csv$).*")
-"""Files that the ledger's hash of a release leaves out."""
 
 
 def leaves(value: Any, key: str = "") -> Iterator[tuple[str, Any]]:
@@ -90,16 +93,23 @@ def leaves(value: Any, key: str = "") -> Iterator[tuple[str, Any]]:
 
 
 def words(folder: Folder, name: str) -> tuple[str, str]:
-    """Return the words that people read in a file, and all its words: HTML without tags, or all texts of JSON."""
+    """The words of a file that people read, and all of them: HTML without its tags, or all texts of a JSON file."""
     data = folder.read(name)
+    if TURNED.search(html.unescape(data.decode(errors="replace"))) and not TURNED.search(
+        "".join(f"{k}{v}" for k, v in leaves(folder.facts))
+    ):
+        raise ValueError(f"{name} changes the direction of reading")
     if not name.endswith(".html"):
         text = plain("\n".join(v for _, v in leaves(parsed(data, name)) if isinstance(v, str)))
         return text, text
     seen, whole, at, inside, page = list[str](), list[str](), 0, list[str](), data.decode()
     for tag in [*TAG.finditer(page), None]:
         text = page[at : tag.start() if tag else None]
-        text = re.sub(r"url\(data:font/woff2;base64,[\w+/=]*\)", "", text) if "style" in inside else text
-        odd = "<" in text or (tag and (not TAGS.fullmatch(tag[2]) or any(map(ODD.match, ATTRIBUTE.findall(tag[3])))))
+        text = re.sub(r"/\*.*?\*/|url\(data:font/woff2;base64,[\w+/=]*\)", "", text) if "style" in inside else text
+        own = list(ATTRIBUTE.finditer(tag[3])) if tag else []
+        odd = "<" in text or (tag and not TAGS.fullmatch(tag[2])) or any(ODD.match(a[0]) for a in own)
+        if tag and "svg" not in (*inside, tag[2]):
+            odd = odd or not {a[1] for a in own} <= PLAIN
         if odd or HIDING.search(text if "style" in inside else ""):
             raise ValueError(f"{name} may hide text near {page[at : at + 60]!r}")
         whole.append(text)
@@ -111,8 +121,9 @@ def words(folder: Folder, name: str) -> tuple[str, str]:
 
 
 def plain(text: str) -> str:
-    """Return the text with one form of each letter, and without characters of no width."""
-    return "".join(c for c in unicodedata.normalize("NFKC", text) if unicodedata.category(c) != "Cf")
+    """The text with one form of each letter, and without accents and characters of no width."""
+    kept = (c for c in unicodedata.normalize("NFKD", text) if unicodedata.category(c) not in ("Cf", "Mn", "Me"))
+    return "".join(kept).translate(ALIKE)
 
 
 def same(text: str, number: float) -> bool:
@@ -121,23 +132,30 @@ def same(text: str, number: float) -> bool:
 
 
 def claimed(folder: Folder) -> dict[str, set[float]]:
-    """The ε, δ and ρ that a text may state: those of the guarantee, of what was spent, of each draw, and of the ledger.
-
-    A δ of 0 is a draw's own, and a text may state it only if the guarantee has it.
+    """The ε, δ and ρ that a text may state: those of the guarantee, of what was spent, and of each draw; by ``ledger``
+    the ε of the ledger. A δ of 0 is a draw's own, and a text may state it only if the guarantee has it.
     """
     made, facts = folder.statement, folder.facts
-    parts = [
-        entry(whole, path) for whole, path in ((made, "guarantee"), (made, "spent"), (facts, "asked"), (facts, "spent"))
-    ]
-    parts += [entry(facts, f"ledger.{key}") for key in ("total", "before", "after")]
-    parts += [
-        entry(made, "composition.own"),
-        entry(made, "composition.held out"),
-        facts.get("looking"),
-        *made.get("draws", []),
-    ]
-    known = {c: {part[k] for part in parts if part for k in keys if k in part} for c, keys in KEYS.items()}
-    return known if facts["asked"]["delta"] == 0 else {**known, "δ": known["δ"] - {0}}
+    parts = [made.get("guarantee"), made.get("spent"), facts["asked"], facts["spent"]]
+    known = {"ε": {part["epsilon"] for part in parts if part}}
+    ledger = [entry(facts, f"ledger.{key}") for key in ("total", "before", "after")]
+    parts += [*ledger, *made.get("composition", {}).values(), facts.get("looking"), *made.get("draws", [])]
+    for c, keys in (("δ", ("delta", "at_delta")), ("ρ", ("rho",))):
+        known[c] = {part[k] for part in parts if part for k in keys if k in part}
+    known["δ"] -= {0} if facts["asked"]["delta"] else set()
+    return {**known, "ledger": {part["epsilon"] for part in ledger if part}}
+
+
+def stated(text: str, known: dict[str, set[float]]) -> tuple[list[tuple[str, str]], list[str]]:
+    """Each ε, δ and ρ in a text, and those that it may not state; an ε of the ledger belongs to certain sentences."""
+    said, wrong = list[tuple[str, str]](), list[str]()
+    for m in NUMBER.finditer(text):
+        c, x = m[1] or LETTERS[m[2].lower()], m[3]
+        recorded = OF_LEDGER.search(text[: m.start()][-30:]) or text[m.end() :].startswith(" before this release")
+        said.append((c, x))
+        if not any(same(x, v) for v in known[c] | (known["ledger"] if c == "ε" and recorded else set())):
+            wrong.append(f"{c} = {x}")
+    return said, wrong
 
 
 def check_texts(folder: Folder) -> None:
@@ -149,10 +167,13 @@ def check_texts(folder: Folder) -> None:
     known = claimed(folder)
     for name in names:
         (text, whole), needed = words(folder, name), [facts["project"]["name"]]
-        said, read = ([(c or LETTERS[word.lower()], x) for c, word, x in NUMBER.findall(t)] for t in (whole, text))
-        for c, x in said:
-            if not any(same(x, v) for v in known[c]):
-                wrong.append(f"{name} states {c} = {x}")
+        if not name.endswith(".html"):
+            parts = [
+                (w, v) for k, v in leaves(folder.json(name)) for w in re.split("[^a-z]+", k.lower()) if w in LETTERS
+            ]
+            wrong += [f"{name} has {w} = {v}" for w, v in parts if v not in known[LETTERS[w]]]
+        read, (_, odd) = stated(text, known)[0], stated(whole, known)
+        wrong += [f"{name} states {said}" for said in odd]
         for c, key in (("ε", "epsilon"), ("δ", "delta")):
             if not any(a == c and same(x, facts["asked"][key]) for a, x in read):
                 wrong.append(f"{name} does not state {c}")
@@ -181,7 +202,7 @@ def check_texts(folder: Folder) -> None:
 
 
 def described(folder: Folder, card: dict[str, Any]) -> list[str]:
-    """Return the errors of the Croissant card, which must describe exactly the folder's tables and columns."""
+    """Errors of the Croissant card: it describes the tables of the folder, their columns, and nothing else."""
     facts, (record,) = folder.facts, card["recordSet"]
     columns = [c["name"] for c in facts["project"]["schema"] if c["kind"] != "identifier" or c.get("invented")]
     columns = [n for n in columns if n != "visits per person"] if folder.linked else columns
@@ -205,7 +226,7 @@ def fixed(made: dict[str, Any], visits: dict[str, Any]) -> list[str]:
         who, k = f"one person with all their rows in both tables (“{person}”)", visits["keep"]
 
     def plainly(*lines: str) -> str:
-        """Return the lines without the numbers and names of this unit."""
+        """Lines without the numbers and names of this unit."""
         text = "\n".join(lines).replace(f"“{person}”", "{person}").replace(f" {k} ", " {k} ")
         return text.replace(repr(person), "{person}").replace(f"the order of {visits.get('order')!r}", "the order")
 
@@ -223,82 +244,3 @@ def fixed(made: dict[str, Any], visits: dict[str, Any]) -> list[str]:
     good = good and mark(NUMBERED.sub(r"\1", promise["sentence"]), *parts[1:]) in PROMISED
     good = good and mark(plainly(unit["stated"], *made["assumed"][:4])) in STATED
     return [] if good else ["the unit, the guarantee or its limits are described incorrectly"]
-
-
-def slip_of(event: dict[str, Any]) -> float:
-    """Return the δ that an event keeps for the δ₀ of draws."""
-    return float(json.loads(event["plan"] or "{}").get("delta_for_draws", 0))
-
-
-def totals(said: dict[str, Any], rho: float) -> list[str]:
-    """Return the errors of a ledger's total in ``release.json``: its ρ gives its ε, and this release fits into it."""
-    total, before = said["total"], said["before"]
-    delta = total["delta"] - (said.get("delta_for_draws") or {}).get("total", 0)
-    wrong = ["the ledger's total is exceeded"] * (Fraction(before["rho"]) + Fraction(rho) > Fraction(total["rho"]))
-    for part in (total, before):
-        if epsilon_of(part["rho"], delta) * (1 - 1e-9) > part["epsilon"]:
-            wrong.append("a ρ of the ledger gives a larger ε than is stated")
-    return wrong
-
-
-def check_ledger(folder: Folder, export: bytes | None) -> None:
-    """Check the exported ledger: its chain is intact, it contains the release once, and the population stays within its
-    total.
-    """
-    facts, said = folder.facts, folder.facts.get("ledger")
-    wrong = totals(said, facts["spent"]["rho"]) if said else []
-    if export is None or not said:
-        if export is not None or wrong:
-            folder.say(7, wrong or ["the release names no entry of a ledger"])
-        else:
-            folder.note(7, "recorded in a ledger; pass its export to check it" if said else "not recorded in a ledger")
-        return
-    events, previous = parsed(export, "the export")["events"], "0" * 64
-    for i, event in enumerate(events, 1):
-        body = json.dumps({k: v for k, v in event.items() if k != "hash"}, sort_keys=True, separators=(",", ":"))
-        if (event["seq"], event["previous"], event["hash"]) != (i, previous, hashlib.sha256(body.encode()).hexdigest()):
-            raise ValueError(f"the chain breaks at event {i}")
-        previous = event["hash"]
-    moves = [e for e in events if e["population"] == said["population"] and e["kind"] in ("reserve", "spend", "return")]
-    mine = [e for e in moves if e["entry"] == said["entry"]]
-    opened = [e for e in events if e["kind"] == "open" and e["population"] == said["population"]]
-    if [e["kind"] for e in mine] != ["reserve", "spend"] or len(opened) != 1:
-        folder.say(7, [f"the ledger does not contain entry {said['entry']} exactly once"])
-        return
-    (total,), (start, end), before, counted = opened, mine, Fraction(0), Fraction(0)
-    wrong += differing(LEDGER, {"open": total, "reserve": start, "spend": end}, facts)
-    kept = slip_of(total)
-    if kept != (said.get("delta_for_draws") or {}).get("total", 0):
-        wrong.append("ledger and release name different δ for draws")
-    reserved, ended, slips = dict[str, tuple[Fraction, Fraction]](), set[str](), Fraction(0)
-    for e in moves:
-        before, rho, name = counted if e is start else before, Fraction(e["rho"]), e["entry"]
-        slip = Fraction(slip_of(e) if e["kind"] == "reserve" else e["delta"] or 0)
-        if e["kind"] == "reserve":
-            wrong += (
-                [f"event {e['seq']} reserves twice, or less than nothing"]
-                if name in reserved or min(rho, slip) < 0
-                else []
-            )
-            reserved[name], counted, slips = (rho, slip), counted + rho, slips + slip
-        else:
-            most = reserved[name] if e["kind"] == "spend" else (0, 0)
-            if name in ended or not (0 <= rho <= most[0] and 0 <= slip <= most[1]):
-                wrong.append(f"event {e['seq']} ends an entry twice, or counts more than was reserved")
-            ended.add(name)
-            counted, slips = counted + rho - reserved[name][0], slips + slip - reserved[name][1]
-        if counted > Fraction(total["rho"]) or slips > Fraction(kept):
-            wrong.append(f"the total is exceeded at event {e['seq']}")
-    stated = Fraction(said["before"]["rho"])
-    if not before <= stated <= before * (1 + Fraction(1, 10**12)) or end["rho"] > start["rho"]:
-        wrong.append("the spent amounts do not add up")
-    if (end["delta"] or 0) < entry(folder.statement, "spent.delta") * (1 - 1e-9):
-        wrong.append("the ledger counts less δ than the draws take")
-    if json.loads(start["plan"])["plan"].get("person") != facts["spent"].get("person"):
-        wrong.append("ledger and release name different person columns")
-    names = sorted(n for n in folder.names if not FURTHER.fullmatch(n))
-    lines = "".join(f"{hashlib.sha256(folder.read(n)).hexdigest()}  {n}\n" for n in names)
-    digest = hashlib.sha256(lines.encode()).hexdigest()
-    if [e["kind"] for e in events if e["released"] == digest] != ["spend"]:
-        wrong.append("the files do not match the entry")
-    folder.say(7, wrong, f"the ledger contains this release once, and its total is kept (last hash {previous})")
