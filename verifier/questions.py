@@ -14,7 +14,7 @@ conditions.
 
 
 def squared(folder: Folder, draw: dict[str, Any]) -> int:
-    """Δ² of a draw of ``questions`` for one row per person: the largest number of answers that one row changes.
+    """Return Δ² of a draw of ``questions`` for one row per person: the largest number of answers that one row changes.
 
     It is exact if all rows are tried. Otherwise it is the largest value found, so Δ² may be larger. Conditions that
     name bins by their label are not read; the statement's number is used.
@@ -39,7 +39,7 @@ def squared(folder: Folder, draw: dict[str, Any]) -> int:
 
 
 def conditions(question: dict[str, Any]) -> list[dict[str, Any]]:
-    """The alternatives of a question, or the conditions of a count: values by column."""
+    """Return the alternatives of a question, or the conditions of a count: values by column."""
     return question.get("any") or [question.get("where") or question["of"]]
 
 

@@ -81,7 +81,7 @@ FURTHER = re.compile(r"statement\.(json|sig)|dictionary\..*|synthetic-whole\.csv
 
 
 def leaves(value: Any, key: str = "") -> Iterator[tuple[str, Any]]:
-    """All values in JSON, each with its key."""
+    """Yield all values in JSON, each with its key."""
     if isinstance(value, dict | list):
         for k, v in value.items() if isinstance(value, dict) else ((key, v) for v in value):
             yield from leaves(v, k)
@@ -121,7 +121,8 @@ def same(text: str, number: float) -> bool:
 
 
 def claimed(folder: Folder) -> dict[str, set[float]]:
-    """The ε, δ and ρ that a text may state: those of the guarantee, of what was spent, of each draw, and of the ledger.
+    """Return the ε, δ and ρ that a text may state: those of the guarantee, of what was spent, of each draw, and of the
+    ledger.
 
     A δ of 0 is a draw's own, and a text may state it only if the guarantee has it.
     """
