@@ -116,7 +116,7 @@ def test_the_other_hospital(app: AppTest) -> None:
     finish(press(app, "Compare"))
     verdict = next(w.value for w in app.warning if "At home" in w.value)
     assert "in the other hospital it is the one trained on synthetic rows" in verdict
-    assert "keeps the direct causes only" in verdict
+    assert "keeps only the direct causes" in verdict
     tested = state(app).findings["The other hospital"]["tstr"]
     assert tested["auc_synthetic"] > tested["auc_real"] + 0.1, "causes hold elsewhere, correlations do not"
     go(app, "diagnostics")
