@@ -227,7 +227,11 @@ def _invalid(var: Element, labelled: Mapping[str, str], notes: list[str]) -> Ite
         elif _WHOLE.fullmatch(low) and _WHOLE.fullmatch(high) and 0 < int(high) - int(low) < MOST_MARKS:
             yield from map(str, range(int(low), int(high) + 1))
         else:
-            add_note(notes, var.get("name", ""), "a range of missing values without whole, near ends was not used")
+            add_note(
+                notes,
+                var.get("name", ""),
+                "a range of missing values was not used, because its ends are not whole numbers close to each other",
+            )
 
 
 def _value(item: Element) -> str:
