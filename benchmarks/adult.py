@@ -95,7 +95,7 @@ def adult_project(method: str, **plan: object) -> Project:
 
 
 def write(folder: Path) -> list[Path]:
-    """One project file per method."""
+    """Write one project file per method."""
     folder.mkdir(parents=True, exist_ok=True)
     paths = [folder / f"adult-{m}.json" for m in METHODS]
     for method, path in zip(METHODS, paths, strict=True):
@@ -104,7 +104,7 @@ def write(folder: Path) -> list[Path]:
 
 
 def cold(data: Path) -> None:
-    """CPU seconds (user + system, including child processes) of each method's command line, and of mbi 2.0."""
+    """Print CPU seconds (user + system, including child processes) of each method's command line, and of mbi 2.0."""
     with tempfile.TemporaryDirectory() as work:
         paths = write(Path(work))
         peer = [
@@ -176,7 +176,9 @@ def quality(data: Path, repeats: int) -> None:
 
 
 def side_by_side(data: Path) -> None:
-    """Seconds on the Compare page for the six methods at ε = 1, including the evaluation, and their figures."""
+    """Print the seconds that the Compare page takes for six methods at ε = 1, with the evaluation, and their
+    figures.
+    """
     from espalier.core.compare.plans import compare
     from espalier.core.tables.reading import read_table
     from espalier.core.tables.table import Table
@@ -191,7 +193,7 @@ def side_by_side(data: Path) -> None:
 
 
 def classifiers(data: Path) -> None:
-    """Seconds of the table of targets × five classifiers (at most 20; Adult has twelve columns), and its means."""
+    """Print the seconds of the table of targets (at most 20; Adult has twelve) × five classifiers, and its means."""
     from espalier.core.evaluation.downstream import many_targets
     from espalier.core.release import release
     from espalier.core.tables.reading import read_table

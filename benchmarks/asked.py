@@ -44,7 +44,7 @@ MEDICAL = ("age", "sex", "smoking", "diabetes", "heart_failure", "kidney_disease
 
 
 def hybrid(methods: Sequence[str], epsilons: Sequence[float], shares: Sequence[float], seeds: int) -> None:
-    """Whole releases of readmission with a share of the budget for 64 questions."""
+    """Make whole releases of readmission with a share of the budget for 64 questions, and print their errors."""
     project = Project.load("sample_data/readmission.json")
     project = replace(project, question_list=QuestionList(tuple(conjunctions(project, np.random.default_rng(64)))))
     table = Table.encode(read_table("sample_data/readmission.csv"), project.schema)
@@ -97,7 +97,9 @@ def expected(model: MarginalModel, question: Question, sizes: Any) -> float:
 
 
 def sparse(rows_of: Sequence[int], seeds: Sequence[int], rules: bool, spread: float) -> None:
-    """10,000 questions on 20 columns. ``rules``: the grid over the rule's constants."""
+    """Answer 10,000 questions on 20 columns, and print the errors; with ``rules``, over a grid of the rule's
+    constants.
+    """
     for n in rows_of:
         told: dict[str, list[float]] = {}
         for seed in seeds:
@@ -146,7 +148,9 @@ def sparse(rows_of: Sequence[int], seeds: Sequence[int], rules: bool, spread: fl
 
 
 def _mwem(network: Network, total: float, rounds: int, choose: Choose, margin: Margin) -> NDArray[np.float64]:
-    """MWEM (Hardt, Ligett & McSherry 2012): half of the measured error as the step, and the average of all tables."""
+    """Run MWEM (Hardt, Ligett & McSherry 2012): the step is half of the measured error; return the average of all
+    tables.
+    """
     weights, tables = np.zeros(network.length), []
     for _ in range(rounds):
         tables.append(total * network.evaluate(weights)[1])

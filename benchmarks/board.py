@@ -85,7 +85,7 @@ def open_project(page: Any, base: str, made: Project, folder: Path) -> float:
 
 
 def spent(process: int) -> float:
-    """CPU seconds used by the server, which do not depend on the load of the machine."""
+    """Return CPU seconds used by the server, which do not depend on the load of the machine."""
     fields = Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
@@ -115,7 +115,7 @@ def draw(page: Any, made: Project, rng: np.random.Generator, arrows: int) -> lis
 
 
 def smooth(page: Any, column: str) -> float:
-    """Milliseconds between two pictures while a box is dragged, median."""
+    """Return the median number of milliseconds between two pictures while a box is dragged."""
     board = page.locator(".board")
     board.get_by_role("button", name="Move boxes").click()
     spot = where(page, column)

@@ -136,7 +136,7 @@ PAPER = {
 
 
 def utility(rows: int, seeds: int, only: str) -> None:
-    """Points of accuracy lost by classifier and variant, ours and the paper's, and the mean AUC and F1."""
+    """Print the points of accuracy lost by classifier and variant, ours and the paper's, and the mean AUC and F1."""
     found: dict[str, list[Downstream]] = {}
     epsilon = EPSILON[rows]
     for seed in range(seeds):
@@ -183,7 +183,7 @@ FOLDS = 3
 
 
 def leak(trainings: int, rows: int = 1000) -> None:
-    """Accuracy by features and classifier, with a third of the releases held out, and a third of the models."""
+    """Print the accuracy by features and classifier, with a third of the releases or of the models held out."""
     codes, drawn = noisy_or(0, rows)
     sizes, rng = dict.fromkeys(codes, 2), np.random.default_rng(0)
     epsilon, delta = EPSILON[rows], rows**-2.0
@@ -287,7 +287,7 @@ SUMMARISED = 8
 
 
 def attack(models: int, only: str) -> None:
-    """AUC by attack and method, on random and on outlying targets, with the control and the ceiling."""
+    """Print AUC by attack and method, on random and on outlying targets, with the control and the ceiling."""
     from benchmarks.prism import adult_public_bins
 
     table = adult_public_bins()

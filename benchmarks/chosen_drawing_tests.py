@@ -69,8 +69,8 @@ def noticed(network: str, releases: int, erase: bool) -> tuple[int, int, int]:
 
 
 def unmarked(dag: Dag, sizes: dict[str, int], rng: np.random.Generator) -> tuple[float, float, float]:
-    """Expected share of absent arrows that are detected by the chosen statements, by the best, and by the earlier
-    choice.
+    """Return the expected share of absent arrows that are detected by the chosen statements, by the best, and by the
+    earlier choice.
     """
     sigma = gaussian_scale(Unit().count_sensitivity, 0.1 * rho_of(1.0, DELTA) / FIVE)
 

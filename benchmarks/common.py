@@ -17,7 +17,7 @@ def one_hot(codes: Mapping[str, NDArray[Any]], sizes: Mapping[str, int], names: 
 
 
 def auc(truth: NDArray[Any], score: NDArray[Any]) -> float:
-    """ROC-AUC."""
+    """Return ROC-AUC."""
     return float(roc_auc_score(truth, score))
 
 

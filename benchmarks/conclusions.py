@@ -59,7 +59,7 @@ class Population:
     given: tuple[str, ...]
 
     def project(self, epsilon: float) -> Project:
-        """PRISM's effect regime, with the drawing that generated the population."""
+        """Return PRISM's effect regime, with the drawing that generated the population."""
         causes = [(z, other) for z in self.given for other in (self.group, self.outcome)]
         plan = Plan(
             "prism",
@@ -119,7 +119,7 @@ def generated(number: bool = False, shares: tuple[float, float] = (0.05, 0.5)) -
 
 
 def diabetes() -> Population:
-    """Stays of the diabetes table: is HbA1c above 7 more common where medication was changed? Measured in 16 %."""
+    """Return stays of the diabetes table: is HbA1c, measured in 16 %, more often above 7 if medication was changed?"""
     frame = pd.read_csv(adult.DATA.parent / "diabetes_readmission_20k.csv.gz", dtype=str, keep_default_na=False)
     age = pd.to_numeric(frame["age"].str.extract(r"(\d+)")[0]).to_numpy() // 10
     high = frame["A1Cresult"].map({"Norm": 0, ">7": 1, ">8": 1, "None": 2}).to_numpy()
@@ -163,7 +163,7 @@ def ignoring(figure: Figure, rows: Sequence[Mapping[str, NDArray[Any]]], sizes: 
 
 
 def examine(population: Population, epsilon: float, rng: np.random.Generator) -> Record:
-    """One release: a record for each figure, by name."""
+    """Make one release, and return a record for each figure, by name."""
     sizes, sampled = population.schema.sizes, population.sample(rng)
     study = Study.of(release(population.project(epsilon), sampled))
     out: Record = {}

@@ -107,7 +107,7 @@ def questions(population: Population, outcome: str) -> list[tuple[str, Figure]]:
 
 
 def examine(population: Population, outcome: str, n: int, rng: np.random.Generator) -> Record:
-    """One release: a record for each question with an answer in the population, and the joint intervals."""
+    """Make one release; return a record of each question that the population answers, and the joint intervals."""
     sizes = population.project.schema.sizes
     everybody, real = Tallies(population.rows, sizes), population.sample(n, rng)
     study = Study.of(release(population.project, real)).with_copies(20)

@@ -134,7 +134,7 @@ SETTINGS: dict[str, tuple[dict[str, Any], Constants]] = {
 
 
 def choose(seeds: int) -> None:
-    """AUC and two-way TV (noisy-OR: AUC and slope) by setting at ε = 1."""
+    """Print AUC and two-way TV (noisy-OR: AUC and slope) by setting at ε = 1."""
     cases = [c for c in CHOSEN if c.name.startswith(("compas", "asia 3k", "child 20k", "alarm 8k"))]
     for name, (changed, constants) in SETTINGS.items():
         plan = {"families": "additive", **changed}  # every head is trained
@@ -178,7 +178,7 @@ def _noisy_or(seed: int, layers: Sequence[int], count: int, **plan: Any) -> list
 
 
 def quality(name: str, seeds: int, epsilons: Sequence[float], first: int = 0, **plan: Any) -> None:
-    """The figures of a table with its drawing; seeds start at ``first``."""
+    """Print the figures of a table with its drawing; seeds start at ``first``."""
     codes, sizes, target, drawing = _real(name)
     splits = [split(codes, target, seed) for seed in range(first, first + seeds)]
     show(f"{name}, real rows", ([fit_auc(a, b, sizes, target)] for a, b in splits), "AUC")
@@ -231,7 +231,7 @@ def total_variation(a: Codes, b: Codes, sizes: Mapping[str, int], width: int) ->
 
 
 def wide(seeds: int, epsilons: Sequence[float], neighbors: str, only: str, way: str) -> None:
-    """Mean AUC over 10 symptoms, the slope of arrow correlations and CPU seconds; or the text of a refusal."""
+    """Print the mean AUC over 10 symptoms, the slope of arrow correlations and CPU seconds, or a refusal."""
     rows: dict[tuple[str, float], list[list[float]]] = {}
     for seed in range(seeds):
         codes, drawn = noisy_or(seed, 7000)
@@ -265,7 +265,7 @@ def wide(seeds: int, epsilons: Sequence[float], neighbors: str, only: str, way: 
 
 
 def slope(real: Codes, made: Codes, drawn: Arrows) -> float:
-    """Least-squares slope through 0 of the synthetic correlations along the true arrows on the real ones."""
+    """Return the least-squares slope through 0 of the synthetic correlations along the true arrows on the real ones."""
     x, y = (np.array([_correlation(t[a], t[b]) for a, b in drawn]) for t in (real, made))
     return float(x @ y / (x @ x))
 
@@ -275,7 +275,7 @@ def _correlation(a: NDArray[Any], b: NDArray[Any]) -> float:
 
 
 def _symptoms(real: Codes, count: int, rng: np.random.Generator) -> list[str]:
-    """``count`` columns of the last layer with both values common."""
+    """Return ``count`` columns of the last layer with both values common."""
     common = [n for n in real if n[0] == "s" and 0.1 < real[n].mean() < 0.9]
     return [str(t) for t in rng.choice(common, count, replace=False)]
 
@@ -301,7 +301,9 @@ SPURIOUS_TEST_FLIP = 0.5
 
 
 def shift(seeds: int, epsilons: Sequence[float], causes: str) -> None:
-    """PRISM's spurious shift: the children of Y copy it in training and are coin flips (err in half) in the test."""
+    """Print figures under PRISM's spurious shift: the children of Y copy it in training, and are coin flips in the
+    test.
+    """
     ways: dict[str, Callable[[int, float], float]] = {
         "causal regime": lambda seed, epsilon: _shifted(seed, epsilon=epsilon, families=causes),
         "causes + latent 4": lambda seed, epsilon: _shifted(seed, "cut", epsilon=epsilon, latent=4),
@@ -312,7 +314,7 @@ def shift(seeds: int, epsilons: Sequence[float], causes: str) -> None:
 
 
 def _shifted(seed: int, drawn: str = "causal", **plan: Any) -> float:
-    """AUC on 20,000 shifted rows; ``drawn`` is the causal regime, arrows already cut, or the full drawing."""
+    """Return AUC on 20,000 shifted rows; ``drawn`` is the causal regime, arrows already cut, or the full drawing."""
     from benchmarks.prism import scm
 
     rng = np.random.default_rng(seed)
@@ -326,7 +328,9 @@ def _shifted(seed: int, drawn: str = "causal", **plan: Any) -> float:
 
 
 def families(seeds: int) -> None:
-    """Interacting causes: XOR, family TV on draws of networks, arrows of a wide table, one large family."""
+    """Print figures for interacting causes: XOR, family TV on draws of networks, arrows of a wide table, one large
+    family.
+    """
     for way in ("auto", "additive"):
         plan: dict[str, Any] = {"families": way}
         for rows, levels in ((5_000, 2), (5_000, 4), (2_000, 4)):
@@ -360,7 +364,9 @@ SMALL_NOISES = (0.2, 0.4)
 
 
 def small_tables(seeds: int, epsilons: Sequence[float]) -> None:
-    """Figures of generated small tables with additive causes, and how they change with each value of `MOST_NOISE`."""
+    """Print figures of generated small tables with additive causes, and their changes for each value of
+    `MOST_NOISE`.
+    """
     for epsilon, both in itertools.product(epsilons, (False, True)):
         kinds = [kind for kind in SMALL_KINDS if kind.endswith("interacting") == both]
         cases = list(itertools.product(range(seeds), kinds, SMALL_ROWS))
@@ -383,7 +389,9 @@ def _small(seed: int, rows: int, kind: str, **plan: Any) -> list[float]:
 
 
 def _on_further_rows(codes: Codes, sizes: Mapping[str, int], drawn: Arrows, **plan: Any) -> list[float]:
-    """The error is the sum of squared errors over the categories, less that of the column's own distribution."""
+    """Return the figures on further rows. An error sums squared errors over categories, less that of the column's own
+    distribution.
+    """
     real, held = ({n: c[part] for n, c in codes.items()} for part in (slice(-6_000), slice(-6_000, None)))
     made = _release(real, sizes, drawn, target="y", **plan)
     model = made.model
@@ -400,8 +408,8 @@ def _on_further_rows(codes: Codes, sizes: Mapping[str, int], drawn: Arrows, **pl
 
 
 def clipping(seeds: int, epsilons: Sequence[float]) -> None:
-    """The target's error next to six counted columns: with additive causes, and with the clipping norm of all columns
-    or a smaller one.
+    """Print the target's error next to six counted columns, with additive causes and two clipping norms: that of all
+    columns, and a smaller one.
     """
     for epsilon in epsilons:
         tables = [chain(seed, 7_000) for seed in range(seeds)]
@@ -421,7 +429,7 @@ NOISES = (0.1, 0.2, 0.4)
 
 
 def noise(seeds: int) -> None:
-    """Figures of the tables used to choose `MOST_NOISE`, for each value; 0 is the plan with additive causes."""
+    """Print figures of the tables used to choose `MOST_NOISE`, for each value; 0 is the plan with additive causes."""
     for most in (0.0, *NOISES):
         with mock.patch.object(decoder_families, "MOST_NOISE", most):
             plan: dict[str, Any] = {} if most else {"families": "additive"}

@@ -33,7 +33,7 @@ PROTOTYPE = {
 
 
 def scale(n: int, statements: int = 5) -> float:
-    """σ of one statement's counts."""
+    """Return σ of one statement's counts."""
     return gaussian_scale(Unit().count_sensitivity, 0.1 * rho_of(1.0, 1 / n**2) / statements)
 
 
@@ -93,7 +93,7 @@ def _error(percent: float, runs: int) -> float:
 
 
 def noticing(runs: int, rng: np.random.Generator) -> None:
-    """Power at odds ratios 1.5, 2 and 3, each statement at 5 %, compared with the prototype; coverage of the
+    """Print the power at odds ratios 1.5, 2 and 3, each statement at 5 %, compared with the prototype; coverage of the
     strength."""
     for shape, said in PROTOTYPE.items():
         for n, before in zip((5000, 20_000), said, strict=True):
@@ -112,8 +112,8 @@ def noticing(runs: int, rng: np.random.Generator) -> None:
 
 
 def stated(runs: int, rng: np.random.Generator) -> None:
-    """The odds ratio that is stated as detectable with 80 % power: its prediction with even margins, and its detection
-    rate.
+    """Print the odds ratio that is stated as detectable with 80 % power: its prediction with even margins, and its
+    detection rate.
     """
     for shape, n, skewed in itertools.product(SHAPES[:5], (5000, 20_000), (False, True)):
         sigma = scale(n)

@@ -93,7 +93,7 @@ class Setting:
 
 
 def generated() -> Setting:
-    """Twelve strata, a strong confounder, six further columns."""
+    """Return a population with twelve strata, a strong confounder and six further columns."""
     rng = np.random.default_rng(191)
     n = 400_000
     z1, z2, z3 = rng.integers(0, 3, n), rng.integers(0, 2, n), rng.integers(0, 2, n)
@@ -129,7 +129,7 @@ def diabetes(n: int, many: bool) -> Setting:
 
 
 def asia() -> Setting:
-    """Bronchitis and shortness of breath, given smoking: a strong effect, one column."""
+    """Return the setting of bronchitis and shortness of breath, given smoking: a strong effect, one column."""
     return Setting(drawn("asia", 400_000, 190).codes, 8000, "bronc", "dysp", ("smoke",))
 
 
@@ -165,7 +165,7 @@ def planned(setting: Setting, table: Table, what: str) -> tuple[tuple[Measuremen
 
 
 def examine(setting: Setting, truth: float, number: int) -> Record:
-    """One release by each plan: estimates by plan, ends of intervals, and the effect in the real rows."""
+    """Make one release by each plan; return estimates by plan, ends of intervals, and the effect in the real rows."""
     rng = np.random.default_rng([8, number])
     table = setting.draw(rng)
     found: dict[str, float] = {"real rows": setting.effect(table.codes)[1]}

@@ -40,7 +40,7 @@ SIZES = 60
 
 
 def insurance() -> Any:
-    """Whole numbers, floats, a truth value and texts."""
+    """Return a table of whole numbers, floats, a truth value and texts."""
     import pandas as pd
 
     frame = pd.read_csv(FOLDER / "insurance.csv")
@@ -48,7 +48,7 @@ def insurance() -> Any:
 
 
 def compas() -> Any:
-    """Whole numbers with empty cells, and two truth values."""
+    """Return a table of whole numbers with empty cells, and two truth values."""
     import pandas as pd
 
     frame = pd.read_csv(FOLDER / "compas.csv.gz").drop(columns=["c_charge_desc"])
@@ -67,7 +67,7 @@ def diabetes() -> Any:
 
 
 def adult() -> Any:
-    """Whole numbers and texts."""
+    """Return a table of whole numbers and texts."""
     import pandas as pd
 
     return pd.read_csv(DATA, keep_default_na=False).drop(columns=["fnlwgt"])

@@ -18,7 +18,7 @@ COMPAS = ADULT.with_name("compas.csv.gz")
 
 
 def adult() -> Project:
-    """Adult, the paper's seven columns (48,842 rows)."""
+    """Return Adult, the paper's seven columns (48,842 rows)."""
     whole = adult_project("privci")
     kept = ("age", "education", "marital-status", "occupation", "sex", "hours-per-week", "income")
     schema = Schema(tuple(whole.schema[name] for name in kept))
@@ -26,7 +26,7 @@ def adult() -> Project:
 
 
 def compas() -> Project:
-    """COMPAS, the paper's five columns (7,214 rows). The paper calls is_recid the two-year recidivism."""
+    """Return COMPAS, the paper's five columns (7,214 rows). The paper calls is_recid the two-year recidivism."""
     races = ("African-American", "Asian", "Caucasian", "Hispanic", "Native American", "Other")
     schema = Schema(
         (

@@ -71,7 +71,9 @@ def characters() -> tuple[Table, Table]:
 
 
 def xor(causes: int, seed: int, rows: int = ROWS) -> Table:
-    """Ten columns of eight levels; y states whether an odd number of causes is high, correctly in 95 % of the rows."""
+    """Return ten columns of eight levels; y states whether an odd number of causes is high, correctly in 95 % of the
+    rows.
+    """
     rng = np.random.default_rng(seed)
     columns: dict[str, NDArray[Any]] = {f"x{i}": rng.integers(0, 8, rows) for i in range(10)}
     columns["y"] = (rule(columns, causes) ^ (rng.random(rows) < 0.05)).astype(np.int64)
@@ -84,7 +86,7 @@ def rule(columns: Codes, causes: int) -> NDArray[np.int64]:
 
 
 def latent(seed: int, rows: int = ROWS) -> Table:
-    """Twelve columns of four levels, independent given one of nine hidden groups, three for each class."""
+    """Return twelve columns of four levels, independent given one of nine hidden groups, three for each class."""
     rng = np.random.default_rng(seed)
     group = rng.integers(0, 9, rows)
     columns: dict[str, NDArray[Any]] = {}
@@ -96,7 +98,7 @@ def latent(seed: int, rows: int = ROWS) -> Table:
 
 
 def tree(seed: int, rows: int = ROWS) -> Table:
-    """Eight columns of eight levels; a random tree of depth six with four classes, and 10 % of random classes."""
+    """Return eight columns of eight levels, and four classes by a random tree of depth six, 10 % of them random."""
     rng = np.random.default_rng(seed)
     columns: dict[str, NDArray[Any]] = {f"x{i}": rng.integers(0, 8, rows) for i in range(8)}
     node = np.zeros(rows, dtype=np.int64)
@@ -121,7 +123,7 @@ def chain(seed: int, rows: int = ROWS, columns: int = 10) -> Table:
 
 
 def pairs_network(seed: int, rows: int = ROWS) -> Table:
-    """Twelve columns of three to six levels: each depends on one earlier column, y on two others, additively."""
+    """Return twelve columns of three to six levels: each depends on one earlier column, y on two others, additively."""
     rng = np.random.default_rng(seed)
     sizes = {f"x{i}": int(rng.integers(3, 7)) for i in range(12)}
     held: dict[str, NDArray[Any]] = {}

@@ -104,7 +104,7 @@ def spanning_tree(table: Codes, sizes: Sizes) -> list[Clique]:
 
 
 def workloads(table: Codes, sizes: Sizes) -> dict[str, list[Clique]]:
-    """The shapes that are compared: a star, a tree, both, and the star with six triples."""
+    """Return the shapes that are compared: a star, a tree, both, and the star with six triples."""
     names, target = list(sizes), list(sizes)[-1]
     star: list[Clique] = [(name, target) for name in names[:-1]]
     tree = spanning_tree(table, sizes)
@@ -135,7 +135,7 @@ def cpu() -> float:
 
 
 def fit_ours(sizes: Sizes, measured: list[Measured], total: float) -> tuple[Any, Any]:
-    """Our model, and its marginals."""
+    """Return our model, and its marginals."""
     from espalier.core.models.graphical import estimate
     from espalier.core.privacy.draws import Measurement
 
@@ -231,7 +231,7 @@ def timed(
     sigma: float = 100.0,
     singles: bool = True,
 ) -> tuple[float, float, Any]:
-    """CPU seconds of fit and of ``n`` rows on generated data; the model."""
+    """Return CPU seconds of fit and of ``n`` rows on generated data; the model."""
     table = generated(sizes, n, rng, parents=1)
     measured = measure(table, sizes, cliques, rng, sigma)[0 if singles else len(sizes) :]
     start = cpu()
@@ -242,7 +242,7 @@ def timed(
 
 
 def random_tree(names: list[str], rng: np.random.Generator) -> list[Clique]:
-    """A tree in which each column is joined to an earlier one, drawn at random."""
+    """Return a tree in which each column is joined to an earlier one, drawn at random."""
     return [(names[int(rng.integers(0, i))], names[i]) for i in range(1, len(names))]
 
 
@@ -261,7 +261,7 @@ def wide() -> None:
 
 
 def scaling() -> None:
-    """Seconds per sweep and per fit over the number of binary columns, and the exponent of a power law."""
+    """Print seconds per sweep and per fit over the number of binary columns, and the exponent of a power law."""
     rng = np.random.default_rng(2)
     columns, seconds, each = [100, 200, 400, 700, 1000], [], []
     for d in columns:
@@ -275,7 +275,7 @@ def scaling() -> None:
 
 
 def grid() -> None:
-    """Binary grids k × 12 with treewidth k: the seconds of one step of the fit must at most double per unit of
+    """Time binary grids k × 12 with treewidth k: the seconds of one step of the fit must at most double per unit of
     treewidth.
     """
     from espalier.core.models.graphical import predict_size
@@ -313,7 +313,9 @@ def rows() -> None:
 
 
 def mirror_descent(problem: Any, sweeps: int, stop: float) -> tuple[int, float]:
-    """Mirror descent with line search (McKenna, Sheldon & Miklau 2019, algorithm 1): sweeps until ``stop``."""
+    """Run mirror descent with line search (McKenna, Sheldon & Miklau 2019, algorithm 1); return the sweeps until
+    ``stop``.
+    """
     theta = np.zeros(problem.regions.size)
     marginals = problem.sweep(theta).marginals
     objective, step, used = problem.objective(marginals), 1.0 / problem.total, 1
@@ -332,8 +334,9 @@ def mirror_descent(problem: Any, sweeps: int, stop: float) -> tuple[int, float]:
 
 
 def algorithms(data: str | None) -> None:
-    """Passes over the junction tree (sweeps, and products with the covariance) until the objective is within 0.1 % of
-    the best possible, and until that is certified; σ equal, and alternating between 1 and 1,000."""
+    """Print the passes over the junction tree (sweeps, and products with the covariance) until the objective is within
+    0.1 % of the best possible, and until that is certified; σ equal, and alternating between 1 and 1,000.
+    """
     from espalier.core.models.graphical import estimation, solver
     from espalier.core.models.graphical.metric import TreeMetric
     from espalier.core.models.graphical.problem import inner, pose
@@ -430,7 +433,7 @@ def algorithms(data: str | None) -> None:
 
 
 def smoothing(data: str | None) -> None:
-    """The error against the true counts, with and without smoothing."""
+    """Print the error against the true counts, with and without smoothing."""
     from espalier.core.models.graphical import estimate
     from espalier.core.privacy.draws import Measurement
 
@@ -484,8 +487,9 @@ def equal(data: str | None) -> None:
 
 
 def noise(data: str | None) -> None:
-    """Newton steps to a certified fit when σ differs by a factor of 1,000, exact and smoothed as in a release: the
-    workloads, and a star of 60 columns."""
+    """Print the Newton steps to a certified fit when σ differs by a factor of 1,000, exact and smoothed as in a
+    release: the workloads, and a star of 60 columns.
+    """
     from espalier.core.models.graphical import SMOOTHING, estimate
     from espalier.core.privacy.draws import Measurement
 

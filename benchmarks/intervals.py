@@ -68,7 +68,7 @@ class Population:
     rows: Rows
 
     def sample(self, n: int, rng: np.random.Generator) -> Table:
-        """``n`` rows drawn with replacement."""
+        """Return ``n`` rows drawn with replacement."""
         whole = len(next(iter(self.rows.values())))
         picked = rng.integers(0, whole, n)
         return Table(self.project.schema, {name: codes[picked] for name, codes in self.rows.items()}, n)
@@ -137,7 +137,7 @@ def diabetes_population(epsilon: float) -> Population:
 
 
 def asia_population(epsilon: float) -> Population:
-    """400,000 rows of the network asia: tuberculosis in 1 % of rows, and a cause that is the "or" of two others."""
+    """Return 400,000 rows of the network asia: 1 % have tuberculosis, and one cause is the "or" of two others."""
     rows = drawn("asia", 400_000, 190)
     return Population(Project("asia", rows.schema, Plan("prism", epsilon, target="dysp")), rows.codes)
 

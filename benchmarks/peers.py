@@ -86,7 +86,7 @@ def star(case: Case, train: Table, epsilon: float, unit: Neighbors) -> Codes:
 def _measured_star(
     case: Case, train: Table, epsilon: float, unit: Neighbors, first: float = 0.1
 ) -> tuple[PrivateCurator, list[Measurement]]:
-    """One-way counts for ``first`` of the budget, every (X, target) for the rest."""
+    """Measure one-way counts for ``first`` of the budget, and every (X, target) for the rest."""
     curator = _curator(_project(case, train, epsilon, unit), train)
     found = [
         m
@@ -102,7 +102,7 @@ def mbi_star(case: Case, train: Table, epsilon: float, unit: Neighbors) -> Codes
 
 
 def mbi_mst(case: Case, train: Table, epsilon: float, unit: Neighbors) -> Codes:
-    """MST as published, its measurements fitted and its rows drawn by mbi 2.0."""
+    """Return MST as published, its measurements fitted and its rows drawn by mbi 2.0."""
     project = _project(case, train, epsilon, unit, method="mst")
     fitted = METHODS["mst"].fit(_curator(project, train), project, frame_of(project))
     assert isinstance(fitted, Marginals)
@@ -260,7 +260,7 @@ def even_rows(cases: Iterable[Case], epsilons: Iterable[float], splits: int) -> 
 
 
 def _print_rows(name: str, given: Sequence[tuple[Project, Table]]) -> None:
-    """One line of `even_rows`."""
+    """Print one line of `even_rows`."""
     found: list[list[float]] = []
     for project, table in given:
         made: Any = release(project, table)

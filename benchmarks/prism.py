@@ -96,7 +96,7 @@ PAPER = {
 
 
 def scm(rng: np.random.Generator, n: int, flip: float, high: bool, sd: float, children: int) -> Codes:
-    """``n`` rows of the SCM; ``high`` shifts A and B upward."""
+    """Return ``n`` rows of the SCM; ``high`` shifts A and B upward."""
     p = [0.1, 0.2, 0.7] if high else [1 / 3] * 3
     a, b = (rng.choice(3, n, p=p) for _ in "AB")
     odds = 0.9 * (a - 1) + 0.9 * (b - 1) + rng.normal(0, sd, n)
@@ -119,7 +119,7 @@ def scm_project(children: int, **plan: Any) -> Project:
 
 
 def scm_rows(seeds: int, epsilons: Iterable[float], sd: float) -> Iterator[Row]:
-    """TSTR AUC on 50,000 test rows under each shift, and that of the non-private model on the same draws."""
+    """Yield TSTR AUC on 50,000 test rows under each shift, and that of the non-private model on the same draws."""
     settings = [
         ("scm spurious", 10, 0.10, 0.50, False),
         ("scm marginal", 10, 0.15, 0.15, True),
@@ -149,7 +149,7 @@ def scm_rows(seeds: int, epsilons: Iterable[float], sd: float) -> Iterator[Row]:
 
 
 def adult_quantile_bins() -> Table:
-    """Adult as the paper prepares it: fnlwgt and native-country dropped, 8 quantile bins, duplicates dropped."""
+    """Return Adult as the paper prepares it: fnlwgt and native-country dropped, 8 quantile bins, duplicates dropped."""
     frame = pd.read_csv(DATA / "adult_private_pgm.csv.gz").drop(columns=["fnlwgt", "native-country"])
     for name in ("age", "education-num", "capital-gain", "capital-loss", "hours-per-week"):
         frame[name] = pd.qcut(frame[name], 8, labels=False, duplicates="drop")
@@ -160,14 +160,14 @@ def adult_quantile_bins() -> Table:
 
 
 def adult_public_bins() -> Table:
-    """Adult with the public bins of `benchmarks.adult`: gains and losses are kept."""
+    """Return Adult with the public bins of `benchmarks.adult`: gains and losses are kept."""
     from espalier.core.tables.reading import read_table
 
     return Table.encode(read_table(adult.DATA), adult.adult_project("mst").schema)
 
 
 def adult_rows(seeds: int, epsilons: Iterable[float]) -> Iterator[Row]:
-    """AUC, accuracy, one-way L1 and mean two-way TV on ``seeds`` stratified 80/20 splits."""
+    """Yield AUC, accuracy, one-way L1 and mean two-way TV on ``seeds`` stratified 80/20 splits."""
     for name, load in (("adult, quantile bins", adult_quantile_bins), ("adult, public bins", adult_public_bins)):
         whole = load()
         for seed in range(seeds):
@@ -189,7 +189,9 @@ def _adult_split(name: str, seed: int, train: Table, test: Table, epsilons: Iter
 
 
 def _judge(codes: Mapping[str, NDArray[Any]], train: Table, test: Table, target: str) -> dict[str, float]:
-    """Logistic regression on ``codes`` judged on ``test``; fidelity to ``train``."""
+    """Return the figures on ``test`` of a logistic regression on ``codes``, and the fidelity of ``codes`` to
+    ``train``.
+    """
     sizes, names = train.schema.sizes, [n for n in train.schema.names if n != target]
     model = LogisticRegression(max_iter=300).fit(one_hot(codes, sizes, names), codes[target])
     x = one_hot(test.codes, sizes, names)
@@ -212,7 +214,7 @@ def _judge(codes: Mapping[str, NDArray[Any]], train: Table, test: Table, target:
 def _methods(
     project: Project, table: Table, regimes: tuple[str, ...], k: int, epsilon: float
 ) -> dict[str, Callable[[], Mapping[str, NDArray[Any]]]]:
-    """Every method's synthetic codes, as functions yet to be called."""
+    """Return every method's synthetic codes, as functions yet to be called."""
     target = project.plan.target or ""
 
     def plan(**changes: Any) -> Callable[[], Mapping[str, NDArray[Any]]]:
@@ -279,7 +281,9 @@ accounting. The gap between optimal and uniform depends on it: 0.05 to 0.08 for 
 
 
 def allocation_rows(seeds: int) -> Iterator[Row]:
-    """C.5: four strong and sixteen weak features, n = 400, oracle weights, naive Bayes from the noisy pairs."""
+    """Yield the figures of C.5: four strong and sixteen weak features, n = 400, oracle weights, naive Bayes from noisy
+    pairs.
+    """
     names = [f"X{i}" for i in range(20)]
     sizes = {"Y": 2, **dict.fromkeys(names, 2)}
     p1 = np.array([0.9] * 4 + [0.55] * 16)
@@ -324,7 +328,7 @@ def _log_odds(counts: list[NDArray[np.float64]], x: NDArray[np.uint8]) -> NDArra
 
 
 def fold_rows(folds: int) -> Iterator[Row]:
-    """prism, mst and privbayes at ε = 1 on Adult (public bins) and COMPAS, stratified folds."""
+    """Yield the figures of prism, mst and privbayes at ε = 1 on stratified folds of Adult (public bins) and COMPAS."""
     from benchmarks.fair_tables import COMPAS, compas
     from espalier.core.tables.reading import read_table
 
@@ -376,7 +380,7 @@ def collect(rows: Iterable[Row], path: Path) -> pd.DataFrame:
 
 
 def show(results: pd.DataFrame, folder: Path) -> None:
-    """One table and one figure per benchmark."""
+    """Print one table and one figure per benchmark."""
     for benchmark, part in results.groupby("benchmark", sort=False):
         print(f"\n## {benchmark}, ε = 1 (mean and 95 % interval over {part['seed'].nunique()} seeds)\n")
         extra = [c for c in ("accuracy", "one_way_l1", "two_way_tv") if part[c].notna().any()]
@@ -406,7 +410,7 @@ def _sweep(part: pd.DataFrame) -> None:
 
 
 def _paired(part: pd.DataFrame) -> None:
-    """prism against every other method on the same draws at ε = 1."""
+    """Print the differences between prism and every other method on the same draws at ε = 1."""
     at_one = part[part["epsilon"] == 1].pivot_table(index="seed", columns="method", values="auc", sort=False)
     ours = next((m for m in ("prism predictive", "prism") if m in at_one), None)
     if ours is None or len(at_one) < 3:

@@ -31,7 +31,7 @@ CHOSEN: dict[str, Any] = {
 
 
 def scm_rows(seeds: int, sd: float) -> Iterator[Row]:
-    """AUC of both regimes and rules under both shifts."""
+    """Yield AUC of both regimes and rules under both shifts."""
     for name, flip, flip_test, high in (("scm spurious", 0.10, 0.50, False), ("scm marginal", 0.15, 0.15, True)):
         for seed in range(seeds):
             rng = np.random.default_rng(seed)

@@ -165,7 +165,7 @@ def _progress(done: int, left: int, started: float, what: str) -> None:
 
 
 def values(rows: Sequence[Row], data: str, method: str, figure: str, epsilon: float | None = None) -> np.ndarray:
-    """One figure over folds (and budgets), in a fixed order so that methods can be paired."""
+    """Return one figure over folds (and budgets), in a fixed order so that methods can be paired."""
     some = [r for r in rows if r["data"] == data and r["method"] == method]
     if epsilon is not None:
         some = [r for r in some if float(r["epsilon"]) == epsilon]
@@ -185,7 +185,7 @@ def paired(ours: np.ndarray, theirs: np.ndarray, figure: str) -> tuple[float, fl
 
 
 def table_two(rows: Sequence[Row], names: Sequence[str]) -> None:
-    """The paper's Table II: PrivCI − PreFair over folds and budgets, next to its own figures."""
+    """Print the paper's Table II: PrivCI − PreFair over folds and budgets, next to its own figures."""
     print(
         "\nTable II: PrivCI − PreFair, mean paired difference over folds and budgets, one-sided Wilcoxon p (✓ < 0.05)"
     )
@@ -200,7 +200,7 @@ def table_two(rows: Sequence[Row], names: Sequence[str]) -> None:
 
 
 def by_method(rows: Sequence[Row], names: Sequence[str], epsilons: Sequence[float]) -> None:
-    """Means over the folds."""
+    """Print means over the folds."""
     for name, epsilon in itertools.product(names, epsilons):
         print(f"\n{name}, ε = {epsilon:g}{'':<8}" + "".join(f"{f:>11}" for f in (*FIGURES, "floor", "seconds")))
         for method in METHODS:

@@ -69,7 +69,9 @@ def rows_along(
 
 
 def predicates(scopes: Sequence[tuple[int, ...]], categories: int, k: int, rng: np.random.Generator) -> list[Question]:
-    """k random conjunctions of category sets over the scopes in turn; each holds about half of each column's codes."""
+    """Return k random conjunctions of category sets over the scopes in turn; each holds about half of each column's
+    codes.
+    """
     asked = []
     for j in range(k):
         condition = {}
@@ -86,7 +88,7 @@ def truth_of(questions: Sequence[Question], rows: Rows) -> NDArray[np.float64]:
 
 
 def fit_and_project(lowered: Lowered, true: NDArray[np.float64], n: int, rng: np.random.Generator) -> str:
-    """One line: noise at ε = 1, fit, linear program, certificate."""
+    """Return one line: noise at ε = 1, fit, linear program, certificate."""
     delta = sensitivity(lowered, replace=True, pair_cells=2_000_000)
     sigma = delta.value / np.sqrt(2 * rho_of(1.0, 1 / n**2))
     noisy = true[lowered.order] + rng.normal(0, sigma, len(true))
@@ -140,7 +142,7 @@ def widths() -> None:
 
 
 def linear() -> None:
-    """Seconds of one sweep of each kind, and of a fit, against the number of columns at width 2."""
+    """Print seconds of one sweep of each kind, and of a fit, against the number of columns at width 2."""
     sizes = (25, 50, 100, 200, 400)
     times: dict[str, list[float]] = {"max-plus": [], "sum-product": [], "fit, per step": []}
     for d in sizes:
@@ -229,7 +231,7 @@ def exact() -> None:
 
 
 def conditions(n: int, rng: np.random.Generator) -> tuple[Rows, list[tuple[str, str]]]:
-    """40 conditions that share a hidden frailty, and a random tree over them."""
+    """Return 40 conditions that share a hidden frailty, and a random tree over them."""
     frailty = rng.normal(0, 1, n)
     base = rng.uniform(-4.2, -1.0, 40)
     load = rng.uniform(0.5, 1.8, 40)
@@ -363,7 +365,7 @@ def _mbi(
     n: int,
     ours: Ours,
 ) -> None:
-    """mbi's mirror descent, cold, with its default (JAX's single precision) and in double precision.
+    """Print mbi's mirror descent, cold, with its default (JAX's single precision) and in double precision.
 
     In single precision its line search ends where differences of the objective are lost in rounding, so more steps
     change nothing. Both are therefore shown, with the effect of more steps.

@@ -200,7 +200,7 @@ class Turn:
 
 
 def check_codes(rng: random.Random, turn: Turn, rows: list[dict[str, Any]], other: list[dict[str, Any]]) -> None:
-    """Properties 1 to 4 on two neighbouring tables."""
+    """Print properties 1 to 4 on two neighbouring tables."""
     own = {row[ROW]: row for row in other}
     changed = {row[ROW] for row in rows if repr(own.get(row[ROW])) != repr(row)}
     found = [turn.read(table) for table in (rows, other)]

@@ -55,7 +55,7 @@ def _numbers(name: str, values: Any, edges: Any) -> tuple[Column, NDArray[np.int
 
 
 def _texts(name: str, values: pd.Series[Any], kept: tuple[str, ...]) -> tuple[Column, NDArray[np.int64]]:
-    """Categories; all that are not ``kept`` count as the last one."""
+    """Return categories; all that are not ``kept`` count as the last one."""
     place = {value: i for i, value in enumerate(kept)}
     return Column(name, "categorical", kept), values.map(lambda v: place.get(v, len(kept) - 1)).to_numpy()
 
@@ -77,7 +77,7 @@ def _read(name: str) -> tuple[pd.DataFrame, Callable[[str], Any]]:
 
 
 def of_adult() -> Population:
-    """Years of education, and being married."""
+    """Return years of education, and being married."""
     frame, number = _read("adult.csv.gz")
     married = frame["marital-status"].str.startswith("Married").map({True: "yes", False: "no"})
     columns = [
@@ -93,7 +93,7 @@ def of_adult() -> Population:
 
 
 def of_compas() -> Population:
-    """Age, and the degree of the charge."""
+    """Return age, and the degree of the charge."""
     frame, number = _read("compas.csv.gz")
     columns = [
         _numbers("age", number("age"), range(15, 75, 5)),
@@ -125,7 +125,7 @@ def of_diabetes() -> Population:
 
 
 def of_insurance() -> Population:
-    """Body mass index, and smoking."""
+    """Return body mass index, and smoking."""
     frame, number = _read("insurance.csv")
     columns = [
         _numbers("age", number("age"), range(15, 66, 5)),
@@ -140,7 +140,7 @@ def of_insurance() -> Population:
 
 
 def of_lucas() -> Population:
-    """Lung cancer by causes and effects, all of two values."""
+    """Return lung cancer by causes and effects, all of two values."""
     frame, _ = _read("lucas0.csv")
     names = ("Smoking", "Genetics", "Allergy", "Fatigue", "Lung_cancer")
     columns = [_texts(name, frame[name], ("0", "1")) for name in names]

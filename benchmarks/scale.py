@@ -77,8 +77,8 @@ def agreed(same: bool, what: str) -> str:
 
 
 def generate(path: Path, rows: int, *, people: bool = False, files: int = 1) -> None:
-    """Adult's rows resampled, in one Parquet file or several; with ``people``, about five rows per person, and one
-    person with a tenth of all rows.
+    """Write Adult's rows, resampled, to one Parquet file or several; with ``people``, about five rows per person, and
+    one person with a tenth of all rows.
     """
     import pyarrow as pa
     from pyarrow import parquet
@@ -125,7 +125,7 @@ def cliques() -> list[tuple[str, ...]]:
 
 
 def duckdb_scan(path: Path, schema: Schema) -> float:
-    """CPU seconds that DuckDB needs to encode the rows of a Parquet file or folder without keeping anything."""
+    """Return CPU seconds that DuckDB needs to encode the rows of a Parquet file or folder without keeping anything."""
     import ibis
 
     from espalier.core.tables.duckdb_apart import MEMORY
@@ -142,7 +142,9 @@ def duckdb_scan(path: Path, schema: Schema) -> float:
 
 
 def counts(folder: Path, rows: int) -> None:
-    """Speed of a snapshot and of all counts against DuckDB's scan: one file, 100 files, texts only, numbers only."""
+    """Print the speed of a snapshot and of all counts, relative to DuckDB's scan: one file, 100 files, texts only,
+    numbers only.
+    """
     for layout in ("file", "folder", "texts"):
         apart(f"from benchmarks.scale import layout; layout({str(folder)!r}, {rows}, {layout!r})")
     numeric(folder, rows)
@@ -194,7 +196,7 @@ def layout(folder: str, rows: int, name: str) -> None:
 
 
 def numbers(path: str, rows: int) -> None:
-    """Whole numbers below each column's number of codes, in a folder of files of a million rows; these are links."""
+    """Write whole numbers below each column's number of codes to a folder of links to files of a million rows."""
     import pyarrow as pa
     from pyarrow import parquet
 
@@ -207,7 +209,7 @@ def numbers(path: str, rows: int) -> None:
 
 
 def wide(folder: Path, rows: int) -> None:  # noqa: ARG001
-    """Counts of pairs of 200 columns, by number of categories."""
+    """Print the speed of counting pairs of 200 columns, by number of categories."""
     rng, n = np.random.default_rng(0), min(rows, 1_000_000)
     for size in (2, 3, 10):
         sizes = {f"c{i}": size for i in range(200)}
@@ -230,7 +232,7 @@ def wide(folder: Path, rows: int) -> None:  # noqa: ARG001
 
 
 def people(folder: Path, rows: int) -> None:
-    """Row limits per person; one person has a tenth of all rows."""
+    """Print the cost of row limits per person; one person has a tenth of all rows."""
     from espalier.core.tables.relation import open_relation
 
     path = folder / "people.parquet"
@@ -243,7 +245,7 @@ def people(folder: Path, rows: int) -> None:
 
 
 def output(folder: Path, rows: int) -> None:
-    """Rows drawn evenly, in batches, to a Parquet file."""
+    """Print the cost of drawing rows evenly, in batches, to a Parquet file."""
     from espalier.core.models.graphical import estimate
     from espalier.core.privacy.draws import Measurement
     from espalier.core.release.output import write_rows
@@ -274,7 +276,7 @@ def output(folder: Path, rows: int) -> None:
 
 
 def release(folder: Path, rows: int) -> None:
-    """A whole prism release, from Parquet to Parquet."""
+    """Print the cost of a whole prism release, from Parquet to Parquet."""
     from espalier.core.release.spend import release as made_of
     from espalier.core.tables.relation import open_relation
 
@@ -354,7 +356,7 @@ def driven(address: str, path: Path, project: Path, rows: int) -> str:
 
 
 def sqlite(folder: Path, rows: int) -> None:
-    """An engine that streams its rows through this process: flat memory, and the counts of the same rows in Parquet."""
+    """Print the cost of an engine that streams its rows: flat memory, and the counts of the same rows in Parquet."""
     from espalier.core.tables.relation import open_relation
 
     path, file, rows, schema = folder / "adult.parquet", folder / "adult.db", rows // 10, adult_project("mst").schema
@@ -373,7 +375,7 @@ def sqlite(folder: Path, rows: int) -> None:
 
 
 def to_sqlite(path: str, file: str) -> None:
-    """The rows of a Parquet file as a table of SQLite."""
+    """Write the rows of a Parquet file to a table of SQLite."""
     import sqlite3
 
     from pyarrow import parquet
@@ -388,7 +390,7 @@ def to_sqlite(path: str, file: str) -> None:
 
 
 def postgres(folder: Path, rows: int) -> None:
-    """Counts inside PostgreSQL against its encode scan."""
+    """Print the cost of counts inside PostgreSQL, relative to its encode scan."""
     import psycopg
     from pyarrow import parquet
 
@@ -431,7 +433,7 @@ def postgres(folder: Path, rows: int) -> None:
 
 
 def spark(folder: Path, rows: int) -> None:
-    """Counts against Spark's encode scan."""
+    """Print the cost of counts in Spark, relative to its encode scan."""
     if importlib.util.find_spec("pyspark") is None:
         print("Spark is not installed here: pip install -r requirements-spark.txt")
         return

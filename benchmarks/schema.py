@@ -335,7 +335,9 @@ def zeros(repeats: int) -> None:
 
 
 def wide() -> None:
-    """100,000 rows with a code of 5,000 values in 500 blocks and 50 chapters, and three other columns."""
+    """Plan, release and report 100,000 rows with a code of 5,000 values in 500 blocks and 50 chapters, and three other
+    columns.
+    """
     rng = np.random.default_rng(0)
     labels = tuple(f"{i:04d}" for i in range(5000))
     given = {text: f"block {text[:3]}" for text in labels} | {

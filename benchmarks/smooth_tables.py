@@ -40,7 +40,7 @@ def waves(rows: int) -> Held:
 
 
 def friedman(rows: int) -> Held:
-    """Friedman's first table: five uniform inputs."""
+    """Return Friedman's first table: five uniform inputs."""
     rng = np.random.default_rng(12)
     u = rng.random((rows, 5))
     y = 10 * np.sin(np.pi * u[:, 0] * u[:, 1]) + 20 * (u[:, 2] - 0.5) ** 2 + 10 * u[:, 3] + 5 * u[:, 4]
@@ -59,7 +59,7 @@ def skewed(rows: int) -> Held:
 
 
 def tariff(rows: int) -> Held:
-    """Prices with a jump, three categories and skewed residuals."""
+    """Return prices with a jump, three categories and skewed residuals."""
     rng = np.random.default_rng(13)
     held = {
         "hours": rng.gamma(3, 12, rows).clip(0, 150),
@@ -78,7 +78,7 @@ def tariff(rows: int) -> Held:
 
 
 def wage(rows: int) -> Held:
-    """Hourly wages, curved in age, with three categories."""
+    """Return hourly wages, curved in age, with three categories."""
     rng = np.random.default_rng(14)
     school, age = rng.integers(8, 21, rows).astype(float), rng.integers(18, 66, rows).astype(float)
     tenure = np.minimum(rng.gamma(1.5, 5, rows), age - 17).clip(0, 48)

@@ -72,7 +72,7 @@ class Law:
 
 
 def exact() -> Law:
-    """Hazards of 0.2 to 8 % in discrete time; group b has twice those of a. Rows leave at random."""
+    """Return hazards of 0.2 to 8 % in discrete time; group b has twice those of a. Rows leave at random."""
     hazards = np.array([0.02, 0.04, 0.002, 0.06, 0.03, 0.08]) * np.array([[1.0], [2.0]])
 
     def sample(rng: np.random.Generator) -> Rows:
@@ -89,7 +89,7 @@ def exact() -> Law:
 
 
 def continuous() -> Law:
-    """Weibull times of group a, longer ones in group b; exponential censoring and the end of the study at 10."""
+    """Return Weibull times of group a, longer ones in group b; exponential censoring and the end of the study at 10."""
     edges = (*map(float, range(11)), 11.0)
     scales = np.array([9.0, 14.0])
 
@@ -103,7 +103,7 @@ def continuous() -> Law:
 
 
 def flchain() -> Law | None:
-    """Follow-up of 7,874 people in Olmsted County by sex; `None` without R's package survival."""
+    """Return follow-up of 7,874 people in Olmsted County by sex; `None` without R's package survival."""
     rscript = shutil.which("Rscript")
     code = "library(survival); write.csv(flchain[, c('futime', 'death', 'sex')], row.names = FALSE)"
     made = subprocess.run([rscript, "-e", code], capture_output=True, text=True) if rscript else None

@@ -83,7 +83,7 @@ def predicted(codes: Mapping[str, NDArray[Any]], test: Table, target: str) -> fl
 
 
 def _sparse(codes: Mapping[str, NDArray[Any]], sizes: Mapping[str, int], names: list[str]) -> Any:
-    """One-hot columns."""
+    """Return one-hot columns."""
     rows = len(codes[names[0]])
     ends = np.cumsum([0, *(sizes[n] for n in names)])
     index = np.stack([codes[n].astype(np.int64) + start for n, start in zip(names, ends, strict=False)], axis=1)
@@ -195,7 +195,7 @@ _ROW = re.compile(r"(?:\(([^)]*)\)|table)\s*([^;]*);")
 
 
 def drawn(network: str, rows: int, seed: int) -> Table:
-    """``rows`` rows of the network in ``network``.bif."""
+    """Return ``rows`` rows of the network in ``network``.bif."""
     text = (FOLDER / f"{network}.bif").read_text("utf-8")
     values = {name: [v.strip() for v in states.split(",")] for name, states in _VARIABLE.findall(text)}
     rng, codes = np.random.default_rng(seed), dict[str, NDArray[Any]]()
@@ -224,7 +224,9 @@ def network_arrows(network: str) -> list[tuple[str, str]]:
 
 
 def _binary(seed: int) -> Callable[[], Table]:
-    """2,000 rows of a random network of twelve binary columns, each with at most two parents among those before it."""
+    """Return 2,000 rows of a random network of twelve binary columns, each with at most two parents among those before
+    it.
+    """
     return lambda: _binary_network(seed)[0]
 
 

@@ -96,7 +96,9 @@ class Case:
 
 
 def insurance(folder: Path) -> Case:
-    """Insurance: 1,338 rows, 1,000 of them the curator's; bounds and categories from its description."""
+    """Return the insurance table: 1,338 rows, 1,000 of them the curator's; bounds and categories from its
+    description.
+    """
     with (folder / "insurance.csv").open() as file:
         read = list(csv.DictReader(file))
     words = {"sex": ("female", "male"), "smoker": ("no", "yes"), "region": ("northeast", "northwest", "southeast", "southwest")}  # fmt: skip  # noqa: E501
@@ -149,7 +151,7 @@ def chosen() -> list[Case]:
 
 
 def as_table(schema: Schema, rows: Rows) -> Table:
-    """The rows as a curator takes them: codes by the schema's bins, and the numbers."""
+    """Return the rows as a curator takes them: codes by the schema's bins, and the numbers."""
     codes = dict(rows.codes)
     for name, values in rows.held.items():
         codes[name] = np.searchsorted(schema[name].edges[1:-1], values, side="right")
@@ -170,7 +172,9 @@ def released(case: Case, schema: Schema, train: Rows, plan: Plan) -> tuple[dict[
 
 
 def compared(cases: Iterable[Case], plans: Iterable[dict[str, object]], epsilons: Iterable[float], runs: int) -> None:
-    """R² of a forest trained on released rows and tested on real ones, with its standard error over ``runs`` (≥ 2)."""
+    """Return R² of a forest trained on released rows and tested on real ones, with its standard error over ``runs`` (≥
+    2).
+    """
     known: dict[tuple[str, int], float] = {}
     for case, given, epsilon in itertools.product(cases, plans, epsilons):
         settings = {**given, "epsilon": epsilon, "delta": case.delta, "target": case.target}
@@ -226,7 +230,7 @@ class Shared:
         return sorted(inputs, key=lambda c: c.kind != "numeric")
 
     def numbers(self, rows: Rows) -> Numbers:
-        """Rows in the form that the method takes."""
+        """Return rows in the form that the method takes."""
         columns = [self.case.schema[n] for n in self.moved]
         target = self.case.schema[self.case.target]
         parts = [
@@ -243,7 +247,7 @@ class Shared:
         )
 
     def rows(self, made: Made) -> Rows:
-        """The rows that were made, as a table again."""
+        """Return the rows that were made, as a table again."""
         held = {n: made.anonymized[:, i] for i, n in enumerate(self.moved)} | {self.case.target: made.outcome}
         codes, at = {}, 0
         for c in self.kept:
@@ -283,7 +287,9 @@ HEADING = ("table", "stage one", "stage two", "α", "ΔMSE of ridge", "ΔMSE of 
 
 
 def paper_table(shared: Shared, runs: int) -> None:
-    """The paper's split into provider, public and test: what the rows add, and what they reveal."""
+    """Print, for the paper's split into provider, public and test, the gain from the rows and the risk of
+    disclosure.
+    """
     case = shared.case
     for alpha in (0.2, 0.5, 0.8):
         told = []
@@ -312,7 +318,9 @@ STAGES = (
 
 
 def stages(shared: Shared, runs: int) -> None:
-    """ΔMSE and linkage for each source of inputs, regression and α, on the paper's split; ± is a standard error."""
+    """Print ΔMSE and linkage for each source of inputs, regression and α on the paper's split; ± is a standard
+    error.
+    """
     splits = [_split(shared, seed) for seed in range(runs)]
     fits: dict[tuple[int, str], Response] = {}
     for (source, outcome), alpha in itertools.product(STAGES, (0.2, 0.5, 0.8)):
@@ -349,7 +357,7 @@ def _split(shared: Shared, seed: int) -> tuple[Rows, Rows, Rows]:
 
 
 def _gain(model: str, case: Case, beside: tuple[Rows, Rows], made: Rows, rng: np.random.Generator) -> float:
-    """ΔMSE of a public model due to the released rows; ``beside`` holds the public's rows and the test rows."""
+    """Return ΔMSE of a public model due to the released rows; ``beside`` holds the public's rows and the test rows."""
     scale = np.array([c.edges[-1] for c in case.schema.columns if c.kind == "numeric" and c.name != case.target])
     (x, y), (z, truth), (more, drawn) = (case.design(rows.held, rows.codes) for rows in (*beside, made))
     scale = np.append(scale, np.ones(x.shape[1] - len(scale)))
@@ -364,8 +372,8 @@ def _gain(model: str, case: Case, beside: tuple[Rows, Rows], made: Rows, rng: np
 
 
 def asked(shared: Shared, runs: int) -> None:
-    """LID of stage one on the provider's rows, compared with equation (10) over d, and for the α that should reproduce
-    it.
+    """Print LID of stage one on the provider's rows, compared with equation (10) over d, and for the α that should
+    reproduce it.
     """
     case = shared.case
     for d in (1, 3, 8):
@@ -393,7 +401,7 @@ def asked(shared: Shared, runs: int) -> None:
 
 
 def against_bound(runs: int) -> None:
-    """LID measured against equation (10): 1,000 uniform rows."""
+    """Compare the measured LID with equation (10) on 1,000 uniform rows."""
     for d in (1, 3, 8):
         told: dict[float, list[float]] = {0.2: [], 0.5: [], 0.8: []}
         for seed in range(runs):
@@ -407,7 +415,7 @@ def against_bound(runs: int) -> None:
 
 
 def speed() -> None:
-    """10 columns × 100,000 rows."""
+    """Print the speed for 10 columns × 100,000 rows."""
     rng = np.random.default_rng(0)
     x = rng.standard_normal((100_000, 9))
     held = {f"x{i}": x[:, i] for i in range(9)} | {"y": x[:, 0] * x[:, 1] + np.sin(x[:, 2])}
@@ -419,7 +427,7 @@ def speed() -> None:
 
 
 def price(runs: int) -> None:
-    """The price metrics: 5 brands, 20 customers, 52 weeks; the public table has 20 similar rows."""
+    """Print the price metrics: 5 brands, 20 customers, 52 weeks; the public table has 20 similar rows."""
     true = np.array([-1.5, -1.7, -2.01, -1.98, -1.9])
     told = []
     for seed in range(runs):

@@ -94,7 +94,7 @@ def _even_bins(frame: pd.DataFrame, ends: Mapping[str, tuple[float, float]], bin
 
 
 def _breast_cancer() -> Table:
-    """scikit-learn's table of 569 people: the ten means, with round numbers as ends."""
+    """Return scikit-learn's table of 569 people: the ten means, with round numbers as ends."""
     from sklearn.datasets import load_breast_cancer
 
     found = load_breast_cancer(as_frame=True)
@@ -104,7 +104,7 @@ def _breast_cancer() -> Table:
 
 
 def _characters() -> Table:
-    """UCI's artificial characters with its public ends: is the letter one of the last five?"""
+    """Return UCI's artificial characters with its public ends: is the letter one of the last five?"""
     frame = pd.read_csv(FOLDER / "artificial_characters.csv.gz")
     highest = (8.0, 48.0, 64.0, 64.0, 64.0, 64.0, 80.0)
     ends = {f"V{i}": (0.0 if i != 5 else -2.0, high) for i, high in enumerate(highest, 1)}
@@ -281,7 +281,7 @@ class Rated:
 
 
 def rated(cases: tuple[Case, ...], ways: tuple[Way, ...], cache_file: Path) -> Iterator[Rated]:
-    """The verdict on every plan that was measured; a loss is the mean over the seeds."""
+    """Yield the verdict on every plan that was measured; a loss is the mean over the seeds."""
     known: dict[str, Any] = json.loads(cache_file.read_text())
 
     def mean(case: Case, way: Way, epsilon: float, figure: str) -> float:

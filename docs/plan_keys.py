@@ -87,7 +87,7 @@ def _default(key: str, defaults: dict[str, Any]) -> str:
 
 
 def _meaning(said: Option) -> str:
-    """Label, values or bounds, and help of an option."""
+    """Return the label, values or bounds, and help of an option."""
     bounds = "" if said.low is None else f" From {said.low:,g} to {said.high or 0:,g}."
     choices = "".join(f" `{name}`: {text.rstrip('.')}." for name, text in said.choices.items())
     return f"{said.label.rstrip('.')}.{bounds}{choices} {said.help}".strip().replace("|", "\\|")
@@ -98,7 +98,7 @@ def _value(value: Any, said: Option) -> str:
 
 
 def _written(value: Any) -> str:
-    """A default as a project file has it; empty if there is none."""
+    """Return a default as a project file has it; empty if there is none."""
     return "" if value is None or value is dataclasses.MISSING else f"`{json.dumps(value)}`"
 
 

@@ -91,7 +91,7 @@ READMISSION = project(
 
 
 def hospital(rng: np.random.Generator, rows: int, codes_follow_outcome: bool) -> Table:
-    """Patients of one hospital; only the meaning of the codes differs between hospitals."""
+    """Return patients of one hospital; only the meaning of the codes differs between hospitals."""
     sex = pick(rng, [0.52, 0.48], rows)
     age = within(np.round(66 + 15 * rng.standard_normal(rows)), AGE)
     old = (age - 66) / 15
@@ -175,7 +175,7 @@ HIRING = project(
 
 
 def applicants(rng: np.random.Generator, rows: int) -> Table:
-    """Applicants whose gender has two effects: through their qualifications, and through discrimination."""
+    """Return applicants whose gender has two effects: through their qualifications, and through discrimination."""
     man = pick(rng, [0.49, 0.51], rows)
     qualification = np.digitize(0.4 * man + rng.standard_normal(rows), [-0.6, 0.3, 1.1])
     years = within(np.round(np.exp(1.5 + 0.4 * man + 0.8 * rng.standard_normal(rows))), EXPERIENCE)
@@ -447,10 +447,10 @@ SERVICES = {
 
 
 def register(rng: np.random.Generator, rows: int) -> Table:
-    """People known to a town's social services; most pairs of columns are unrelated."""
+    """Return people known to a town's social services; most pairs of columns are unrelated."""
 
     def amount(typical: Any, spread: float, edges: Sequence[float], zero: Any) -> np.ndarray:
-        """Log-normal whole amounts of at least 1, of which a share ``zero`` is replaced by 0."""
+        """Return log-normal whole amounts of at least 1, of which a share ``zero`` is replaced by 0."""
         drawn = np.round(typical * np.exp(spread * rng.standard_normal(rows)))
         return np.where(rng.random(rows) < zero, 0, within(np.maximum(drawn, 1), edges))
 
@@ -553,7 +553,7 @@ VISITS = project(
 
 
 def appointments(rng: np.random.Generator, people: int) -> Table:
-    """Appointments of patients. Most patients have one or two; some have dozens and miss more of them."""
+    """Return appointments of patients. Most patients have one or two; some have dozens and miss more of them."""
     often = rng.standard_normal(people)
     count = np.clip(np.round(np.exp(0.6 + 0.95 * often)), 1, 40).astype(int)
     age = np.abs(within(np.round(48 + 22 * rng.standard_normal(people)), YEARS_OLD))  # no -0

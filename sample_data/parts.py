@@ -13,17 +13,17 @@ SEXES = ("female", "male")
 
 
 def categorical(name: str, categories: Sequence[str], missing: bool = False) -> Column:
-    """A column whose values have no order."""
+    """Return a column whose values have no order."""
     return _column({"name": name, "kind": "categorical", "categories": list(categories)}, missing)
 
 
 def ordinal(name: str, categories: Sequence[str], missing: bool = False) -> Column:
-    """A column whose categories are listed from low to high."""
+    """Return a column whose categories are listed from low to high."""
     return _column({"name": name, "kind": "ordinal", "categories": list(categories)}, missing)
 
 
 def numeric(name: str, edges: Sequence[float], integer: bool = True, missing: bool = False) -> Column:
-    """A column of numbers between the first and the last edge."""
+    """Return a column of numbers between the first and the last edge."""
     return _column({"name": name, "kind": "numeric", "edges": list(edges), "integer": integer}, missing)
 
 
@@ -34,7 +34,7 @@ def _column(column: Column, missing: bool) -> Column:
 def project(
     name: str, schema: list[Column], edges: list[list[str]], roles: dict[str, list[str]], **plan: Any
 ) -> dict[str, Any]:
-    """A complete project file; ``plan`` holds the keys that differ from the plan that all samples share."""
+    """Return a complete project file; ``plan`` holds the keys that differ from the plan that all samples share."""
     shared = {
         "method": "prism",
         "regime": "predictive",
@@ -61,32 +61,32 @@ def project(
 
 
 def pick(rng: np.random.Generator, weights: Any, rows: int) -> np.ndarray:
-    """One index per row, with probabilities in proportion to ``weights``, of shape (k,) or (rows, k)."""
+    """Return one index per row, with probabilities in proportion to ``weights``, of shape (k,) or (rows, k)."""
     weights = np.broadcast_to(weights, (rows, np.shape(weights)[-1]))
     steps = np.cumsum(weights, axis=1)
     return np.asarray((rng.random((rows, 1)) * steps[:, -1:] >= steps).sum(axis=1))
 
 
 def coin(rng: np.random.Generator, logit: Any, rows: int) -> np.ndarray:
-    """One 0 or 1 per row; ``logit`` is the log-odds of 1, one number or one per row."""
+    """Return one 0 or 1 per row; ``logit`` is the log-odds of 1, one number or one per row."""
     return np.asarray((rng.random(rows) < 1 / (1 + np.exp(-np.broadcast_to(logit, rows)))).astype(int))
 
 
 def named(categories: Sequence[str], index: np.ndarray) -> np.ndarray:
-    """The category of each index, as text."""
+    """Return the category of each index, as text."""
     return np.asarray(np.array(categories, dtype=object)[index])
 
 
 def text(numbers: np.ndarray, digits: int = 0) -> np.ndarray:
-    """Numbers as text, in the form of a table's cells."""
+    """Return the numbers as text, in the form of a table's cells."""
     return np.array([f"{number:.{digits}f}" for number in numbers.tolist()], dtype=object)
 
 
 def within(numbers: np.ndarray, edges: Sequence[float]) -> np.ndarray:
-    """Numbers kept between the first and the last declared edge."""
+    """Return the numbers kept between the first and the last declared edge."""
     return np.asarray(np.clip(numbers, edges[0], edges[-1]))
 
 
 def blank(rng: np.random.Generator, cells: np.ndarray, share: float) -> np.ndarray:
-    """The same cells with about ``share`` of them left empty."""
+    """Return the same cells with about ``share`` of them left empty."""
     return np.where(rng.random(len(cells)) < share, "", cells)

@@ -43,7 +43,7 @@ STAYS = project(
 
 
 def stays(rng: np.random.Generator, rows: int) -> Table:
-    """Patients of one ward, with the length of their stay in days."""
+    """Return patients of one ward, with the length of their stay in days."""
     age = within(np.round(62 + 17 * rng.standard_normal(rows)), AGE)
     sex = pick(rng, [0.5, 0.5], rows)
     old = (age - 62) / 17

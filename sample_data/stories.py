@@ -62,7 +62,7 @@ def _judged(project: Any, table: Any, made: Any, holdout: Any = None) -> dict[st
 
 
 def readmission() -> dict[str, Any]:
-    """AUC at home and in the other hospital, of a model that uses all associations and of a model that uses only
+    """Return AUC at home and in the other hospital, of a model that uses all associations and of a model that uses only
     causes.
     """
     from espalier.core.tables.reading import read_table
@@ -84,7 +84,7 @@ def readmission() -> dict[str, Any]:
 
 
 def hiring() -> dict[str, Any]:
-    """Gap between men and women, and accuracy, of models trained on three tables."""
+    """Return the gap between men and women, and accuracy, of models trained on three tables."""
     from espalier.core.compare.fence_cost import without_fence
     from espalier.core.release.spend import release
 
@@ -115,7 +115,7 @@ def hiring() -> dict[str, Any]:
 
 
 def bars(name: str) -> dict[str, Any]:
-    """A share or a mean by group, in the real and in the synthetic rows."""
+    """Return a share or a mean by group, in the real and in the synthetic rows."""
     by, outcome, value, title = BARS[name]
     project, table, made = _released(name)
     schema = project.schema
@@ -141,7 +141,9 @@ def bars(name: str) -> dict[str, Any]:
 
 
 def clinic() -> dict[str, Any]:
-    """Share of patients who come back after a visit, by insulin at the previous visit, in real and synthetic visits."""
+    """Return the share of patients who come back after a visit, by insulin at the previous visit, in real and synthetic
+    visits.
+    """
     from espalier.core.project.file import Project
     from espalier.core.project.linked import BEFORE
     from espalier.core.release.spend import release

@@ -81,7 +81,7 @@ def last(node: ast.AST) -> str:
 
 
 def names_of_sources(tree: ast.AST) -> set[str]:
-    """Names and attributes of a file that are annotated as a source or assigned from one."""
+    """Return names and attributes of a file that are annotated as a source or assigned from one."""
     found = {"take"}  # the rows of a source are a source
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef) and mentions(node.returns):
@@ -111,7 +111,7 @@ def is_source(value: ast.AST, known: set[str]) -> bool:
 
 
 def used(tree: ast.AST) -> Iterator[tuple[str, ast.Attribute]]:
-    """The members of sources that a file uses."""
+    """Yield the members of sources that a file uses."""
     known = names_of_sources(tree)
     for node in ast.walk(tree):
         if isinstance(node, ast.Attribute) and (node.attr in ONLY or is_source(node.value, known)):
@@ -125,7 +125,7 @@ def members_of(path: Path) -> frozenset[str]:
 
 
 def imported(tree: ast.AST) -> set[str]:
-    """Every module and name that a file imports, at the top and inside functions."""
+    """Return every module and name that a file imports, at the top and inside functions."""
     found: set[str] = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
@@ -136,7 +136,7 @@ def imported(tree: ast.AST) -> set[str]:
 
 
 def opens(tree: ast.AST) -> Iterator[int]:
-    """The lines on which a file opens a file, an archive or a connection."""
+    """Yield the lines on which a file opens a file, an archive or a connection."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and last(node.func) in OPENING:
             yield node.lineno
@@ -407,7 +407,7 @@ SHAPES = {"Source", "Table", "Snapshot", "PostgresSnapshot", "Relation", "TextTa
 
 
 def asked_classes(tree: ast.AST) -> Iterator[tuple[str, int]]:
-    """The classes that a file tests a value for, with their lines: by `isinstance`, `type(…) is` and `match`."""
+    """Yield the classes that a file tests a value for, with their lines: by `isinstance`, `type(…) is` and `match`."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and last(node.func) in {"isinstance", "issubclass"}:
             inside = node.args[1:]
@@ -448,7 +448,7 @@ FIELDS = {"held_out", "impossible", "budget", "spending", "sizes", "rows", "unit
 
 
 def set_on_curators(tree: ast.AST) -> Iterator[int]:
-    """The lines on which a file sets a field of a curator that is not its own object."""
+    """Yield the lines on which a file sets a field of a curator that is not its own object."""
     for node in ast.walk(tree):
         if not isinstance(node, ast.Assign | ast.AugAssign | ast.AnnAssign):
             continue

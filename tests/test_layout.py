@@ -102,7 +102,7 @@ def room(path: Path) -> str:
 
 
 def names(path: Path) -> set[str]:
-    """Every attribute and name that a file uses."""
+    """Return every attribute and name that a file uses."""
     tree = ast.parse(path.read_text("utf-8"))
     found = {n.attr for n in ast.walk(tree) if isinstance(n, ast.Attribute)}
     return found | {n.id for n in ast.walk(tree) if isinstance(n, ast.Name)}

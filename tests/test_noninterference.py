@@ -183,7 +183,7 @@ def test_linked_tables_on_the_command_line(stored, neighbors, tmp_path, capsys, 
 
 
 def texts(seed: int, n: int) -> dict[str, list[str]]:
-    """The rows as cells, with spellings of their own, and a person who may have many rows."""
+    """Return the rows as cells, with spellings of their own, and a person who may have many rows."""
     rng = np.random.default_rng(seed)
     codes = rows(seed, n)
     cells = {c.name: c.decode(codes[c.name], rng) for c in SCHEMA.columns}

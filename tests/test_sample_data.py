@@ -62,7 +62,7 @@ def auc(chance: Any, frame: pd.DataFrame, target: str) -> float:
 
 
 def cmi(frame: pd.DataFrame, left: str, right: str, given: list[str]) -> float:
-    """Plug-in conditional mutual information, in nats."""
+    """Return plug-in conditional mutual information, in nats."""
 
     def entropy(columns: list[str]) -> float:
         share = frame.groupby(columns).size().to_numpy() / len(frame)

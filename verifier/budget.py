@@ -1,4 +1,6 @@
-"""Check 2: every scale follows from its sensitivity and ρ, the ρ add up, and (ε, δ) follows from their sum."""
+"""Check 2: every scale follows from its sensitivity and ρ, the values of ρ add up, and (ε, δ) follows from their
+sum.
+"""
 
 import math
 from collections.abc import Callable
@@ -53,14 +55,14 @@ def cell(b: Bought) -> float:
 
 
 def logistic(b: Bought) -> float:
-    """Δ of a logistic gradient: each column adds a residual, of squared norm 1 for two classes, else 2."""
+    """Return Δ of a logistic gradient: each column adds a residual, of squared norm 1 for two classes, else 2."""
     classes = b.folder.sizes[b.draw["what"].removeprefix("gradient of a logistic fit of ")]
     columns = max(int(b.draw["given"]["columns"]), len(b.folder.facts["selected"]), 1)
     return b.m * math.sqrt(columns * min(classes - 1, 2))
 
 
 def clipped(b: Bought) -> float:
-    """Δ of a clipped gradient. The plan's norm falls with the expected gradient of the columns that are trained."""
+    """Return Δ of a clipped gradient. The plan's norm falls with the expected gradient of the trained columns."""
     head, clip = b.folder.arrays("model.npz")[0], float(b.plan.get("clip", 1.5))
     moved = {str(name): 1 - 1 / size for name, size in head["sizes"]}
     causes = {name: [p for p in moved if [p, name] in head["edges"] and moved[p] > 0] for name in moved}
@@ -95,7 +97,7 @@ def scores(b: Bought) -> int:
 
 
 def halvings(b: Bought) -> int:
-    """Levels at which quantiles halve a column: they cut it into four times its bins, and into at most 64 parts."""
+    """Return the levels at which quantiles halve a column into four times its bins, but into at most 64 parts."""
     column = next(c for c in b.folder.columns if c["name"] == b.draw["columns"][0])
     return (max(int(b.draw["given"]["cuts"]), min(4 * len(edges_of(column)[1:]), 64)) - 1).bit_length()
 
@@ -168,7 +170,7 @@ def pure_epsilon(draw: Draw) -> float:
 
 @cache
 def tail(sigma: float, least: int) -> float:
-    """P[Z ≥ least] of a discrete Gaussian, for a positive ``least``.
+    """Return P[Z ≥ least] of a discrete Gaussian, for a positive ``least``.
 
     For σ ≥ 1 the weights sum to σ√(2π) up to a relative error of 2·exp(−2π²σ²) (Poisson summation).
     """
@@ -359,7 +361,7 @@ def differing(table: str, ours: Any, theirs: Any) -> list[str]:
 
 
 def agrees(folder: Folder) -> list[str]:
-    """Differences between statement, ``release.json`` and plan."""
+    """Return the differences between statement, ``release.json`` and plan."""
     facts, made = folder.facts, folder.statement
     lists = map(facts.get, ("measurements", "choices", "schema_bought"))
     bought = [d for draws in (*lists, entry(facts, "looking.measurements")) for d in draws or []]

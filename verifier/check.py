@@ -67,7 +67,7 @@ def _read(path: Path) -> bytes:
 
 
 def printable(text: str) -> str:
-    """The text without characters that would control a terminal."""
+    """Return the text without characters that would control a terminal."""
     return "".join(c if c.isprintable() else "�" for c in text)
 
 

@@ -33,7 +33,7 @@ Clique = tuple[str, ...]
 
 
 class Unreadable(Exception):
-    """Folder contains no readable release."""
+    """The folder contains no readable release."""
 
 
 class Finding(NamedTuple):
@@ -137,7 +137,7 @@ def unzipped(packed: bytes, name: str) -> tuple[Any, dict[str, Array]]:
 
 
 def parsed(data: bytes, name: str) -> Any:
-    """JSON in UTF-8, without repeated keys, NaN or infinity, which readers could interpret differently."""
+    """Return JSON in UTF-8, without repeated keys, NaN or infinity, which readers could interpret differently."""
 
     def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         if len(dict(pairs)) < len(pairs):

@@ -103,7 +103,8 @@ def check_linked(folder: Folder) -> None:
 
 
 def steps(panel: Panel, head: Any, found: Codes) -> tuple[list[str], list[tuple[str, float, int]]]:
-    """Columns of later visits that are not drawn evenly, and χ² of each with each column that is drawn before it.
+    """Return columns of later visits that are not drawn evenly, and χ² of each with each column that is drawn before
+    it.
 
     A visit has its value with the probability softmax(base + effects of parents + what a repeated value adds). Even
     draws use the multiples of the golden ratio among visits of one position with equal parents.

@@ -130,7 +130,7 @@ def heads(head: Any, sizes: Mapping[str, int], flat: Array) -> dict[Clique, Arra
 
 
 def log_softmax(logits: Array) -> Array:
-    """Logarithms of the probabilities, over the last axis."""
+    """Return logarithms of the probabilities, over the last axis."""
     below = logits - logits.max(axis=-1, keepdims=True)
     return below - np.log(np.exp(below).sum(axis=-1, keepdims=True))
 
@@ -165,7 +165,7 @@ def calibrate(sizes: Mapping[str, int], potentials: Tables, order: Iterable[str]
 
 
 def marginals(nodes: Nodes, wanted: Iterable[Clique]) -> dict[Clique, Array]:
-    """Probabilities of cliques, each inside one node."""
+    """Return the probabilities of cliques, each inside one node."""
     found: dict[str, tuple[Clique, Array]] = {}
     for name, given, table in nodes:
         if given:
@@ -346,7 +346,7 @@ def second(counts: list[Counts], total: float, model: Model) -> list[Counts]:
 
 
 def grouped(model: Model, answers: Answers) -> dict[Clique, Array]:
-    """The potentials over groups of categories that were counted together; inside a group they must be equal."""
+    """Return the potentials over groups of categories that were counted together; inside a group they must be equal."""
     out = dict(model.potentials)
     for name, groups in answers.merged.items():
         members, share = np.unique(groups, return_index=True)[1], np.log(np.bincount(groups))

@@ -125,8 +125,8 @@ def not_drawn(folder: Folder, answers: Answers) -> list[str]:
 
 
 def tested(answers: Answers) -> tuple[list[str], int, float]:
-    """χ² of each component against the mean of all counts that contain it: for all cliques together, and for each
-    clique alone.
+    """Return χ² of each component against the mean of all counts that contain it: for all cliques together, and for
+    each clique alone.
     """
     usable = [c for c in answers.counts if c.sigma >= SMALLEST and len(c.clique) <= WIDEST]
     parts: dict[Clique, list[tuple[int, Array, float]]] = defaultdict(list)

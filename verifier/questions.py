@@ -15,7 +15,7 @@ conditions.
 
 
 def squared(folder: Folder, draw: dict[str, Any]) -> int:
-    """Δ² of a draw of ``questions`` for one row per person: the largest number of answers that one row changes.
+    """Return Δ² of a draw of ``questions`` for one row per person: the largest number of answers that one row changes.
 
     It is exact if all rows are tried. Otherwise it is the largest value found, so Δ² may be larger. Questions about the
     labels of dates are not read, so Δ² is at least the statement's number then.

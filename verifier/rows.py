@@ -103,7 +103,7 @@ def coder(column: dict[str, Any]) -> Callable[[str], int]:
 
 
 def check_rows(folder: Folder, model: Model | None, answers: Answers | None) -> None:
-    """The rows of ``synthetic.csv`` against ``release.json`` and the model, and the copies against the schema."""
+    """Check the rows of ``synthetic.csv`` against ``release.json`` and the model, and the copies against the schema."""
     facts = folder.facts
     codes, rows = read_rows(folder, folder.read("synthetic.csv"))
     shown = facts.get("rows_shown", facts["rows"])
@@ -142,7 +142,7 @@ def unlike(folder: Folder, total: float) -> list[str]:
 
 
 def unlikely(tests: list[tuple[str, float, int]]) -> list[str]:
-    """The tables whose χ² is above its bound. It is divided by 1.25: cells of eight rows have a heavier tail."""
+    """Return the tables whose χ² is above its bound. It is divided by 1.25: cells of eight rows have a heavier tail."""
     return [
         f"{name} of the rows does not match the model: χ² = {square:.0f} on {df}"
         for name, square, df in tests
@@ -152,8 +152,9 @@ def unlikely(tests: list[tuple[str, float, int]]) -> list[str]:
 
 @cache
 def stray(count: int) -> float:
-    """How far the number in an interval may be from ``count`` times its length, for ``count`` successive multiples of
-    the golden ratio modulo 1: with sorted x, the range of i − count·x_i, plus one. The start does not matter.
+    """Return how far the number in an interval may be from ``count`` times its length, for ``count`` successive
+    multiples of the golden ratio modulo 1: with sorted x, the range of i − count·x_i, plus one. The start does not
+    matter.
     """
     numbers = np.sort(GOLDEN * np.arange(count) % 1)
     apart = np.arange(count) - count * numbers
@@ -161,7 +162,9 @@ def stray(count: int) -> float:
 
 
 def far(held: Array, shares: Array, golden: bool) -> float:
-    """How far the ``held`` counts (a line for each group) are from their shares, beyond what an even draw allows."""
+    """Return how far the ``held`` counts (a line for each group) are from their shares, beyond what an even draw
+    allows.
+    """
     rows = held.sum(axis=1)
     most = np.array([stray(n) for n in rows.tolist()]) if golden else np.ones(len(rows))
     off = np.abs(held - rows[:, None] * shares).max(axis=1)
@@ -169,7 +172,7 @@ def far(held: Array, shares: Array, golden: bool) -> float:
 
 
 def rounded(nodes: Nodes, codes: Codes, golden: bool) -> list[str]:
-    """Even rows: among n rows with equal ``given``, each category has n·p rows, rounded down or up.
+    """Check even rows: among n rows with equal ``given``, each category has n·p rows, rounded down or up.
 
     A network selects values by multiples of the golden ratio (``golden``), anew in each block of rows.
     """
@@ -184,7 +187,7 @@ def rounded(nodes: Nodes, codes: Codes, golden: bool) -> list[str]:
 
 
 def spread(nodes: Nodes, codes: Codes) -> list[tuple[str, float, int]]:
-    """χ² of each column with each earlier one: rows with w = i have Σ_g n(i, g)·p(v | g) expected with v.
+    """Return χ² of each column with each earlier one: rows with w = i have Σ_g n(i, g)·p(v | g) expected with v.
 
     Given all earlier columns, v depends on its ``given`` alone. Even rows vary less, so the test is one-sided.
     """
@@ -220,7 +223,7 @@ def weighted(model: Model, codes: Codes, rows: int) -> list[tuple[str, float, in
 
 
 def chi_square(found: Array, expected: Array) -> tuple[float, int]:
-    """χ² and its degrees of freedom; rare cells count as one, and a row in an empty cell as infinite."""
+    """Return χ² and its degrees of freedom; rare cells count as one, and a row in an empty cell as infinite."""
     if np.any(found[expected < 1e-9] > 0):
         return math.inf, 1
     big = expected >= LEAST_EXPECTED

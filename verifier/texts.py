@@ -84,7 +84,7 @@ deployment.basic.name                               release.name
 
 
 def leaves(value: Any, key: str = "") -> Iterator[tuple[str, Any]]:
-    """All values in JSON, each with its key."""
+    """Yield all values in JSON, each with its key."""
     if isinstance(value, dict | list):
         for k, v in value.items() if isinstance(value, dict) else ((key, v) for v in value):
             yield from leaves(v, k)

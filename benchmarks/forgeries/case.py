@@ -35,7 +35,7 @@ Files = dict[str, bytes]
 
 
 def table(seed: int, rows: int = ROWS) -> Table:
-    """Eight columns with associations; one is numeric, and one may be missing."""
+    """Return eight columns with associations; one is numeric, and one may be missing."""
     rng = np.random.default_rng(seed)
     a = rng.choice(3, rows, p=[0.5, 0.3, 0.2])
     b = (a + (rng.random(rows) < 0.3)) % 4
@@ -147,7 +147,7 @@ class Case:
         return self.made(spending=Spending(self.honest.budget.rho, kept), **changes)
 
     def counted(self, values: Callable[[Measurement], Any], refit: bool = True, **changes: Any) -> Release:
-        """The release with other counts, a model fitted to them, and rows drawn from that model."""
+        """Return the release with other counts, a model fitted to them, and rows drawn from that model."""
         fitted = replace(
             self.fitted, measurements=tuple(replace(m, values=values(m)) for m in self.fitted.measurements)
         )

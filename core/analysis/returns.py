@@ -6,7 +6,7 @@ k-th kept visit is unknown, so that visit is left out; after every other kept vi
 follows. Let x_i be person i's weight at visits with the value, and y_i the weight of those whose next visit comes at
 most D days later by the dates of the order column. The share is Σ E y_i / Σ E x_i: an average over people, not visits.
 A visit without a later one in the table, or whose next visit has no date, counts as not followed by a return. So people
-whose records end within D days of a visit lower the share: this censoring is not modelled.
+whose records end within D days of a visit lower the share, because this censoring is not modelled.
 
 The interval. Since 0 ≤ y_i ≤ x_i ≤ 1, it is that of `espalier.core.analysis.transitions`, with three noisy cells per
 value: returned in time, returned later, did not return. The answer depends on the release alone and may be shared.

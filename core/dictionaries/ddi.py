@@ -27,14 +27,14 @@ _WHOLE = re.compile(r"-?[0-9]{1,9}")
 _FRACTION = re.compile(r"-?[0-9]*\.[0-9]*[1-9]")
 _WITH_ZEROS = re.compile(r"-?[0-9]+\.0+")
 _DATE_TEXT = re.compile(r"(Y{2,4}|D{1,2}|M{1,3})([-/. ]?(Y{2,4}|D{1,2}|M{1,3})){2}([T ]?H.*)?", re.IGNORECASE)
-"""Texts of formats such as ``YYYY-MM-DD``."""
+"""Texts that state a format, such as ``YYYY-MM-DD``."""
 _TEXT = re.compile(r"\$?(A|CHAR|STR)[0-9.]*|\$[0-9.]*|%-?[0-9]+s|(free )?text|string|character|ascii", re.IGNORECASE)
 """Names of formats of texts."""
 _EMPTY = {"sysmiss", "sysmis", ".", "nan", "(blank)"}
 """Names of an empty cell in Nesstar, SPSS, Stata and others."""
 _STATA_MISSING = re.compile(r"\.[a-z]")
 _KEY = re.compile(r"^[ \t]*(-?[0-9]{1,9})[ \t]+[-=:.)]*[ \t]*(\S.*)$", re.MULTILINE)
-"""A line of a key to codes, such as ``98 DK``."""
+"""Line of a key that explains codes, such as ``98 DK``."""
 _ROOTS = ("codeBook", "dataDscr", "var")
 """Elements that may be the root: a codebook, or a part of one."""
 _LANGUAGE = "{http://www.w3.org/XML/1998/namespace}lang"
@@ -227,7 +227,11 @@ def _invalid(var: Element, labelled: Mapping[str, str], notes: list[str]) -> Ite
         elif _WHOLE.fullmatch(low) and _WHOLE.fullmatch(high) and 0 < int(high) - int(low) < MOST_MARKS:
             yield from map(str, range(int(low), int(high) + 1))
         else:
-            add_note(notes, var.get("name", ""), "a range of missing values without whole, near ends was not used")
+            add_note(
+                notes,
+                var.get("name", ""),
+                "a range of missing values was not used, because its ends are not whole numbers close to each other",
+            )
 
 
 def _value(item: Element) -> str:

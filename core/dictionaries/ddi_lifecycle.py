@@ -230,7 +230,11 @@ def _numbers(found: Element, name: str, notes: list[str]) -> list[str]:
         if _WHOLE.fullmatch(low) and _WHOLE.fullmatch(high) and 0 <= int(high) - int(low) < MOST_MARKS:
             out += map(str, range(int(low), int(high) + 1))
         else:
-            add_note(notes, name, "a range of missing values without whole, near ends was not used")
+            add_note(
+                notes,
+                name,
+                "a range of missing values was not used, because its ends are not whole numbers close to each other",
+            )
     return out
 
 

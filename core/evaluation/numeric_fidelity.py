@@ -110,7 +110,7 @@ def train_and_test(
     seed: int = 0,
 ) -> Prediction:
     """Train a random forest on ``train`` (inputs, outcome) and test it on real ``test``, in the same way for every
-    method. Numbers are inputs as they are; categories are one-hot. ``seed`` fixes the forest.
+    method. Numbers enter unchanged, and categories enter one-hot. ``seed`` fixes the forest.
     """
     return _judged(test[1], forest(seed).fit(*train).predict(test[0]))
 

@@ -18,8 +18,8 @@ from espalier.core.project.file import Project
 
 NETWORK, COUNTS = 0.3, 0.7
 """Pools, as shares of the budget. The paper gives half of ε to each. The R score reaches thousands of rows with noise
-of about a hundred (Adult, ε = 1), so choices stay good with a smaller share, while every counted cell benefits from the
-rest.
+of about a hundred (Adult, ε = 1), so choices remain good with a smaller share, while every counted cell benefits from
+the rest.
 """
 
 

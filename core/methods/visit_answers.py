@@ -61,7 +61,7 @@ class Asked(Protocol):
 
     @property
     def return_days(self) -> int:
-        """The number of days within which a next visit is a return."""
+        """Number of days within which the next visit counts as a return."""
         ...
 
 

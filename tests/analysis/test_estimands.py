@@ -189,4 +189,4 @@ def test_answers_show_intervals_only_where_the_gate_lets_them_through():
     copies.rows[0]["t"][:] = 0
     (lost,) = (a for a in answer(Regression("y", ("t",), SIZES, event=1), copies, gate) if a.name == "t=2")
     assert (lost.badge.kind, lost.low) == ("thin", None)
-    assert "hardly occurs" in lost.badge.sentence
+    assert "is almost empty" in lost.badge.sentence

@@ -59,7 +59,7 @@ def test_the_interval_of_a_mean_holds_wherever_numbers_are_inside_their_bins(stu
     assert not found.at_midpoints[0] <= real["b"] - real["a"] <= found.at_midpoints[1]
     assert found.low <= real["b"] - real["a"] <= found.high
     said = answer_text.sentence(found)
-    assert "With every number at the middle of its bin, the interval would be" in said
+    assert "If every number were at the middle of its bin, the interval would be" in said
     assert "mostly from the bins (the counts do not show where the numbers lie inside them)" in said
 
 

@@ -358,7 +358,7 @@ def test_a_release_lists_a_planned_regression_among_its_regressions_and_its_widt
 @pytest.mark.parametrize(
     ("place", "changes", "said"),
     [
-        (0, {"term": "height"}, "no coefficient 'height'; there are age"),
+        (0, {"term": "height"}, "no coefficient 'height'; the coefficients are age"),
         (0, {"on": ["stay"]}, "both the outcome and a predictor"),
         (0, {"assume": {"shares": {"ward": [0.5, 0.5]}}}, "has 3 values"),
         (0, {"assume": {"means": {"ward": 1}}}, "instead of a mean or spread"),

@@ -313,7 +313,7 @@ class Witness(PrivateCurator):
         return chosen
 
     def merge(self, merged: Merged) -> Merged:
-        """Groups of categories: they are made from the answers, so the attacker knows them too."""
+        """Return groups of categories: they are made from the answers, so the attacker knows them too."""
         for view in self.views:
             view.merge(merged)
         return super().merge(merged)
@@ -339,7 +339,7 @@ def pair_of(unit: Unit, others: Sequence[Row], before: Row, after: Row, schema: 
 
 
 def apart(unit: Unit) -> Pair:
-    """One person who differs from all others in every column: every marginal moves by its whole sensitivity."""
+    """Return one person who differs from all others in every column: every marginal moves by its whole sensitivity."""
     return pair_of(unit, [(2,) * 5] * (ROWS - unit.rows_per_person), (0, 0, 0, 0, 1), (1, 1, 1, 1, 2), SMALL)
 
 
@@ -374,7 +374,7 @@ def associated(unit: Unit, strata: bool) -> Pair:
 
 
 def switched(unit: Unit) -> Pair:
-    """Two rows that differ in d and y alone, so that a fit that uses d alone is as wrong as possible about both."""
+    """Return two rows that differ in d and y alone; a fit that uses d alone is as wrong as possible about both."""
     return pair_of(unit, [(2, 2, 2, 2, 0)] * (ROWS - unit.rows_per_person), (0, 0, 0, 0, 1), (0, 0, 0, 1, 2), SMALL)
 
 
@@ -427,7 +427,7 @@ def people_of(visits: Sequence[Sequence[int]]) -> Panel:
 
 
 def with_visits(relation: Neighbors, steps: int) -> Pair:
-    """One person whose visits are all alike, in the same cell at each step, among people in a different cell."""
+    """Return one person whose visits are all alike, in the same cell at each step, among people in a different cell."""
     crowd = [[2] * (steps + 1)] * (ROWS - 1)
     one = [*crowd, [0] * (steps + 1)] if relation == "replace-one" else crowd
     return Pair(Unit(relation), (people_of(one), people_of([*crowd, [1] * (steps + 1)])))
@@ -660,7 +660,7 @@ def column_sets(pair: Pair, sets: Sequence[Clique]) -> ColumnSets:
 
 
 def persons(relation: Neighbors, budget: Budget) -> Callable[[int], float]:
-    """A case in which one person has MOST rows, two of which may count."""
+    """Return a case in which one person has MOST rows, two of which may count."""
     pair = apart(Unit(relation, 2))
     whole, total = more_rows(pair), ROWS if relation == "replace-one" else None
 
@@ -713,7 +713,9 @@ def more_rows(pair: Pair) -> tuple[Table, ...]:
 
 
 def part_held_out(relation: Neighbors, budget: Budget) -> Callable[[int], float]:
-    """Two curators with the whole ρ each, one for a random holdout, one for the rest; the attacker knows the split."""
+    """Return two curators with the whole ρ each, one for a random holdout, one for the rest; the attacker knows the
+    split.
+    """
     unit = Unit(relation)
     given = Project("audit", SMALL, Plan("mst", EPSILON, DELTA, neighbors=relation, target="y", private_evaluation=0.5))
     asked, likely = HeldOutCounts.of(given), table_of([(i % 3,) * 5 for i in range(300)], SMALL)
@@ -758,7 +760,7 @@ def between(unit: Unit, schema: Schema) -> Pair:
 
 
 def methods(broken: bool) -> Iterator[Case]:
-    """Every method, up to its last measurement and choice; everything later is post-processing."""
+    """Yield every method, up to its last measurement and choice; everything later is post-processing."""
     for name, relation in itertools.product(METHOD_CASES, RELATIONS[:1] if broken else RELATIONS):
         if broken and "schema" in METHOD_CASES[name]:
             continue  # slow, and this pair moves its sums by half: broken copies of single sums are audited instead
@@ -784,7 +786,9 @@ def methods(broken: bool) -> Iterator[Case]:
 
 
 def releases(broken: bool) -> Iterator[Case]:
-    """Whole releases, judged by the fitted model alone: its marginals along the direction in which D and D′ differ."""
+    """Yield whole releases, judged by the fitted model alone: its marginals along the direction in which D and D′
+    differ.
+    """
     names = "mst", "prism predictive", "privbayes drawn", "mst, a person's rows"
     for name, relation in itertools.product(names, RELATIONS[:1] if broken else RELATIONS):
         given, unit = project(name.split(",")[0], relation), Unit(relation)

@@ -55,7 +55,7 @@ class SlippingCase(Case):
 
 
 def quantile_cases(broken: bool) -> Iterator[Case]:
-    """Edges of two and of eight bins."""
+    """Yield edges of two and of eight bins."""
     rho = rho_of(EPSILON, DELTA) * (1 - 1e-9)
     for relation, k in itertools.product(RELATIONS, (1,) if broken else (1, 3)):
         unit = Unit(relation, k)
@@ -74,7 +74,7 @@ def quantile_cases(broken: bool) -> Iterator[Case]:
 
 
 def category_cases(broken: bool) -> Iterator[Case]:
-    """A text that others write too, and one that no one else writes."""
+    """Yield a text that others write too, and one that no one else writes."""
     texts = [(what, *given) for what, given in TEXTS.items()]
     for relation, k, (what, others, slip) in itertools.product(RELATIONS, (1,) if broken else (1, 3), texts):
         # δ₀ is visible if ρ allows little; a count exactly at the threshold is visible if noise is small
@@ -95,7 +95,7 @@ def category_cases(broken: bool) -> Iterator[Case]:
 
 
 def histogram_cases(broken: bool) -> Iterator[Case]:
-    """Counts of the groups of a hierarchy, level by level; counts between the cuts of a column of numbers; and a
+    """Yield counts of the groups of a hierarchy, level by level; counts between the cuts of a column of numbers; and a
     range.
     """
     rho = rho_of(EPSILON, DELTA) * (1 - 1e-9)
@@ -178,7 +178,7 @@ def _density(values: Values, buy: Callable[[Values], object], noisy: Sequence[Va
 
 
 def schema(broken: bool) -> Iterator[Case]:
-    """All cases of this file, for `tests.audits.audit` to list."""
+    """Yield all cases of this file, for `tests.audits.audit` to list."""
     yield from quantile_cases(broken)
     yield from category_cases(broken)
     yield from histogram_cases(broken)
@@ -190,7 +190,7 @@ def _case(name: str, unit: Unit, rho: float, run: Callable[[int], float], way: s
 
 
 def _pair(unit: Unit, crowd: Values, before: float, after: float) -> tuple[Values, Values]:
-    """Two neighbouring columns: the person's rows are ``before`` (absent under add-remove) or ``after``."""
+    """Return two neighbouring columns: the person's rows are ``before`` (absent under add-remove) or ``after``."""
     k = unit.rows_per_person
     one = np.concatenate([crowd, np.full(k, before)]) if unit.neighbors == "replace-one" else crowd
     return one, np.concatenate([crowd, np.full(k, after)])
@@ -218,7 +218,7 @@ def _choices(pair: tuple[Values, Values], buy: Buy, rho: float) -> Callable[[int
 
 
 def _likelihood(values: Values, buy: Buy, chosen: Sequence[int], rho: float) -> float:
-    """log P(the choices | values), by repeating the requests with the same answers."""
+    """Return log P(the choices | values), by repeating the requests with the same answers."""
     answers, found = iter(chosen), 0.0
 
     def choose(scores: Sequence[int], sensitivity: int) -> int:

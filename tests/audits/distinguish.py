@@ -113,7 +113,7 @@ def _threshold(first: NDArray[np.float64], second: NDArray[np.float64], epsilon:
 
 
 def clopper_pearson(hits: int, runs: int, alpha: float) -> tuple[float, float]:
-    """Bounds on a probability, each wrong with probability ``alpha`` at most (Clopper & Pearson 1934)."""
+    """Return bounds on a probability, each wrong with probability ``alpha`` at most (Clopper & Pearson 1934)."""
     low = float(beta.ppf(alpha, hits, runs - hits + 1)) if hits else 0.0
     high = float(beta.ppf(1 - alpha, hits + 1, runs - hits)) if hits < runs else 1.0
     return low, high

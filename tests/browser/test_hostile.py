@@ -36,7 +36,7 @@ LIVE = """() => [...document.querySelectorAll('*')].flatMap(e => [e, ...(e.shado
 
 
 def files(folder: Path) -> tuple[Path, Path]:
-    """A table and a project in which every name that people choose is hostile."""
+    """Return a table and a project in which every name that people choose is hostile."""
     columns = [HTML, LINK, ONE_LINE]  # a table's header is one line
     schema = [{"name": n, "kind": "categorical", "categories": columns} for n in columns]
     project = {

@@ -13,7 +13,7 @@ pytestmark = [pytest.mark.browser]
 
 
 def files(folder: Path, mark: str) -> tuple[Path, Path]:
-    """A table with a column whose name and values are unique, and its project."""
+    """Return a table with a column whose name and values are unique, and its project."""
     values = [f"{mark} a", f"{mark} b"]
     schema = [{"name": n, "kind": "categorical", "categories": values} for n in (f"{mark} column", "other")]
     plan = {"method": "mst", "epsilon": 1.0, "delta": 1e-6, "target": "other"}

@@ -57,7 +57,7 @@ def test_48_columns_take_two_pages_and_an_annex_of_four(tmp_path: Path, browser:
 
 
 def violations(page: Any) -> list[str]:
-    """Serious violations of a report, light and dark."""
+    """Return serious violations of a report, light and dark."""
     found = []
     for scheme, only in RULES.items():
         page.emulate_media(color_scheme=scheme)

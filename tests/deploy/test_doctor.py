@@ -56,7 +56,7 @@ def test_a_server_without_a_mistake_needs_no_answer(fine, capsys):
         (lambda f, env: (f / "ledger" / "ledger.db").write_bytes(b"x" * 4096), "it is not a ledger"),
         (lambda f, env: env.setenv("ESPALIER_SERVER_TABLES", "1"), "'1' is neither"),
         (lambda f, env: env.setenv("ESPALIER_SERVER_TABLES", "/"), "'/' is neither"),
-        (lambda f, env: env.setenv("ESPALIER_SERVER_TABLES", str(f)), "holds the ledger"),
+        (lambda f, env: env.setenv("ESPALIER_SERVER_TABLES", str(f)), "contains the ledger"),
         (
             lambda f, env: env.setenv("ESPALIER_SERVER_TABLES", "env:NOWHERE"),
             "the environment variable NOWHERE is not set",

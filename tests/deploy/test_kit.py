@@ -1,4 +1,4 @@
-"""The kit for servers: its generated files, its settings, and the service as systemd would start it."""
+"""The kit for servers has current files and valid settings, and its service starts as systemd would start it."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def unit(key: str) -> list[str]:
 
 
 def variables() -> dict[str, str]:
-    """The environment that the unit gives, with the example's file."""
+    """Return the environment that the unit sets, with the example's file."""
     lines = (DEPLOY / "environment.example").read_text("utf-8").splitlines()
     given = dict(line.split("=", 1) for line in lines if line and not line.startswith("#"))
     return given | dict(part.split("=", 1) for line in unit("Environment") for part in line.split())
@@ -91,7 +91,7 @@ def test_the_command_lines_of_the_unit_are_accepted():
 
 
 def test_a_server_without_an_extra_starts(monkeypatch):
-    """The server loads its libraries first; those of an extra may be absent, others are loaded."""
+    """The server loads its libraries first. Those of an extra may be absent; all others must load."""
     for absent in ("openpyxl", "psycopg", "pyreadstat"):
         monkeypatch.setitem(sys.modules, absent, None)
     load = Mock(wraps=importlib.import_module)
@@ -113,7 +113,9 @@ def test_systemd_accepts_the_unit(tmp_path):
 
 @pytest.mark.nightly
 def test_the_service_runs_as_another_user_on_a_read_only_disk(tmp_path):
-    """The unit's own command line from an installed wheel, as `nobody`, every file system read-only but its state."""
+    """The unit's own command line runs from an installed wheel as `nobody`, while every file system but its state is
+    read-only.
+    """
     if os.getuid() != 0 or shutil.which("unshare") is None or shutil.which("setpriv") is None:
         pytest.skip("another user and a read-only disk need root, unshare and setpriv")
     python = environment(tmp_path / "venv", wheel(tmp_path), "app", "formats", "postgres")

@@ -1,4 +1,6 @@
-"""Public dictionaries: their declarations were written down before the importers were run on them. Also round trips."""
+"""Public dictionaries, whose declarations were written down before the importers were run on them, and their round
+trips.
+"""
 
 from __future__ import annotations
 

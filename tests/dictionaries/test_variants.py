@@ -254,7 +254,10 @@ def test_a_ddi_codebook_of_other_programs():
     read = read_dictionary(DDI.encode(), "d.xml")
     assert (read["a"].categories, read["a"].missing) == (("1", "2"), ("-1",))
     assert (read["b"].missing, read["b"].decimals) == (("97", "98", "99"), 2)
-    assert "b: a range of missing values without whole, near ends was not used" in read.notes
+    assert (
+        "b: a range of missing values was not used, because its ends are not whole numbers close to each other"
+        in read.notes
+    )
     assert (read["d"].kind, read["d"].integer, read["d"].labels) == ("numeric", True, (("99", "Don't know"),))
 
 

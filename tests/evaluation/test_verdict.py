@@ -46,7 +46,7 @@ def test_the_first_sentence_says_who_wins_at_home_and_who_elsewhere():
     assert close.headline.startswith("At home the model trained on real rows predicts y slightly better (AUC")
     assert "in the other hospital it is the one trained on synthetic rows" in found.headline
     assert "synthetic 0.739, real 0.995" in found.headline
-    assert "keeps the direct causes only" in found.headline
+    assert "keeps only the direct causes" in found.headline
 
 
 def test_without_a_second_table_it_says_what_cannot_be_known():

@@ -200,7 +200,7 @@ def test_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str])
 
 
 def gaussian_delta(rho: float, epsilon: float) -> float:
-    """The exact δ of a Gaussian mechanism that is ρ-zCDP (Balle & Wang 2018, Theorem 8)."""
+    """Return the exact δ of a Gaussian mechanism that is ρ-zCDP (Balle & Wang 2018, Theorem 8)."""
     mu = np.sqrt(2 * rho)
     return float(norm.cdf(mu / 2 - epsilon / mu) - np.exp(epsilon) * norm.cdf(-mu / 2 - epsilon / mu))
 

@@ -322,7 +322,7 @@ def test_tables_of_one_population_have_a_person_column_each(where):
     population = ledger.open_table("survey", "patients")
     assert population.persons == {"patients": "pid", "survey": None}
     assert population.unit_of("patients") == "enforced by the person column 'pid'"
-    assert population.unit_of("survey") == "promised, no person column enforces it"
+    assert population.unit_of("survey") == "promised; no person column enforces it"
     assert "no one has more than 2 rows in 'survey'" in population.caveats[0]
     population.fits(of("pid"), "patients")
     population.fits(of(None), "survey")
@@ -338,7 +338,7 @@ def test_a_second_name_does_not_give_a_table_a_second_unit(tmp_path):
     ledger = opened(tmp_path / "l.db", neighbors="add-remove", rows_per_person=2, person="pid")
     ledger.open_table("visits", "people", person="visit")
     release(of("pid"), visits("pid"), ledger=ledger.account("people"))
-    with pytest.raises(LedgerError, match="as 'people'.*another person column.*--again"):
+    with pytest.raises(LedgerError, match="as 'people'.*a different person column.*--again"):
         release(of("visit"), visits("visit"), ledger=ledger.account("visits"))
     assert ledger.population_of("visits").entries[-1].table == "people"
     release(of("visit"), visits("visit"), ledger=ledger.account("visits", again=True))
@@ -825,7 +825,7 @@ def test_another_machine_learns_what_it_sees(where, tmp_path, monkeypatch):
             if make is not large:
                 file.unlink()
             make()
-            assert "cannot be read" in ledger.verify()[0], "an earlier copy could pass, or the pipe be waited for"
+            assert "is unreadable" in ledger.verify()[0], "an earlier copy could pass, or the pipe be waited for"
             remove()
             file.write_text(kept)
     assert ledger.verify() == []
@@ -1051,8 +1051,8 @@ def version(ledger):
         (".", "is not a file"),
         ("text.db", "it is not a ledger"),
         ("empty.db", "contains no ledger"),
-        ("sqlite://", "not in 'sqlite'"),
-        ("mysql://h/d", "not in 'mysql'"),
+        ("sqlite://", "not 'sqlite'"),
+        ("mysql://h/d", "not 'mysql'"),
         ("postgresql://u:secret@127.0.0.1:1/d", "cannot open the ledger postgresql"),
         ("://", "URL"),
     ],

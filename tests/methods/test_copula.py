@@ -128,5 +128,5 @@ def test_one_input_and_no_category():
 
 def test_a_plan_that_asks_for_causes_only_is_warned():
     with_causal = preview(project(regime="causal"), 500)
-    assert any("depends on its drawn causes only" in warning for warning in with_causal.warnings)
+    assert any("depends only on its drawn causes" in warning for warning in with_causal.warnings)
     assert not any("drawn causes" in warning for warning in preview(project(), 500).warnings)

@@ -31,7 +31,7 @@ DIALS: list[dict[str, Any]] = [
 
 
 def choices() -> list[dict[str, Any]]:
-    """One plan for each method, for each of its choices and switches, and for each of the dials."""
+    """Return one plan for each method, for each of its choices and switches, and for each of the dials."""
     plans: list[dict[str, Any]] = [{"method": name} for name in NAMES]
     known: dict[str, Any] = {**METHODS, **BLURRINGS}
     for name, method in known.items():

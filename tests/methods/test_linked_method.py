@@ -122,7 +122,7 @@ def test_only_columns_of_every_visit_are_counted(key: str, names: Any, why: str)
 
 
 def dated(gap: tuple[float, ...], **plan: Any) -> Project:
-    """A project whose visits have dates, with these bins of the days between visits."""
+    """Return a project whose visits have dates, with these bins of the days between visits."""
     made = project_of(plan=plan)
     year = Dates.of("visits.at", DateBins.from_json({"from": "2020-01-01", "to": "2020-12-31", "by": "year"}))
     schema = Schema((*made.schema.columns, year))
@@ -200,7 +200,7 @@ FAIR = Roles(outcome=("visits.x",), protected=("people.region",), admissible=("p
 
 
 def g_test(panel: Panel, at: int) -> tuple[float, int]:
-    """G statistic and degrees of freedom of x at a visit against region given age."""
+    """Return the G statistic and degrees of freedom of x at a visit against region given age."""
     there = np.asarray(panel.codes[LINK.number]) >= at
     total = 0.0
     for age in range(3):

@@ -22,7 +22,7 @@ NAMES = {*KNOWN, *(m.title for m in KNOWN.values())}
 
 
 def own() -> set[str]:
-    """The files in which methods are made, and the registry."""
+    """Return the files in which methods are made, and the registry."""
     made = {method.fit.__module__.removeprefix("espalier.").replace(".", "/") + ".py" for method in METHODS.values()}
     return made | {REGISTRY, "core/blurring/two_stage.py", "core/blurring/registry.py"}
 
@@ -132,7 +132,7 @@ def test_each_method_has_a_file_and_the_registry_a_line():
 
 
 def option_names() -> set[str]:
-    """Every plan key that a method declares for itself."""
+    """Return every plan key that a method declares for itself."""
     kinds = [m.options for m in METHODS.values()] + [b.options for b in BLURRINGS.values()]
     return {key for kind in kinds for key in declared(kind)}
 

@@ -1,4 +1,4 @@
-"""Parts that several pages use: typed columns, sentences, jobs, charts."""
+"""Code that several pages use: typed columns, sentences, jobs, charts."""
 
 from __future__ import annotations
 

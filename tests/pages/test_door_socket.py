@@ -134,7 +134,7 @@ class Visitor:
     session: str = ""
 
     def visit(self, page: str = "", by_hash: bool = False, press: tuple[str, ...] = ()) -> bytes:
-        """Everything that the server sends until the page is drawn; the buttons ``press`` are clicked."""
+        """Return everything that the server sends until the page is drawn; the buttons ``press`` are clicked."""
         asked = BackMsg()
         if by_hash:
             asked.rerun_script.page_script_hash = calc_hash(page)

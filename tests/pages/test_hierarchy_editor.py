@@ -19,7 +19,7 @@ PASTED = "code,group\n" + "".join(f"{code},chapter {code[0]}\n" for code in CODE
 
 
 def opened(app: AppTest) -> AppTest:
-    """A table whose column of codes is declared."""
+    """Return a table whose column of codes is declared."""
     schema = Schema((Column("code", "categorical", CODES), Column("ill", "categorical", ("no", "yes"))))
     text = "code,ill\n" + "".join(f"{CODES[i % 8]},{('no', 'yes')[i % 2]}\n" for i in range(400))
     state(app).open(Project("w", schema, Plan("mst", 1.0, 1e-6, schema_share=0.1)), read_table(text.encode(), "w.csv"))

@@ -52,7 +52,7 @@ def paid(app: AppTest, where: Path) -> tuple[dict[str, Any], str, Population]:
 
 
 def settled(facts: dict[str, Any]) -> dict[str, Any]:
-    """``release.json`` without the parts that differ each time: fit, strengths, clocks, and the ledger's random
+    """Return ``release.json`` without the parts that differ each time: fit, strengths, clocks, and the ledger's random
     marks."""
     ledger = {k: v for k, v in facts["ledger"].items() if k in ("table", "reserved", "total", "spent", "neighbors")}
     links = [{k: v for k, v in link.items() if k != "strength"} for link in facts["links"]]

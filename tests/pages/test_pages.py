@@ -116,7 +116,7 @@ def test_the_other_hospital(app: AppTest) -> None:
     finish(press(app, "Compare"))
     verdict = next(w.value for w in app.warning if "At home" in w.value)
     assert "in the other hospital it is the one trained on synthetic rows" in verdict
-    assert "keeps the direct causes only" in verdict
+    assert "keeps only the direct causes" in verdict
     tested = state(app).findings["The other hospital"]["tstr"]
     assert tested["auc_synthetic"] > tested["auc_real"] + 0.1, "causes hold elsewhere, correlations do not"
     go(app, "diagnostics")
@@ -562,7 +562,7 @@ def test_further_separations_are_added_refused_removed_and_parked(app: AppTest) 
 
 
 def visits(people: int = 60) -> str:
-    """A table in which the person p0 has forty rows and everybody else two."""
+    """Return a table in which the person p0 has forty rows and everybody else two."""
     lines = ["patient,sex,stage,again"]
     for i in range(people):
         lines += [f"p{i},{'fm'[i % 2]},{i % 3},{('no', 'yes')[(i + j) % 2]}" for j in range(2 if i else 40)]

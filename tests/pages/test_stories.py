@@ -37,7 +37,7 @@ def test_a_report_shows_the_picture_of_a_sample_alone(name):
     project = {"name": name, "schema": [{"name": column} for column in told["columns"]]}
     shown = story.section({"project": project})
     assert html.escape(told["title"]) in shown
-    assert "Its rows are invented" in shown
+    assert "All its rows are invented" in shown
     assert story.section({"project": {**project, "schema": project["schema"][1:]}}) == "", "a table with other columns"
     assert story.section({"project": {**project, "name": "ours"}}) == ""
 

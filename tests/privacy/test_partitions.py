@@ -50,7 +50,7 @@ def test_histograms_move_by_the_distances_and_reach_them(unit):
 
 
 def discrete_gaussian_tail(sigma: float, at_least: int) -> float:
-    """P[Z ≥ at_least] of the discrete Gaussian, from its definition."""
+    """Return P[Z ≥ at_least] of the discrete Gaussian, from its definition."""
     width = int(40 * sigma) + abs(at_least) + 10
     z = np.arange(-width, width + 1, dtype=float)
     weight = np.exp(-z * z / (2 * sigma * sigma))

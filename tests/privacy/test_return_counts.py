@@ -44,7 +44,7 @@ def panel(people: list[Person], keep: int) -> Panel:
 
 
 def everyone(keep: int) -> list[Person]:
-    """Every possible person."""
+    """Return every possible person."""
     some = [
         itertools.product(itertools.product((0, 1), repeat=n), itertools.product((0, 1, 2, UNKNOWN), repeat=n - 1))
         for n in range(1, keep + 1)

@@ -52,13 +52,13 @@ def panel(people: list[tuple[int, tuple[int, ...]]], keep: int) -> Panel:
 
 
 def everyone(keep: int) -> list[tuple[int, tuple[int, ...]]]:
-    """Every possible person."""
+    """Return every possible person."""
     visits = [seen for n in range(1, keep + 1) for seen in itertools.product((0, 1), repeat=n)]
     return [(a, seen) for a in (0, 1) for seen in visits]
 
 
 def distance(relation: str, vectors: list[np.ndarray], norm: int) -> float:
-    """The largest change due to one person, who comes, goes, or is replaced."""
+    """Return the largest change due to one person, who comes, goes, or is replaced."""
     if relation == "add-remove":
         return max(float(np.linalg.norm(u, norm)) for u in vectors)
     return max(float(np.linalg.norm(u - v, norm)) for u, v in itertools.product(vectors, repeat=2))

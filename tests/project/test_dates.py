@@ -20,7 +20,7 @@ RANGES = [
 
 
 def period(day: date, by: str) -> object:
-    """The period that a day is in, from the calendar."""
+    """Return the period that a day is in, from the calendar."""
     return {
         "week": day.isocalendar()[:2],
         "month": (day.year, day.month),

@@ -133,7 +133,7 @@ def test_what_cannot_hold_them_refuses_them():
 
 
 def wide(method: str, **plan: object) -> Project:
-    """Nine columns of six values; constraints link the first five in a loop."""
+    """Return nine columns of six values; constraints link the first five in a loop."""
     columns = tuple(Column(f"c{i}", "categorical", tuple("abcdef")) for i in range(9))
     pairs = [("c0", "c1"), ("c1", "c2"), ("c2", "c3"), ("c3", "c4"), ("c4", "c0")]
     given = Constraints.from_json({"impossible": [{a: ["a"], b: ["b"]} for a, b in pairs]})

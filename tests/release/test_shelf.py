@@ -39,7 +39,7 @@ def test_an_archive_with_another_file_is_no_release(tmp_path: Path, monkeypatch:
 
 
 def crafted(files: dict[str, bytes]) -> dict[str, bytes]:
-    """release.json files that the Shared page cannot show, each by name."""
+    """Return release.json files that the Shared page cannot show, each by name."""
     facts = json.loads(files["release.json"])
     asked, spent, project = facts["asked"], facts["spent"], facts["project"]
     changes: dict[str, dict] = {

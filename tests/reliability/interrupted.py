@@ -259,7 +259,7 @@ def limit_memory() -> None:
 
 
 def cases(folder: Path, held: ExitStack) -> Iterator[Case]:
-    """All faults that can happen on this machine."""
+    """Yield all faults that can happen on this machine."""
 
     def nothing() -> None:
         pass

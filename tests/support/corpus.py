@@ -59,14 +59,14 @@ def categorical(*names: str, values: Sequence[str] = ("x", "y"), **more: Any) ->
 
 
 def text(rows: Sequence[Sequence[str]] = ROWS, header: Sequence[str] = ("a", "b c"), **dialect: Any) -> str:
-    """CSV text."""
+    """Return CSV text."""
     out = io.StringIO()
     csv.writer(out, **{"lineterminator": "\n", **dialect}).writerows([header, *rows])
     return out.getvalue()
 
 
 def bomb() -> bytes:
-    """400 MB of rows in 400 kB."""
+    """Return 400 MB of rows in 400 kB."""
     return gzip.compress(b"a,b c\n") + gzip.compress(b"x,1\n" * 1_000_000) * 100
 
 
@@ -377,7 +377,7 @@ ODD_NAMES = (
 
 
 def with_projects() -> Iterator[tuple[str, str, Callable[[], bytes], dict[str, Any], int | None]]:
-    """Tables that need a project of their own."""
+    """Yield tables that need a project of their own."""
     for odd in ODD_NAMES:
         shown = ascii(odd)[:30]
         rows = [[odd, "x"], ["other", "y"]] * 10
@@ -505,7 +505,7 @@ WRONG: tuple[Any, ...] = (
 
 
 def broken(value: Any = FULL, path: tuple[Any, ...] = ()) -> Iterator[tuple[str, dict[str, Any]]]:
-    """The whole project with every key, at any depth, given every wrong value, left out, or joined by an unknown."""
+    """Yield the whole project with every key, at any depth, given every wrong value, left out, or joined by another."""
     children = list(value.items()) if isinstance(value, dict) else list(enumerate(value))
     for key, child in children:
         here = (*path, key)
@@ -532,7 +532,7 @@ def _with(value: Any, path: tuple[Any, ...], change: Callable[[Any], Any]) -> An
 
 
 def projects() -> dict[str, bytes]:
-    """Project files that must all be refused."""
+    """Return project files that must all be refused."""
     right = json.dumps(STANDARD)
     deep = "[" * 200 + "]" * 200
     return {

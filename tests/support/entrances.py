@@ -30,7 +30,7 @@ def sample_of(method: str) -> str:
 
 
 def needed(plan: Mapping[str, Any]) -> dict[str, Any]:
-    """``plan`` with the keys that its method requires; fewer rows cannot reach a small LID."""
+    """Return ``plan`` with the keys that its method requires; fewer rows cannot reach a small LID."""
     if method := METHODS.get(plan["method"]):
         delta = {} if plan.get("accounting") == "pure" else {"delta": 1e-6}
         unit = {"neighbors": "add-remove"} if method.capabilities.linked else {}
@@ -48,7 +48,7 @@ def given(plan: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def rows_of(method: str, folder: Path) -> list[str]:
-    """Paths of the sample's first rows, written to ``folder``: one table, or people and their visits."""
+    """Return paths of the sample's first rows, written to ``folder``: one table, or people and their visits."""
     sample = sample_of(method)
     names = [sample] if sample != "clinic" else ["clinic_patients", "clinic_visits"]
     kept: set[str] = set()

@@ -8,7 +8,7 @@ from espalier.core.models.question_fit import Count, Question
 
 
 def workload(rng, columns=5, questions=8, with_counts=True):
-    """Sizes, questions and counts: conjunctions, disjunctions, counts in conditions."""
+    """Return sizes, questions and counts, with conjunctions, disjunctions and counts in conditions."""
     sizes = {f"c{i}": int(rng.integers(1, 4)) for i in range(columns)}
     counts = []
     if with_counts:
@@ -32,13 +32,13 @@ def codes(size, rng):
 
 
 def every_row(sizes):
-    """Codes of all rows that can be encoded."""
+    """Return the codes of all rows that can be encoded."""
     table = np.indices(list(sizes.values())).reshape(len(sizes), -1)
     return dict(zip(sizes, table, strict=True))
 
 
 def answers(rows, questions, counts):
-    """Whether each question holds, one line per question; and the counts of each row."""
+    """Return whether each question holds, one line per question, and the counts of each row."""
     told = {c.name: c.values(rows) for c in counts}
     both = {**rows, **told}
     return np.array([q.holds(both) for q in questions], dtype=float), told

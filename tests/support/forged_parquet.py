@@ -77,7 +77,7 @@ def numbers(*cells: int) -> bytes:
 
 
 def repeated(cell: bytes, rows: int) -> bytes:
-    """A page that gives one text in all rows, stored as an empty difference from the previous text."""
+    """Return a page that gives one text in all rows, stored as an empty difference from the previous text."""
     lengths = _lengths([0] + [len(cell)] * (rows - 1)) + _lengths([len(cell)] + [0] * (rows - 1))
     return page(lengths + cell, rows, DIFFERENCES)
 

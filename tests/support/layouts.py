@@ -63,7 +63,7 @@ WRITTEN_TIMES = ("10:00:00", "00:00:00", "23:59:59.999999")
 
 
 def _floats(width: int) -> tuple[Any, ...]:
-    """The special numbers that a float of this width holds."""
+    """Return the special numbers that a float of this width holds."""
     return REALS if width == 64 else tuple(x for x in REALS if x is None or not 1e5 < abs(x) < INF)
 
 
@@ -246,14 +246,14 @@ def as_data(write: Callable[..., Path]) -> Callable[..., Any]:
 
 
 def text_file(cells: Cells, _: Mapping[str, Kind | None], folder: Path) -> Path:
-    """A CSV file that is quoted where necessary."""
+    """Return a CSV file that is quoted where necessary."""
     with (folder / "t.csv").open("w", newline="", encoding="utf-8") as file:
         csv.writer(file, lineterminator="\n").writerows([list(cells), *zip(*cells.values(), strict=True)])
     return folder / "t.csv"
 
 
 def raw_file(cells: Cells, _: Mapping[str, Kind | None], folder: Path) -> Path:
-    """A CSV file with each cell as it is."""
+    """Return a CSV file with each cell as it is."""
     lines = [list(cells), *zip(*cells.values(), strict=True)]
     (folder / "t.csv").write_text("".join(",".join(line) + "\n" for line in lines), encoding="utf-8")
     return folder / "t.csv"
@@ -317,7 +317,7 @@ def _sql(name: str, declared: str, ordinary: tuple[Any, Any], special: Any, view
 
 
 def _spelled(text: str, whole: str) -> list[Kind]:
-    """Dates in texts and in whole numbers."""
+    """Return dates in texts and in whole numbers."""
     digits = ("20201231", None, "20200231", "5", "-20201231")
     return [
         _sql("spelled", text, ("1.2.2021", "x"), SPELLED, ORDERS, ()),

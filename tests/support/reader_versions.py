@@ -33,7 +33,7 @@ LIBRARIES = (
 
 
 def installed() -> dict[str, str]:
-    """The version of each library that is installed here."""
+    """Return the version of each library that is installed here."""
     found = {}
     for name in LIBRARIES:
         try:

@@ -40,7 +40,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def _noted(draw: Callable[..., Any], counts: Callable[..., bool]) -> Callable[..., Any]:
-    """``draw``, noting each call for which ``counts`` holds."""
+    """Return ``draw``, noting each call for which ``counts`` holds."""
 
     @wraps(draw)
     def drawing(*args: Any, **more: Any) -> Any:

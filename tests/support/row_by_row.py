@@ -268,7 +268,7 @@ def _owner(people: People, who: Any) -> str:
 
 
 def kept(data: Any, schema: Schema, key: str) -> Mapping[str, np.ndarray]:
-    """The codes of the rows that are left under the row limit."""
+    """Return the codes of the rows that are left under the row limit."""
     if isinstance(data, Relation):
         source: Source = data.snapshot(schema, PERSON, LIMIT, key=key)
         try:

@@ -18,7 +18,7 @@ from espalier.core.tables.table import Table
 
 
 def schema_of(**sizes: int) -> Schema:
-    """Categorical columns whose categories are called v0, v1, …"""
+    """Return categorical columns whose categories are called v0, v1, …"""
     return Schema(tuple(Column(n, "categorical", tuple(f"v{i}" for i in range(k))) for n, k in sizes.items()))
 
 
@@ -32,7 +32,7 @@ def project_of(schema: Schema, target: str | None = None, **roles: tuple[str, ..
 
 
 def random_table(schema: Schema, rows: int, seed: int) -> Table:
-    """Rows whose columns are linked: half of the cells repeat the cell before them, folded to their size."""
+    """Return rows whose columns are linked: half of the cells repeat the cell before them, folded to their size."""
     rng = np.random.default_rng(seed)
     codes: dict[str, Any] = {}
     before = rng.integers(0, 1 << 30, rows)

@@ -37,7 +37,7 @@ def base(tmp_path_factory):
 
 
 def repaired(data: bytearray) -> bytes:
-    """``data`` with the checksums of DuckDB's three headers and of its blocks made again."""
+    """Return ``data`` with the checksums of DuckDB's three headers and of its blocks made again."""
     blocks = [(0, 4096), (4096, 4096), (8192, 4096), *((at, 1 << 18) for at in range(12288, len(data), 1 << 18))]
     for at, size in blocks:
         if at + size <= len(data):

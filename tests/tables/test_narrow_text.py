@@ -61,7 +61,7 @@ def made(rng: np.random.Generator, people: int = 20, visits: int = 100) -> tuple
 
 
 def told(of: Panel) -> list[Any]:
-    """Each person with all codes. The order of people does not matter."""
+    """Return each person with all codes. The order of people does not matter."""
     names, numbers = of.schema.names, of.steps.numbers
     rows = [tuple(int(of.codes[n][i]) for n in names) for i in range(of.rows)]
     later = [tuple(v[i, : numbers[i]].tolist() for v in of.visits.values()) for i in range(of.rows)]

@@ -1,4 +1,4 @@
-"""Two linked tables read as a panel: the kept visits, and rules that depend on one person's rows alone."""
+"""Two linked tables are read as a panel. The rules for keeping visits depend on one person's rows alone."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def read(one: pd.DataFrame, other: pd.DataFrame, link: Linked = LINK, schema: Sc
 
 
 def told(made: Panel) -> list[tuple[Any, ...]]:
-    """Each person: the person column and the kept visits. The order of people does not matter."""
+    """Return the person column and the kept visits of each person. The order of people does not matter."""
     numbers = made.codes[LINK.number].astype(int) + 1
     out = [
         (int(made.codes["people.a"][i]), *made.visits["visits.x"][i, : numbers[i]].tolist()) for i in range(made.rows)

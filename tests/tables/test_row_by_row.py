@@ -120,7 +120,7 @@ def test_postgres(postgres_layout, tmp_path, step):
 
 
 def as_linked(relation: Any, schema: Schema) -> Mapping[str, np.ndarray]:
-    """The codes of a large linked table whose named columns are read as text first."""
+    """Return the codes of a large linked table whose named columns are read as text first."""
     with opened(narrow_text(relation, schema.names)[0], schema) as source:
         return codes_of(source)
 

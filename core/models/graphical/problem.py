@@ -25,7 +25,7 @@ from espalier.core.models.graphical.regions import Regions
 from espalier.core.privacy.draws import Measurement
 
 SMALLEST_TOTAL = 1.0
-"""Smallest total, in rows, because noise can bring an estimate below zero, where no distribution exists."""
+"""Minimum total, in rows. Noise can bring an estimate below zero, where no distribution exists."""
 
 
 def inner(a: FloatArray, b: FloatArray) -> float:

@@ -31,7 +31,7 @@ class VisibleModel:
 
     ``links`` are the pairs of visible columns that it links: those of measured cliques, and those within one question
     or one count. A hidden state is a function of visible columns of one question, so the distribution over visible
-    columns is Markov with respect to these pairs, exactly. ``fitted`` are the answers to directly asked questions in
+    columns is exactly Markov with respect to these pairs. ``fitted`` are the answers to directly asked questions in
     rows, by name, ``certificate`` the bound for any table and ``projected`` the answers of the closest table; they are
     written to release.json and not saved here.
     """

@@ -13,8 +13,9 @@ describes the world, but the guarantee must hold for tables that contradict it. 
 define hidden columns and forbid no row.
 
 **Several rows.** k rows of one person change the answers by a sum of k such vectors, whose norm is at most k times as
-large. A count released as a separate histogram is one marginal: a row moves one cell to another, √2 (replace-one), or
-comes and goes, 1 (add-remove), for any number of values. The bound is `count_sensitivity` of the unit.
+large. A count that is released as a separate histogram is one marginal: a row moves from one cell to another (√2 under
+replace-one), or comes or goes (1 under add-remove), for any number of values. The bound is `count_sensitivity` of the
+unit.
 """
 
 from __future__ import annotations

@@ -116,7 +116,7 @@ BROKEN = {
     "tetrad edge": ("Graph Nodes:\na;b\n\nGraph Edges:\n1. a --> c", 5, "not one of the nodes"),
     "tetrad nodes beside their heading": ("Graph Nodes: a;b\n\nGraph Edges:\n", 1, "a separate line"),
     "tetrad edges beside their heading": ("Graph Nodes:\na;b\nGraph Edges: 1. a --> b", 3, "a separate line"),
-    "tetrad edge elsewhere": ("Graph Nodes:\na;b\n\nGraph Attributes:\n1. a --> b", 5, "is left out"),
+    "tetrad edge elsewhere": ("Graph Nodes:\na;b\n\nGraph Attributes:\n1. a --> b", 5, "is not read"),
     "tetrad arrow": ("Graph Nodes:\na;b\n\nGraph Edges:\n1. a => b", 5, "cannot read"),
     "json": ('{"nodes": [\n{"id": "a"},\n]}', 3, "not JSON"),
     "json end": ('{"nodes": [{"id": "a"}],\n"links": [\n{"source": "a", "target": "b"}]}', 3, "not the id"),

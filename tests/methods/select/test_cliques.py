@@ -1,4 +1,4 @@
-"""Further cliques: chordal, no wider than requested, and inside the frame; every clique that may join is offered."""
+"""Further cliques are chordal, no wider than requested, and inside the frame; every clique that may join is offered."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ SIZES = dict.fromkeys(NAMES, 2)
 
 
 def frame(rng: random.Random) -> tuple[Separation, ...]:
-    """One to three random separations."""
+    """Return one to three random separations."""
     out = []
     for _ in range(rng.randint(1, 3)):
         columns = rng.sample(NAMES, len(NAMES))

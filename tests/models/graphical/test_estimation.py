@@ -116,7 +116,7 @@ def test_a_grid_is_certified():
 
 
 def wide_star(seed: int, hub: int) -> tuple[dict[str, int], list[Measurement]]:
-    """Sizes and noisy pairs of a hub with 59 columns; a third of the cells are empty except for the noise."""
+    """Return sizes and noisy pairs of a hub with 59 columns; a third of the cells are empty except for the noise."""
     rng = np.random.default_rng(seed)
     sizes = {"hub": hub, **{f"c{i}": int(n) for i, n in enumerate(rng.choice([2, 4, 8, 16], 59))}}
     given, measurements = rng.dirichlet(np.full(hub, 0.4)), []

@@ -171,7 +171,7 @@ def test_what_is_too_wide_is_refused_with_its_columns_and_questions():
     assert "Leave out the question 'odd'. Without it, the largest table has" in str(error.value)
     with pytest.raises(SizeError, match="Leave out the question '.*' and others. Without it alone"):
         check_cost(lowered, max_cells=1_000)
-    with pytest.raises(SizeError, match="Leave out the count 'n' and the questions that use it .1.: without"):
+    with pytest.raises(SizeError, match="Leave out the count 'n' and the questions that use it .1.. Without"):
         _of_one_count(max_cells=100)
     assert check_cost(lower(sizes, asked[1:3])).largest <= 216
 
