@@ -25,9 +25,15 @@ def add(commands: Any) -> None:
 
 
 def run(opt: argparse.Namespace) -> None:
-    """Run the app. Its settings are in ``.streamlit`` next to its script."""
+    """Run the app. Its settings are in ``.streamlit`` next to its script.
+
+    Secrets are read from there and from the user's home, and not from the current folder, which someone else may have
+    made: Streamlit turns them into environment variables.
+    """
     need_extra()
     options = [f"--server.port={opt.port}"] if opt.port is not None else []
+    settings = (_folder() / ".streamlit" / "config.toml").resolve().parent  # in a checkout, a link leads to them
+    options += [f"--secrets.files={one / 'secrets.toml'}" for one in (Path.home() / ".streamlit", settings)]
     start(*options, *(["--server.headless=true"] if opt.no_browser else []))
 
 
@@ -42,8 +48,10 @@ def need_extra() -> None:
 
 def start(*options: str) -> None:
     """Run Streamlit's own command with the app's script and further options."""
-    folder = Path(
-        espalier.__path__[-1]
-    )  # in a checkout without symbolic links, the root of the checkout with its own script
-    sys.argv = ["streamlit", "run", str(folder / "app.py"), *options]
+    sys.argv = ["streamlit", "run", str(_folder() / "app.py"), *options]
     runpy.run_module("streamlit", run_name="__main__")
+
+
+def _folder() -> Path:
+    """Return the folder of the app's script: in a checkout without symbolic links, the root of the checkout."""
+    return Path(espalier.__path__[-1])

@@ -14,6 +14,7 @@ from espalier.core.cli import linked
 from espalier.core.cli.number_types import whole
 from espalier.core.cli.release import TABLE
 from espalier.core.errors import ProjectError
+from espalier.core.limited_file import write_own
 from espalier.core.project.date_orders import DATE_ORDERS
 from espalier.core.project.people import KEY, ROWS_KEPT, in_words, proposed
 
@@ -434,7 +435,7 @@ def _again(opt: argparse.Namespace) -> str:
 
 def _write(draft: Project, out: Path) -> None:
     try:
-        out.write_text(draft.dumps(), "utf-8")
+        write_own(out, draft.dumps())
     except OSError as error:
         raise ProjectError(f"cannot write {out}: {error.strerror or error}", path=str(out)) from None
 

@@ -13,6 +13,7 @@ from espalier.core.cli import ledger
 from espalier.core.cli.number_types import whole
 from espalier.core.cli.terminal import bar
 from espalier.core.errors import ProjectError
+from espalier.core.limited_file import write_own
 
 if TYPE_CHECKING:
     from espalier.core.analysis.loading import Released
@@ -118,7 +119,7 @@ def draft(opt: argparse.Namespace) -> None:
     made = linked_text.draft(read, link, method, opt.person_columns or (), opt.missing, opt.date_order)
     people, visits = link.person_columns(made.schema), link.visit_columns(made.schema)
     try:
-        out.write_text(made.dumps(), "utf-8")
+        write_own(out, made.dumps())
     except OSError as error:
         raise ProjectError(f"cannot write {out}: {error.strerror or error}", path=str(out)) from None
     print(

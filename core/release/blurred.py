@@ -117,8 +117,8 @@ class Blurred:
         return {**files, statement.STATEMENT: statement.text(made)}
 
     def save(self, folder: str | Path) -> None:
-        """Write the :attr:`files` into a new or empty folder, all of them or none."""
-        save_files(self.files, folder)
+        """Write the :attr:`files` into a new or empty folder of the user alone, all of them or none."""
+        save_files(self.files, folder, mode=0o700)
 
 
 def blurred(project: Project, data: Any, report: Report = silent, public: Any = None) -> Blurred:

@@ -53,14 +53,16 @@ def save_files(
     folder: str | Path,
     more: Mapping[str, Callable[[Path], None]] | None = None,
     sealed: Callable[[Mapping[str, Mapping[str, Any]]], Mapping[str, bytes]] | None = None,
+    mode: int = 0o777,
 ) -> None:
     """Write a release's files into a new or empty folder, all of them or none.
 
     ``more`` maps names to writers. ``sealed`` returns the files that are written after these, given their digests.
+    ``mode`` states who may open the folder, unless the user's own settings are stricter.
     """
     folder = Path(folder)
     check_empty(folder)
-    _write(files, folder, more or {}, sealed)
+    _write(files, folder, more or {}, sealed, mode)
 
 
 def check_folder(folder: Path) -> None:
@@ -85,6 +87,7 @@ def _write(
     folder: Path,
     more: Mapping[str, Callable[[Path], None]],
     sealed: Callable[[Mapping[str, Mapping[str, Any]]], Mapping[str, bytes]] | None = None,
+    mode: int = 0o777,
 ) -> None:
     """Write a folder next to its destination, then move it there."""
     try:
@@ -96,7 +99,7 @@ def _write(
         ):
             lock(held)
             part = Path(work) / "part"
-            part.mkdir()
+            part.mkdir(mode)
             for name, data in files.items():
                 (part / name).parent.mkdir(exist_ok=True)
                 (part / name).write_bytes(data)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import replace
 
 import numpy as np
@@ -107,6 +108,7 @@ def test_numbers_come_out_with_the_declared_decimals():
 
 def test_the_folder_comes_back_and_can_be_judged(made, tmp_path):
     made.save(tmp_path / "out")
+    assert os.name != "posix" or (tmp_path / "out").stat().st_mode & 0o777 == 0o700, "no other user reads these rows"
     back = load_release(tmp_path / "out")
     assert back.model is None
     assert back.table.rows == 400

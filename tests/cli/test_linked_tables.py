@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import csv
 import json
+import os
 import shutil
 from collections import Counter
 from datetime import date, timedelta
@@ -282,3 +283,19 @@ def test_a_fence_that_cannot_hold_is_refused_with_its_path_or_holds(tables, tmp_
 def test_two_tables_never_share_a_file_on_any_system(people: str, visits: str):
     with pytest.raises(ProjectError, match="different names|cannot name a table"):
         Linked(people, visits, "id", "id", "at", 2)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="permissions of POSIX")
+@pytest.mark.parametrize("linked", [False, True])
+def test_only_its_owner_reads_a_draft_which_never_goes_through_a_link(tables: Path, tmp_path: Path, linked: bool):
+    """Previously, each user of the machine could read the values of the rows in a draft, or choose where it went."""
+    given = [str(tables / "patients.csv")]
+    if linked:
+        given += [str(tables / "visits.csv"), "--by", "patient", "--order", "admitted"]
+    out, elsewhere = tmp_path / "draft.json", tmp_path / "elsewhere.json"
+    assert main(["init", *given, "--out", str(out)]) == 0
+    assert out.stat().st_mode & 0o777 == 0o600
+    out.unlink()
+    out.symlink_to(elsewhere)
+    assert main(["init", *given, "--out", str(out)]) == 2
+    assert not elsewhere.exists()

@@ -103,7 +103,7 @@ viewer = ["{viewer}"]
             return error.code
 
     def visitor(
-        self, email: str = "", session: str = "", headers: dict[str, str] | None = None, origin: str = "", **claims: Any
+        self, email: str = "", session: str = "", headers: dict[str, str] | None = None, page: str = "", **claims: Any
     ) -> Visitor:
         """Return a visitor with a socket; given an address, one who has signed in with it."""
         token = generate_xsrf_token_string()
@@ -117,7 +117,7 @@ viewer = ["{viewer}"]
             self.open.enter_context(
                 connect(
                     f"ws://localhost:{self.port}/_stcore/stream",
-                    origin=Origin(origin or self.url),
+                    origin=Origin(page or self.url),
                     subprotocols=[Subprotocol(x) for x in ("streamlit", token, session) if x],
                     additional_headers={"Cookie": "; ".join(cookies), **(headers or {})},
                     max_size=None,
@@ -220,8 +220,8 @@ def test_without_sign_in_only_the_user_who_started_the_server_is_served(tmp_path
                     assert REFUSED in stranger.visit(page), headers
             assert REFUSED not in own.visit("ledger")
             assert REFUSED in server.visitor(headers={"X-Forwarded-For": "192.0.2.7"}).visit(), "a proxy"
-            for origin in ("http://localhost:9", "http://127.0.0.1"):
-                assert ELSEWHERE in server.visitor(origin=origin).visit("ledger"), "a page of another port"
+            for page in ("http://localhost:9", "http://127.0.0.1"):
+                assert ELSEWHERE in server.visitor(page=page).visit("ledger"), "a page of another port"
     finally:
         process.terminate()
         process.wait(20)

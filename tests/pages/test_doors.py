@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import runpy
+import sys
 import time
 import tomllib
 from pathlib import Path
@@ -14,6 +16,7 @@ from streamlit import net_util
 from streamlit.testing.v1 import AppTest
 from streamlit.web.server.server_util import is_url_from_allowed_origins
 
+from espalier.core.cli.main import main
 from espalier.core.ledger.archive import REQUIRED
 from espalier.core.ledger.ledger import Ledger
 from espalier.core.project.file import Project
@@ -73,12 +76,26 @@ def test_the_configuration_is_closed_by_default() -> None:
     assert server["maxUploadSize"] <= 200
     assert config["runner"]["postScriptGC"] is False, "progress redraws twice a second"
     assert config["browser"]["gatherUsageStats"] is False
+    assert config["browser"]["serverAddress"] == "127.0.0.1"
+    assert server["corsAllowedOrigins"] == []
     assert config["client"]["showErrorDetails"] == "none"
     assert config["client"]["disableDataExport"] is True
     for section, options in config.items():
         if section != "theme":
             for option in options:
                 assert st.get_option(f"{section}.{option}") is not None, "Streamlit knows the option"
+
+
+def test_the_folder_in_which_the_app_is_started_settles_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Previously, its secrets became environment variables, and its settings could open another address."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", [])
+    monkeypatch.setattr(runpy, "run_module", lambda *_, **__: None)
+    assert main(["app", "--no-browser"]) == 0
+    secrets = [Path(one.removeprefix("--secrets.files=")) for one in sys.argv if one.startswith("--secrets.files=")]
+    assert secrets == [Path.home() / ".streamlit" / "secrets.toml", ROOT / ".streamlit" / "secrets.toml"]
 
 
 def test_no_ceremony_by_default() -> None:
