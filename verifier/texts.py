@@ -6,6 +6,7 @@ import math
 import re
 import unicodedata
 from collections.abc import Iterator
+from functools import cache
 from typing import Any
 
 from .budget import differing, entry
@@ -151,13 +152,18 @@ def claimed(folder: Folder) -> dict[str, set[float]]:
 def stated(text: str, known: dict[str, set[float]]) -> tuple[list[tuple[str, str]], list[str]]:
     """Each ε, δ and ρ in a text, and those that it may not state; an ε of the ledger belongs to certain sentences."""
     said, wrong = list[tuple[str, str]](), list[str]()
+
+    @cache
+    def one_of(x: str, group: str) -> bool:
+        return any(same(x, v) for v in known[group])
+
     for m in NUMBER.finditer(text):
         c, x = m[1] or LETTERS[m[2].lower()], m[3]
-        recorded = OF_LEDGER.search(text[max(0, m.start() - 30) : m.start()])
-        recorded = recorded or text.startswith(" before this release", m.end())
         said.append((c, x))
-        if not any(same(x, v) for v in known[c] | (known["ledger"] if c == "ε" and recorded else set())):
-            wrong.append(f"{c} = {x}")
+        if not one_of(x, c):
+            before, after = OF_LEDGER.search(text[max(0, m.start() - 30) : m.start()]), " before this release"
+            if c != "ε" or not (before or text.startswith(after, m.end())) or not one_of(x, "ledger"):
+                wrong.append(f"{c} = {x}")
     return said, wrong
 
 
