@@ -14,7 +14,7 @@ from .folder import Array, Clique, Folder
 from .noise import RULES, Answers, Counts, components
 from .noise import WIDEST as WIDEST_CLIQUE
 
-TOLERANCE, MOST_GAP, MOST_CELLS = 2e-3, 0.12, 40_000_000
+TOLERANCE, MOST_GAP, MOST_CELLS, PASSES = 2e-3, 0.12, 40_000_000, 20
 SMOOTHING, MOST_SMOOTHING, NOISY, FIRM, WIDEST = 1.0, 3.0, 10.0, 5.0, 2.0
 OLD_DECODERS = ("espalier-decoder/1", "espalier-decoder/2")
 Tables = Mapping[Clique, Array]
@@ -94,9 +94,8 @@ def functions(model: Model) -> dict[str, tuple[Clique, Array]]:
 
     They are counts and the states of questions. Impossible cells of the model leave one value of each.
     """
-    found, before, visible = dict[str, tuple[Clique, Array]](), -1, set(model.visible)
-    while before < len(found):
-        before = len(found)
+    found, visible = dict[str, tuple[Clique, Array]](), set(model.visible)
+    for _ in range(PASSES * (len(visible) < len(model.sizes))):  # one is enough if rules come in the order of drawing
         for clique, table in model.potentials.items():
             new = [n for n in clique if n not in visible and n not in found]
             if len(new) == 1:

@@ -6,6 +6,7 @@ import math
 import re
 import unicodedata
 from collections.abc import Iterator
+from functools import cache
 from typing import Any
 
 from .budget import differing, entry
@@ -62,7 +63,7 @@ HIDING = re.compile(
     r"""\\|/\*|display:\s*(?:none|contents)|visibility|font(?:-size)?:\s*(?:0?\.[0-4]|[0-6](?:\.\d+)?(?:px|pt)|0(?![.\d]))
     |opacity:\s*(?:0?\.[0-4]|0(?![.\d]))|position:|clip|transform:|text-(?:indent|fill|security)|transparent|filter:
     |[\s{;]content:|[\s{;]color:\s*(?:white|\#[ef]|rgb|hsl|var\(--paper)|url\(|@(?:import|supports|container)
-    |(?<![-\w])(?:max-)?(?:width|height):\s*0(?![.\d])|line-height:\s*0|(?:letter|word)-spacing|margin[\w-]*:[^;}]*-\d
+    |(?<![-\w])(?:max-)?(?:width|height):\s*0(?![.\d])|line-height:\s*0|(?:letter|word)-spacing|margin[\w-]{0,20}:[^;}]{0,99}-\d
     |zoom:|scale:|translate:|rotate:|mask|blend|z-index|float:|direction:|bidi|writing-mode""",
     re.I | re.X,
 )
@@ -105,7 +106,9 @@ def words(folder: Folder, name: str) -> tuple[str, str]:
     seen, whole, at, inside, page = list[str](), list[str](), 0, list[str](), data.decode()
     for tag in [*TAG.finditer(page), None]:
         text = page[at : tag.start() if tag else None]
-        text = re.sub(r"/\*.*?\*/|url\(data:font/woff2;base64,[\w+/=]*\)", "", text) if "style" in inside else text
+        if "style" in inside:  # without its comments
+            first, *parts = re.sub(r"url\(data:font/woff2;base64,[\w+/=]*\)", "", text).split("/*")
+            text = first + "".join(part.partition("*/")[2] if "*/" in part else f"/*{part}" for part in parts)
         own = list(ATTRIBUTE.finditer(tag[3])) if tag else []
         odd = "<" in text or (tag and not TAGS.fullmatch(tag[2])) or any(ODD.match(a[0]) for a in own)
         if tag and "svg" not in (*inside, tag[2]):
@@ -149,12 +152,18 @@ def claimed(folder: Folder) -> dict[str, set[float]]:
 def stated(text: str, known: dict[str, set[float]]) -> tuple[list[tuple[str, str]], list[str]]:
     """Each ε, δ and ρ in a text, and those that it may not state; an ε of the ledger belongs to certain sentences."""
     said, wrong = list[tuple[str, str]](), list[str]()
+
+    @cache
+    def one_of(x: str, group: str) -> bool:
+        return any(same(x, v) for v in known[group])
+
     for m in NUMBER.finditer(text):
         c, x = m[1] or LETTERS[m[2].lower()], m[3]
-        recorded = OF_LEDGER.search(text[: m.start()][-30:]) or text[m.end() :].startswith(" before this release")
         said.append((c, x))
-        if not any(same(x, v) for v in known[c] | (known["ledger"] if c == "ε" and recorded else set())):
-            wrong.append(f"{c} = {x}")
+        if not one_of(x, c):
+            before, after = OF_LEDGER.search(text[max(0, m.start() - 30) : m.start()]), " before this release"
+            if c != "ε" or not (before or text.startswith(after, m.end())) or not one_of(x, "ledger"):
+                wrong.append(f"{c} = {x}")
     return said, wrong
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 
 import pytest
 
@@ -61,3 +62,19 @@ def test_a_crafted_release_fails(case, tmp_path, name, fault):
     folder = forgeries.written(files, tmp_path / "r")
     found = [f.text for f in verify(folder, None, export and json.dumps(export).encode()) if f.holds is False]
     assert any(fault in text for text in found), json.dumps(found)
+
+
+JUNK = {
+    "margins": f"<style>{'margin:' * 20_000}</style>",
+    "comments": f"<style>{'/*' * 60_000}</style>",
+    "numbers": "ε=7 " * 150_000,
+}
+
+
+@pytest.mark.parametrize("junk", JUNK.values(), ids=JUNK)
+def test_a_crafted_page_is_read_in_linear_time(case, tmp_path, junk):
+    page = case.honest.files["label.html"].decode().replace("</body>", f"{junk}</body>")
+    folder = forgeries.written(case.resealed({**case.honest.files, "label.html": page.encode()}), tmp_path / "r")
+    start = time.process_time()
+    verify(folder)
+    assert time.process_time() - start < 10
