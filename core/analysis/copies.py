@@ -1,4 +1,4 @@
-"""Copies of a release: the same release with another sample of people and other noise.
+"""Copies of a release: the same release with a different sample of people and different noise.
 
 A copy repeats everything random in the released counts. It draws n rows from the released model as the sample, adds
 noise of the same scale, and fits the model to the result on the same cliques. Copies are post-processing of noisy

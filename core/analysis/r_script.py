@@ -25,8 +25,8 @@ from espalier.core.project.schema import Schema
 HEAD = """\
 # {title}
 #
-# Espalier wrote this script. It runs unchanged next to copies.csv. Each copy is the release with another sample of
-# people and other noise. Estimate in each copy separately, then combine the estimates. Never stack the copies into
+# Espalier wrote this script. It runs unchanged next to copies.csv. Each copy is the release with a different sample of
+# people and different noise. Estimate in each copy separately, then combine the estimates. Never stack the copies into
 # one table. If a group is small compared with its noise, Espalier's own interval follows from the noisy counts instead.
 
 copies <- read.csv("copies.csv", colClasses = "character", na.strings = NULL, check.names = FALSE, encoding = "UTF-8")

@@ -101,8 +101,9 @@ HEAD = '''\
 """{title}
 
 Espalier wrote this script. It runs unchanged next to copies.csv and needs pandas, numpy and scipy. Each copy is the
-release with another sample of people and other noise. Estimate in each copy separately, then combine the estimates.
-Never stack the copies into one table. If a group is small compared with its noise, Espalier's own interval follows from
+release with a different sample of people and different noise. Estimate in each copy separately, then combine the
+estimates. Never stack the copies into one table. If a group is small compared with its noise, Espalier's own interval
+follows from
 the noisy counts instead.
 """
 

@@ -24,7 +24,7 @@ WIDTHS = (0.05, 0.1, 0.2, 0.4, 0.8)
 """Widths tried for the kernel average, in median distances."""
 
 TREES, DEPTHS = 100, (2, 4, 6, 10)
-"""Trees of AdaBoost and the forest, and the depths tried."""
+"""Number of trees of AdaBoost and of the forest, and the depths that are tried."""
 
 RESPONSES = ("ridge", "nearest", "adaboost", "forest")
 """Names of the regressions; in a tie, the first is chosen."""
@@ -76,7 +76,7 @@ class Average:
 
 @dataclass(frozen=True)
 class Ensemble:
-    """Trees of scikit-learn."""
+    """Ensemble of trees, fitted by scikit-learn."""
 
     model: Any
 

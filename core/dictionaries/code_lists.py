@@ -74,13 +74,13 @@ def _kinds_by_cells(header: Sequence[str], rows: Sequence[Sequence[str]]) -> tup
 
 
 def _all_differ(at: int, rows: Sequence[Sequence[str]]) -> bool:
-    """Whether a column has at least `FEWEST` cells, none empty and none twice."""
+    """Return whether a column has at least `FEWEST` cells, none of them empty or repeated."""
     cells = [row[at] if at < len(row) else "" for row in rows]
     return len(cells) >= FEWEST and all(cells) and len(set(cells)) == len(cells)
 
 
 def _is_comment(line: Sequence[str]) -> bool:
-    """Whether a line is a comment: ``# text``, or one cell that starts with ``#``."""
+    """Return whether a line is a comment: ``# text``, or one cell that starts with ``#``."""
     return line[0].startswith("# ") or (line[0].startswith("#") and not any(line[1:]))
 
 

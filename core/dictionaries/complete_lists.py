@@ -69,7 +69,7 @@ def is_value(code: str, labels: Mapping[str, str]) -> bool:
 
 
 def kinds_not_amounts(codes: Sequence[str], labels: Mapping[str, str]) -> bool:
-    """Whether the codes are two whole numbers in sequence, or the labels name kinds.
+    """Return whether the codes are two whole numbers in sequence, or the labels name kinds.
 
     Many programs write the measure "scale" for any number. Labels at the two ends of a true scale leave room between,
     and labels of amounts are numbers or number words.
@@ -81,7 +81,7 @@ def kinds_not_amounts(codes: Sequence[str], labels: Mapping[str, str]) -> bool:
 
 
 def _names_kind(code: str, labels: Mapping[str, str]) -> bool:
-    """Whether the code has a label that names no amount."""
+    """Return whether the code has a label that names no amount."""
     label = bare(code, labels)
     return bool(label) and not _AMOUNT.search(label)
 

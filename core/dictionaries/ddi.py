@@ -144,7 +144,7 @@ def _declared(var: Element, notes: list[str]) -> Declared:
 
 
 def _has_fractions(codes: Sequence[str], labels: Mapping[str, str]) -> bool:
-    """Whether all codes have a label and some have decimals: where numbers have none, these are categories."""
+    """Return whether all codes have a label and some have decimals: where numbers have none, these are categories."""
     return len(codes) > 2 and all(map(labels.get, codes)) and any(_FRACTION.fullmatch(code) for code in codes)
 
 
@@ -154,7 +154,7 @@ def _whole(listed: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
 
 
 def _measured(var: Element, form: Element | None) -> bool:
-    """Whether a variable contains numbers, according to its attributes."""
+    """Return whether a variable contains numbers, according to its attributes."""
     stated = "numeric" in (var.get("representationType"), _domain(var))
     stated = stated or var.get("wgt") == "wgt" or var.get("intrvl") == "contin"
     nature = var.get("nature") in ("interval", "ratio", "percent")
@@ -162,7 +162,7 @@ def _measured(var: Element, form: Element | None) -> bool:
 
 
 def _is_text(form: Element) -> bool:
-    """Whether a format is one of texts. By the DDI specification, a format without a type is one of numbers."""
+    """Return whether a format is one of texts. By the DDI specification, a format without a type is one of numbers."""
     named = form.get("formatname", "").strip() or _text(form)
     return form.get("type", "") == "character" or ("type" not in form.attrib and _TEXT.fullmatch(named) is not None)
 
@@ -190,13 +190,13 @@ def _ends(found: Element) -> tuple[str, str]:
 
 
 def _whole_range(var: Element) -> bool:
-    """Whether the allowed range is declared as a range of whole numbers."""
+    """Return whether the allowed range is declared as a range of whole numbers."""
     found = var.find("valrng/range")
     return found is not None and found.get("UNITS") == "INT"
 
 
 def _shows_dates(form: Element) -> bool:
-    """Whether a format shows dates, by its category, its name or its text. A time of day is not a date."""
+    """Return whether a format shows dates, by its category, its name or its text. A time of day is not a date."""
     named = [name for name in (form.get("formatname", "").strip(), _text(form)) if name]
     if any("date" in name.lower() or is_date(name) or _DATE_TEXT.fullmatch(name) for name in named):
         return True
@@ -204,7 +204,9 @@ def _shows_dates(form: Element) -> bool:
 
 
 def _is_missing(category: Element, code: str, *, text: bool) -> bool:
-    """Whether a category is a missing code, as stated, by its type of missing value, or as Stata's ``.a`` to ``.z``."""
+    """Return whether a category is a missing code, as stated, by its type of missing value, or like Stata's ``.a`` to
+    ``.z``.
+    """
     stated = category.get("missing", "").casefold()
     if stated:
         return stated in YES

@@ -167,7 +167,7 @@ def _declared(field: Mapping[str, str], notes: list[str], *, first: bool) -> Ite
 
 
 def _names_records(field: Mapping[str, str]) -> bool:
-    """Whether a first field of type text can be the record's name. A form saved alone lacks that field."""
+    """Return whether a first field of type text can be the record's name. A form saved alone lacks that field."""
     check = field.get("text_validation_type_or_show_slider_number", "").casefold()
     return not check.startswith(("date", "time", "email", "phone", "zip"))
 

@@ -87,7 +87,7 @@ def _kind(name: str, facts: Any, measure: str, *, complete: bool, labelled: bool
 
 
 def _whole(name: str, facts: Any) -> bool:
-    """Whether a column of numbers is stored or shown without decimals."""
+    """Return whether a column of numbers is stored or shown without decimals."""
     form = str(facts.original_variable_types.get(name) or "")
     return str(facts.readstat_variable_types.get(name)).startswith("int") or is_whole(
         form, sas=str(facts.file_format) in _SAS

@@ -201,7 +201,7 @@ class Column:
 
     @property
     def number_style(self) -> str:
-        """How the table writes numbers; empty for a plain point."""
+        """Style in which the table writes numbers; empty for a plain decimal point."""
         return ""
 
     @property

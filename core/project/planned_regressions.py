@@ -98,7 +98,7 @@ class PlannedRegression:
         if odd := set(data) - KEYS:
             raise _error(f"{what}: unknown key {sorted(map(str, odd))[0]!r}")
         if not isinstance(data.get("term", ""), str):
-            raise _error(f"{what}: term names a coefficient, such as 'age'")
+            raise _error(f"{what}: term must be the name of a coefficient, such as 'age'")
         try:
             regression = BoughtRegression.from_json({k: data[k] for k in ("name", *_PARTS) if k in data})
         except ProjectError as error:
@@ -134,14 +134,14 @@ class PlannedRegression:
             if name not in columns:
                 raise _error(f"{what}: it has an assumption about {name!r}, which it does not use")
             if isinstance(value, tuple) and len(value) != schema[name].values:
-                raise _error(f"{what}: {name!r} has {schema[name].values} values, so list as many shares")
+                raise _error(f"{what}: {name!r} has {schema[name].values} values, so list that many shares")
         for name, _ in (*self.assumed.means, *self.assumed.spreads):
             if schema[name].kind != "numeric":
                 raise _error(f"{what}: {name!r} has categories, so give shares instead of a mean or spread")
         if odd := {n for a, b, _ in self.assumed.correlations for n in (a, b)} - set(columns):
             raise _error(f"{what}: it assumes a correlation of {sorted(odd)[0]!r}, which it does not use")
         if np.linalg.eigvalsh(self.correlation(schema)).min() < 1e-6:
-            raise _error(f"{what}: no columns can have all these correlations at once")
+            raise _error(f"{what}: no columns can have all these correlations at the same time")
 
     def correlation(self, schema: Schema) -> Any:
         """Return the assumed correlation matrix over `columns`."""

@@ -71,7 +71,7 @@ class Cells:
         self._forms: set[object] = set()
         """Forms of the cells that are neither text nor empty."""
         self.unclear = False
-        """Whether two people may have one text although their cells have one form."""
+        """True if two people may have the same text although their cells have the same form."""
 
     def add(self, cell: Any) -> None:
         """Add the next row's cell."""

@@ -98,7 +98,7 @@ def pytest_runtest_protocol(item: pytest.Item) -> bool | None:
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
-    """How often each test that draws noise ran, and failed."""
+    """Report how often each test that draws noise ran, and how often it failed."""
     if terminalreporter.config.getoption("--repeat") <= 1:
         return
     rows: dict[str, Any] = {
