@@ -42,11 +42,14 @@ class LinkedText(TextTable):
 
     @classmethod
     def of(cls, linked: Linked, tables: Sequence[TextTable]) -> LinkedText:
-        """Return the tables as one; raises :class:`TableError` if a column that links them is missing."""
+        """Return the tables as one; raises :class:`TableError` if a column that links them is missing, or does not
+        identify the person in each row.
+        """
         people, visits = tables[0], tables[-1]
         for table, named in ((people, [linked.key]), (visits, [linked.by, linked.order, linked.visit_key])):
             for column in filter(None, named):
                 column_of(table, column)
+            person_codes(table, named[0])
         apart = {linked.key, linked.by}, {linked.by, linked.visit_key, *([] if linked.gap else [linked.order])}
         both = ((linked.people, people, apart[0]), (linked.visits, visits, apart[1]))
         columns = {f"{name}.{n}": c for name, table, out in both for n, c in table.columns.items() if n not in out}

@@ -97,7 +97,11 @@ def _check_visit(*, signed: bool) -> None:
     if socket is None or socket.client is None:
         _shut("This browser has disconnected.")
     origin = socket.headers.get("origin")
-    if origin is not None and urlsplit(origin).netloc != socket.headers.get("host"):
+    own = {
+        socket.headers.get("host"),
+        *(st.get_option("server.allowedHosts") if signed else ()),
+    }  # a proxy may change it
+    if origin is not None and urlsplit(origin).netloc not in own:
         _shut("A page of another address opened this app.")
     if not signed and peer.known():
         user = None if "x-forwarded-for" in socket.headers else peer.user_at(*socket.client)

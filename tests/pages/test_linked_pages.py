@@ -176,6 +176,23 @@ def test_a_project_of_linked_tables_opens_with_its_two_files(app: AppTest) -> No
     assert not app.error, [e.value for e in app.error]
 
 
+@pytest.mark.parametrize(
+    ("odd", "why"), [(b",7,old,old,old,1\n", "has an empty cell"), (b"\xe9,7,old,old,old,1\n", "is not UTF")]
+)
+def test_visits_without_a_person_are_refused_with_a_message(app: AppTest, odd: bytes, why: str) -> None:
+    """Previously, the project was opened, and the Data page showed an error page from then on."""
+    document = (ROOT / "docs" / "linked-tables.md").read_text("utf-8")
+    given = json.loads(document.split("```json")[1].split("```")[0])
+    given["schema"] += [{**given["schema"][0], "name": f"visits.{n}"} for n in ("diag", "insulin", "readmitted")]
+    del given["tables"]["visits"]["dates"]
+    give(app, "Its project file", "p.json", json.dumps(given).encode())
+    give(app, "Table of people", "patients.csv", b"patient_nbr,age\n1,young\n2,old\n")
+    visits = b"patient_nbr,encounter_id,diag,insulin,readmitted,admitted\n1,7,young,old,old,1\n"
+    give(app, "Table of their visits", "visits.csv", visits + odd)
+    assert why in app.error[0].value
+    assert not [b for b in app.button if b.label == "Open the project with these tables"]
+
+
 def test_one_file_with_both_asks_for_the_columns_of_the_person(app: AppTest) -> None:
     _, visits = two_files(40)
     give(app, "Table of people, or one table with both", "encounters.csv", visits)
