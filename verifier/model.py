@@ -53,7 +53,8 @@ class Model:
                 self._tables(found, *of) for of in (("potentials", "potential"), ("first", "first"))
             )
         self.pool, self.weights = dict[str, Array](), np.ones(0)
-        if "tilt" in found and any(d["recipe"] == "class-features" for d in folder.statement["draws"]):
+        sums = [d["cells"] for d in folder.statement.get("draws", []) if d["recipe"] == "class-features"]
+        if "tilt" in found and found["sums"].size in sums:
             tilt, self.weights = json.loads(found.pop("tilt").tobytes()), found.pop("weights")
             self.pool = {n: found.pop(f"pool_{i}").astype(int) for i, n in enumerate(self.sizes)}
             lists = (("phase", "phases"), ("coarse", "coarse"))

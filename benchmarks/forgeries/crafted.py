@@ -189,6 +189,19 @@ def a_single_table_called_linked(case: Case) -> Files:
 
 
 @kind("noise")
+def exact_counts_behind_the_sums_of_an_embedding(case: Case) -> Files:
+    """The sums of an embedding's features were not read."""
+    made = release(
+        project_of(case, Plan("mst", 1.0, 1e-6, target="c", embedding_share=0.3)), case.rows, signer=case.key
+    )
+
+    def change(_: dict[str, Any], found: dict[str, Any]) -> None:
+        found["sums"] = np.append(found["sums"], case.exact(("a", "b", "c")))
+
+    return rearranged(case, "model.npz", change, dict(made.files))
+
+
+@kind("noise")
 def exact_counts_in_an_array_without_an_ending(case: Case) -> Files:
     """``counts_0`` and ``counts_0.npy`` are one name to readers, which see only one of both."""
     out, hidden = io.BytesIO(), io.BytesIO()

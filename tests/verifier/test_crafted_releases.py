@@ -21,6 +21,7 @@ FAULTS = {
     "sums of a regression almost without noise": "for this unit, not 0.001",
     "a question with two descriptions": "cannot be checked",
     "a single table called linked": "linked is not a method for these tables",
+    "exact counts behind the sums of an embedding": "unlisted arrays",
     "exact counts in an array without an ending": "holds an array twice",
     "real rows behind a compressed array": "more than its arrays",
     "real cells in the last bits of wide numbers": "arrays that are not numbers",

@@ -250,7 +250,7 @@ def test_repeated_contained_and_reordered_measurements_add_up():
 @pytest.mark.parametrize(
     ("measurement", "text"),
     [
-        (Measurement(("a",), np.zeros(3), 1.0), r"the table of \(a\) has shape \(3,\), its columns have sizes \(2,\)"),
+        (Measurement(("a",), np.zeros(3), 1.0), r"\(a\) has shape \(3,\), but its columns have sizes \(2,\)"),
         (Measurement(("a", "z"), np.zeros((2, 2)), 1.0), r"\(a, z\) names a column that does not exist: z"),
         (Measurement(("a", "a"), np.zeros((2, 2)), 1.0), r"\(a, a\) names a column twice"),
         (Measurement(("a",), np.zeros(2), 0.0), r"sigma \(0.0\) must be positive"),
