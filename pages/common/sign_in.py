@@ -98,7 +98,7 @@ def _check_visit(*, signed: bool) -> None:
         _shut("This browser has disconnected.")
     origin = socket.headers.get("origin")
     if origin is not None and urlsplit(origin).netloc != socket.headers.get("host"):
-        _shut("A page of another address opened this app.")
+        _shut("A page from another address opened this app.")
     if not signed and peer.known():
         user = None if "x-forwarded-for" in socket.headers else peer.user_at(*socket.client)
         if user not in (0, os.getuid()):  # 0 is the system's administrator
