@@ -265,7 +265,7 @@ def run_gate(seeds: int, epsilons: list[float], plan: Mapping[str, Any]) -> None
 
 
 def run_real(seeds: int, epsilons: list[float], plan: Mapping[str, Any]) -> None:  # noqa: ARG001
-    """Every second of `FOLDS` folds is a test part; forests learn from the other folds and from 5,000 rows of them."""
+    """Test on every second of `FOLDS` folds; train forests on the other folds, and on 5,000 rows of these."""
     from sklearn.ensemble import RandomForestClassifier
 
     frame = pd.read_csv(FOLDER / "artificial_characters.csv.gz")

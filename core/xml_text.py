@@ -17,14 +17,14 @@ _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
 _ENCODING = re.compile(r"""^\s*(<\?xml[^>]{0,100}?)\s+encoding\s*=\s*["'][^"']{0,40}["']""")
 _OWN = {"amp", "lt", "gt", "quot", "apos"}
 MOST_PIECES, MOST_PIECE = 200, 10_000
-"""Largest number of parts of a text that markup separates, and largest length of each in characters."""
+"""Maximum number of parts into which markup splits a text, and maximum length of each part in characters."""
 
 
 def read_xml(data: bytes, what: str) -> Element:
     """Return the root of the document, its tags without namespaces; raise :class:`SchemaError` that names ``what``.
 
-    A document with one of these faults is read again without it: blank lines in front, names of HTML's characters such
-    as ``&nbsp;``, a loose ``&``, control characters, and an encoding other than the stated one.
+    A document with one of these faults is read again without it: leading blank lines, HTML entities such as
+    ``&nbsp;``, an unescaped ``&``, control characters, and an encoding other than the stated one.
     """
     from defusedxml import DefusedXmlException
     from defusedxml.ElementTree import fromstring
@@ -40,7 +40,7 @@ def read_xml(data: bytes, what: str) -> Element:
             try:
                 root = fromstring(mended, forbid_dtd=False, forbid_entities=True, forbid_external=True)
             except ParseError:
-                raise error from None  # its place is one in the file
+                raise error from None  # its position refers to the file as given
     except DefusedXmlException:
         raise SchemaError(
             f"{what} declares entities or refers to other files, which Espalier does not read; save it without them"
@@ -70,7 +70,7 @@ def _mended(data: bytes) -> str | None:
 
 
 def _number(found: re.Match[str]) -> str:
-    """Return a character of HTML by its number."""
+    """Return the numeric reference of a named HTML entity."""
     name = found[1]
     if name in _OWN or name not in html.entities.name2codepoint:
         return found[0]

@@ -42,7 +42,7 @@ FIGURES = tuple(f"{figure}_{side}" for figure in ("auc", "f1", "accuracy") for s
 class ClassifierFigures:
     """Figures for one target and one classifier, trained on real rows and on synthetic ones.
 
-    ``target`` is the column, ``rarer`` the share of tested rows on the rarer side, which F1 counts as positive.
+    ``target`` is the column, ``rarer`` the share of tested rows in the rarer class, which F1 counts as positive.
     The paper reports accuracy, which says little about a target with a rare side.
     """
 
@@ -59,7 +59,7 @@ class ClassifierFigures:
 
 @dataclass(frozen=True)
 class Downstream:
-    """All tasks; ``left_out`` are columns with one side too rare to judge (fewer than 20 rows of either table)."""
+    """All tasks; ``left_out`` are columns with one class too rare to judge (fewer than 20 rows of either table)."""
 
     tasks: tuple[ClassifierFigures, ...]
     left_out: tuple[str, ...]

@@ -102,7 +102,7 @@ def _check_visit(*, signed: bool) -> None:
         *(st.get_option("server.allowedHosts") if signed else ()),
     }  # a proxy may change it
     if origin is not None and urlsplit(origin).netloc not in own:
-        _shut("A page of another address opened this app.")
+        _shut("A page from another address opened this app.")
     if not signed and peer.known():
         user = None if "x-forwarded-for" in socket.headers else peer.user_at(*socket.client)
         if user not in (0, os.getuid()):  # 0 is the system's administrator

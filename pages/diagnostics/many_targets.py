@@ -43,7 +43,7 @@ def show(found: Downstream, number: int) -> None:
     """Show macro figures by classifier, or the figures of one chosen target."""
     macro = found.macro()
     if not macro:
-        st.info("No column has two sides of 20 rows or more, so there is nothing to judge.")
+        st.info("No column has at least 20 rows in each of its two classes, so there is nothing to judge.")
         return
     st.markdown(
         f"Over all targets and classifiers the AUC is **{macro['auc_synthetic']:.3f}** when trained on synthetic rows "
@@ -56,9 +56,9 @@ def show(found: Downstream, number: int) -> None:
     _table([{"classifier": name, **of} for name, of in rows.items()])
     with st.expander("Every target"):
         _table([{"target": name, **found.macro(target=name)} for name in targets])
-    said = plain("An AUC of 0.5 is a coin toss, and 1 is perfect. F1 treats the rarer side as positive.")
+    said = plain("An AUC of 0.5 is a coin toss, and 1 is perfect. F1 treats the rarer class as positive.")
     if found.left_out:
-        said += f" Left out because one side has fewer than 20 rows: {names(found.left_out)}."
+        said += f" Left out because one class has fewer than 20 rows: {names(found.left_out)}."
     st.caption(said)
 
 

@@ -18,8 +18,8 @@ def show(found: Sequence[Mapping[str, Any]]) -> None:
     st.subheader("Every separation of the plan", anchor=False)
     st.markdown(
         f"{term('CMI')} in nats: how much the first columns reveal about the second ones once the third ones are "
-        "known. 0 means nothing. Without any link, a table's figure stays below the one for chance in 95 of 100 "
-        "cases. The model's figure is exact."
+        "known. 0 means nothing. If there is no link, a table's figure stays below the figure for chance in "
+        "95 of 100 cases. The model's figure is exact."
     )
     st.dataframe(
         [

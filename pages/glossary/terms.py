@@ -19,7 +19,7 @@ TERMS = {
     "Frame": "The set of direct links that the drawing and the roles forbid in the table.",
     "Fence": "The rule that outcome and protected columns may be linked only through admissible ones.",
     "Admissible column": "A column that may legitimately explain the outcome, even if it differs between groups.",
-    "Gate": "The columns through which alone two groups may be linked; for a fence, the admissible columns.",
+    "Gate": "The only columns through which two groups may be linked; for a fence, the admissible columns.",
     "Unmeasured cause": "A common cause of two columns that is not in the table, drawn as ↔ between them.",
     "Markov blanket": "A column's causes, its effects, and the other causes of those effects: its neighbourhood.",
     "CMI": "Conditional mutual information: how much some columns reveal about others once a third group is known, in "

@@ -102,7 +102,7 @@ def test_a_release_of_decimal_commas_has_points_and_is_read_again(work, capsys):
         (("--dictionary", "d.csv:diag", "--not-from-these-rows"), "--undeclared"),
         (("--undeclared", "sex=guess"), "needs --dictionary"),
         (("--code-book", "diag=icd-99"), "neither a file nor one of the books icd-9-cm"),
-        (("--code-book", "nothing=nuts"), "there is no column 'nothing'"),
+        (("--code-book", "nothing=nuts"), "the draft has no column 'nothing'"),
         (("--code-book", "nuts"), "takes COLUMN=VALUE"),
         (("--buy", "--code-book", "diag=nuts"), "--buy uses only the column names"),
     ],

@@ -39,7 +39,7 @@ PAGES = sorted(PAGE_FILES)
 SECRET = "of this test alone, and long enough"
 SHOWN = b"Shared releases"
 REFUSED = b"Another user of this machine started this app"
-ELSEWHERE = b"A page of another address opened this app"
+ELSEWHERE = b"A page from another address opened this app"
 
 
 @dataclass

@@ -375,7 +375,7 @@ def test_a_server_that_others_reach_asks_who_is_there(address: str | None, monke
 
 
 def test_a_page_of_another_address_makes_no_request(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Previously, Streamlit then asked a server of the internet for this machine's address."""
+    """Previously, Streamlit then asked a server on the internet for this machine's address."""
     monkeypatch.setattr(net_util, "_external_ip", None)
     monkeypatch.setattr(net_util, "_make_blocking_http_get", lambda *_, **__: pytest.fail("asked"))
     housekeeping.stay_silent()

@@ -121,7 +121,7 @@ MADE: dict[str, Callable[[], tuple[Project, Any]]] = {
     [name if name in DAILY else pytest.param(name, marks=pytest.mark.nightly) for name in MADE],
 )
 def test_every_method_is_resumed(name, tmp_path, recorder):
-    """A crash in the middle, between a draw and its storing, then one after the last answer."""
+    """A crash in the middle, between a draw and its storage, then one after the last answer."""
     (given, rows), out = MADE[name](), tmp_path / "out"
     middle = 5 if name == "decoder additive" else 0 if given.plan.method == "independent" else 1
     interrupted(out, given, rows, recorder, middle, "drawn")

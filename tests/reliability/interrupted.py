@@ -3,7 +3,7 @@
     python -m tests.reliability.interrupted                 all faults at 20 points each; prints the table
     python -m tests.reliability.interrupted --points 5      a short run
 
-A point is before a draw, between a draw and its storing, after the storing, and before and after the rows, the files,
+A point is before a draw, between a draw and its storage, after the storage, and before and after the rows, the files,
 the ledger's entry and the folder are written. At each point of a release one fault happens: kill -9, SIGTERM, a full
 disk (of the folder, of TMPDIR, of the ledger), a lost PostgreSQL server, or a memory limit. A recording journal notes
 each answer that is drawn and each that is returned. Then the fault is repaired and the release is resumed, with the
@@ -308,7 +308,7 @@ def cases(folder: Path, held: ExitStack) -> Iterator[Case]:
 
 
 def work(points: int, only: str = "") -> Iterator[tuple[str, Tally]]:
-    """Interrupt a release at ``points`` points for each fault; yield what became of them."""
+    """Interrupt a release at ``points`` points for each fault; yield the outcomes."""
     os.environ.pop("ESPALIER_LEDGER", None)
     with ExitStack() as held:
         folder = Path(held.enter_context(tempfile.TemporaryDirectory(prefix="espalier-interrupted-")))

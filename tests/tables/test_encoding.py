@@ -52,7 +52,7 @@ def counts(relation, name):
     return relation.count((name,)).tolist()
 
 
-# The breaks of the review. Each of these tests failed before the encoder.
+# The faults that the review found. Each of these tests failed before the encoder existed.
 
 
 @pytest.mark.parametrize("odd", [7.3, None, math.nan])
