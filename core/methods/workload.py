@@ -72,11 +72,11 @@ FIRST = 0.5
 FITS = 1 + BATCHES
 """Number of intermediate models, for the planned seconds. There is one for the tree, and one per batch."""
 
-CLEAR = 0.04
+CLEAR = 0.03
 """Largest expected error that noise adds to a score, as a TV, if the scores of all pairs are bought together. Mean TV
-with all pairs scored together minus one at a time, two to four runs: 0.033, child with 5,000 rows at ε = 1, −0.0010 ±
-0.0023; 0.036, four tables of 10,000 rows and 22 columns at ε = 0.5, −0.0009 to −0.0001; 0.043, a table of 6,763 rows
-at ε = 0.5, +0.0002 ± 0.0012; 0.065, child with 5,000 rows at ε = 0.5, +0.0019 ± 0.0013; at ε = 0.2, +0.0105 ± 0.0051.
+with all pairs scored together minus one at a time, two to four runs: 0.018, tables of 10,000 rows and 22 columns at
+ε = 1, −0.0164 to −0.0016; 0.033, child with 5,000 rows at ε = 1, −0.0010 ± 0.0023, but its rare outcome is found less
+often (AUC 0.49, with mst 0.58); 0.065, the same at ε = 0.5, +0.0019 ± 0.0013; at ε = 0.2, +0.0105 ± 0.0051.
 """
 
 FEW_COLUMNS = 12
@@ -86,7 +86,8 @@ with 3,000 rows at ε = 1 has a TV of 0.0080, and 0.0105 with all pairs scored t
 """
 
 GOOD_PAIR = 0.0105
-"""Expected TV error of a typical pair up to which more pairs than `MOST_ROUNDS` are counted. With up to 80 pairs
+"""Expected TV error of a typical pair up to which more pairs than `MOST_ROUNDS` are counted, one at a time: with all
+pairs scored together, alarm with 50,000 rows has a TV of 0.0043 instead of 0.0037 at ε = 1. With up to 80 pairs
 instead of 40, whatever the error, alarm with 30,000 rows has a TV of 0.0054 instead of 0.0058 at ε = 1 (pairs err by
 0.0075 to 0.0106). But child with 20,000 rows has 0.0087 instead of 0.0079 (pairs err by 0.011 or more), and alarm with
 8,000 rows at ε = 0.2 has 0.056 instead of 0.053.
@@ -226,16 +227,20 @@ def _counted(
 
 
 def _clear(second: Second, cliques: Sequence[Clique]) -> bool:
-    """Return whether scores of all ``cliques``, bought together, show which of many columns' pairs need counting."""
+    """Return whether scores of all ``cliques``, bought together, show which pairs of many columns need counting.
+
+    If pairs are counted well, one at a time is better: each choice then knows what earlier counts have explained.
+    """
     request, curator = second.request, second.request.curator
     columns = {name for clique in cliques for name in clique}
     if not request.wanted.compared or len(columns) <= FEW_COLUMNS:
         return False
+    if _how_many(second, [q for q in cliques if len(q) == 2]) > request.wanted.rounds:
+        return False
     (rho,) = request.budget.split(CHOICE * second.share, one_ways(curator)[:1]).values()
     score = EdgeScore(second.alone)
     delta = vector_sensitivity(score, len(cliques), curator.unit, curator.rows) / score.per_row(curator.rows)
-    rows = max(1.0, noisy_total(curator, [m for m in second.found if len(m.clique) == 1]))
-    return 0.5 * MEAN * delta / math.sqrt(2 * rho) / rows <= CLEAR
+    return 0.5 * MEAN * delta / math.sqrt(2 * rho) / _rows(second) <= CLEAR
 
 
 def _at_once(second: Second, cliques: Sequence[Clique], room: Room) -> list[Measurement]:
@@ -312,10 +317,15 @@ def _how_many(second: Second, pairs: Sequence[Clique]) -> int:
     columns = len({name for pair in pairs for name in pair})
     most, room = (rounds(columns, WIDTH, most) for most in (second.request.wanted.rounds, MOST_PAIRS))
     cells = sorted(math.prod(curator.sizes[name] for name in pair) for pair in pairs)[len(pairs) // 2]
-    rows = max(1.0, noisy_total(curator, [m for m in second.found if len(m.clique) == 1]))
+    rows = _rows(second)
     while most < room and 0.5 * cells * expected_noise(curator, budget, second.count / (most + 1)) / rows <= GOOD_PAIR:
         most += 1
     return most
+
+
+def _rows(second: Second) -> float:
+    """Return the number of rows, or what single columns' counts say of it."""
+    return max(1.0, noisy_total(second.request.curator, [m for m in second.found if len(m.clique) == 1]))
 
 
 def _frame(project: Project, separations: Separations, warnings: list[str]) -> Frame:

@@ -127,7 +127,6 @@ def test_more_pairs_are_counted_where_each_is_counted_well(epsilon, most, monkey
     workload = import_module("espalier.core.methods.workload")
     found, how_many = [], workload._how_many
     monkeypatch.setattr(workload, "_how_many", lambda *given: found.append(how_many(*given)) or found[-1])
-    monkeypatch.setattr(workload, "_clear", lambda *given: False)
     preview(many(30, epsilon=epsilon), 20_000)
     assert found[0] == most
 
@@ -180,10 +179,11 @@ def many(columns, **plan):
         ({}, 20, 10_000, True),
         ({}, 20, 2_000, False),
         ({"epsilon": 0.1}, 20, 10_000, False),
+        ({"epsilon": 100.0}, 20, 10_000, False),
         ({}, 12, 10_000, False),
         ({"method": "prism", "target": "c0"}, 20, 10_000, False),
     ],
-    ids=["clear", "few rows", "small ε", "few columns", "prism"],
+    ids=["clear", "few rows", "small ε", "counted well", "few columns", "prism"],
 )
 def test_pairs_of_many_columns_are_scored_together_if_the_scores_are_clear(plan, columns, rows, together):
     bought = [line.what for line in preview(many(columns, **plan), rows).lines]
@@ -195,11 +195,11 @@ def test_pairs_of_many_columns_are_scored_together_if_the_scores_are_clear(plan,
 def test_pairs_scored_together_stay_inside_the_fence_and_spend_everything(neighbors):
     """All columns depend on a hidden one, so that more pairs are worth counting than two per column."""
     rng = np.random.default_rng(3)
-    hidden = rng.integers(0, 3, 20_000)
-    codes = {f"c{i}": np.where(rng.random(20_000) < 0.6, hidden, rng.integers(0, 3, 20_000)) for i in range(14)}
+    hidden = rng.integers(0, 3, 4000)
+    codes = {f"c{i}": np.where(rng.random(4000) < 0.6, hidden, rng.integers(0, 3, 4000)) for i in range(14)}
     roles = Roles(outcome=("c1",), protected=("c2",), admissible=("c0",), inadmissible=())
-    made = replace(many(14, epsilon=20.0, neighbors=neighbors, fair=True, strict=False), roles=roles)
-    rows = Table(made.schema, codes, 20_000)
+    made = replace(many(14, epsilon=3.0, neighbors=neighbors, fair=True, strict=False), roles=roles)
+    rows = Table(made.schema, codes, 4000)
     curator = curator_of(made.plan, rows)
     fitted = workload(curator, made, frame_of(made))
     assert len(curator.scored) == 1
