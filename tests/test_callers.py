@@ -313,6 +313,7 @@ OPENERS: Reasons = {
     "a table that the server's operator has listed": ("core/server/release_job.py",),
     "what the operator examines: settings, grants, certificates": ("core/server/doctor.py",),
     "the audit log": ("core/server/events.py",),
+    "the system's list of connections": ("core/server/peer.py",),
     "the process's own memory": ("core/process_memory.py",),
     "fonts of the report": ("core/report/style.py",),
     "scripts and styles of the app": (

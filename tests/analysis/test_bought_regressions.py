@@ -199,7 +199,7 @@ def test_analyse_prints_a_regression_by_its_name_or_its_outcome(folder, capsys):
     assert main(["analyse", str(folder), "--regression", "los"]) == 0
     assert "stay: a linear regression of los on age, ward, drug" in capsys.readouterr().out
     assert main(["analyse", str(folder), "--regression", "ward"]) == 2
-    assert "there are stay, again" in capsys.readouterr().err
+    assert "the regressions are stay, again" in capsys.readouterr().err
 
 
 def test_a_damaged_regression_is_refused(folder, tmp_path):

@@ -308,7 +308,7 @@ def test_a_plan_without_n_lists_every_figure_and_says_so():
 
 def test_the_report_shows_private_figures_and_says_that_they_are(made):
     html = render(made.to_json())
-    assert "Safe to share" in html
+    assert "safe to share" in html
     assert "AUC of that model" in html
     assert f"{made.private_evaluation.figures[0].value:.3f}" in html
     counts = next(m.values for m in made.private_evaluation.measurements if m.clique == ("y",))

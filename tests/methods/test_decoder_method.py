@@ -53,7 +53,7 @@ def test_a_fence_that_the_drawing_does_not_imply_is_refused_before_anything_is_s
 def test_the_causal_regime_names_what_it_lacks_and_cuts_the_arrows_out_of_the_target():
     with pytest.raises(ProjectError, match="needs a target"):
         frame_of(project(target=None, regime="causal"))
-    with pytest.raises(ProjectError, match="needs a graph"):
+    with pytest.raises(ProjectError, match="needs a drawing"):
         frame_of(project(Dag(), regime="causal"))
     made = release(project(Dag((("a", "y"), ("y", "b"))), regime="causal"), random_table(SCHEMA, 300, 0))
     assert made.model.edges == (("a", "y"),)

@@ -305,7 +305,7 @@ def full_tmpfs(folder: Path) -> dict[str, Any]:
     try:
         where = str(place / "l.db")
         opened(where, 1000)
-        return fault("a full file system", where, lambda: until_it_fails(where), "ake room")
+        return fault("a full file system", where, lambda: until_it_fails(where), "Free some space")
     finally:
         subprocess.run(["umount", str(place)], check=False)
 
