@@ -62,7 +62,7 @@ def test_the_causal_regime_names_what_it_lacks_and_cuts_the_arrows_out_of_the_ta
 
 def test_without_a_drawing_the_schema_is_an_order_and_that_is_said():
     shown = preview(project(Dag()), 300)
-    assert any("an order, " in warning for warning in shown.warnings)
+    assert any("This order is not a causal claim" in warning for warning in shown.warnings)
 
 
 def test_every_step_is_booked_alike_and_the_model_knows_its_steps():

@@ -168,7 +168,7 @@ def test_several_levels_and_a_binned_outcome_and_no_copies_of_its_own():
     for said in (
         "days was counted in bins",
         "the mean of days",
-        "the plan's choice",
+        "the set that the plan chose",
         "an unmeasured cause of w and days",
     ):
         assert said in report

@@ -12,7 +12,7 @@ from espalier.core.project.plan import Plan
 from espalier.core.project.schema import Column, Schema
 from espalier.core.tables.reading import read_table
 from espalier.pages.data.typed_columns import column_of, row_of
-from tests.support.app import act, field, go, press, sentences, state
+from tests.support.app import act, field, go, press, sentences, state, unfold
 
 CODES = tuple(f"{chapter}{i}" for chapter in "AB" for i in range(4))
 PASTED = "code,group\n" + "".join(f"{code},chapter {code[0]}\n" for code in CODES)
@@ -71,6 +71,7 @@ def test_a_hierarchy_is_taken_and_the_plan_shows_what_will_be_told_apart(app: Ap
     assert column_of({**row_of(column), "categories": "x; y"}, column).categories == ("x", "y")
     go(app, "plan")
     assert "8 codes in 2 levels" in sentences(app)
+    unfold(app, "Details")
     shown = " ".join(str(frame.value) for frame in app.dataframe)
     assert "rows of code by level 1 of 2 of its hierarchy" in shown
 

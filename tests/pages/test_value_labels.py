@@ -22,7 +22,7 @@ from espalier.pages.common import charts
 from espalier.pages.common.text import called, names, separation
 from espalier.pages.diagnostics import distributions, fairness
 from espalier.pages.structure import implications
-from tests.support.app import go, state
+from tests.support.app import go, state, unfold
 
 SEX = Column("sex", "categorical", ("1", "2"), label="Sex", value_labels=(("1", "male"), ("2", "<b>female</b>")))
 SCHEMA = Schema((SEX, Column("ward", "categorical", ("a", "b"))))
@@ -60,6 +60,8 @@ def test_the_plan_page_offers_values_with_their_labels(app: AppTest) -> None:
     project = es.Project("t", SCHEMA, es.Plan("mst", epsilon=1, delta=1e-6), one_row_per_person=True)
     state(app).open(project)
     go(app, "plan")
+    unfold(app, "Planned analyses")
+    unfold(app, "Regressions")
     offered = {box.label: list(box.options) for box in app.selectbox}
     assert "sex=1 (male)" in offered["Event"]
     assert "sex=1 (male)" in offered["Outcome"]

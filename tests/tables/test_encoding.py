@@ -245,7 +245,7 @@ def test_a_person_column_that_mixes_types_is_refused(typed, text):
 
 
 def test_person_columns_that_mix_no_types_are_read():
-    for ids in ([7, 8, 7], ["7", "007", "x"], [7, "A7", "n/a"], [7, 8.0, None], [dt.date(2020, 1, 1), "nobody", "x"]):
+    for ids in ([7, 8, 7], ["7", "007", "x"], [7, "A7", "n/a"], [7, 8.0, None]):
         table = read_table(sheet(("id", "a"), *((who, "x") for who in ids)))
         if None in ids:
             with pytest.raises(TableError, match="has an empty cell in data row 3"):
