@@ -205,9 +205,9 @@ def test_no_row_gets_into_an_impossible_cell():
 
 
 def test_the_gate_needs_size_certainty_and_more_than_noise():
-    assert Found(0.05, 0.02, 5.0, 0.02, 1.0, 100).worth_it
-    assert not Found(0.05, 0.03, 5.0, 0.02, 1.0, 100).worth_it
-    assert not Found(0.05, 0.02, 2.5, 0.02, 1.0, 100).worth_it
+    assert Found(0.06, 0.02, 5.0, 0.02, 1.0, 100).worth_it
+    assert not Found(0.06, 0.023, 5.0, 0.02, 1.0, 100).worth_it
+    assert not Found(0.06, 0.02, 2.5, 0.02, 1.0, 100).worth_it
     assert not Found(0.019, 0.001, 9.0, 0.02, 1.0, 100).worth_it
     assert detectable(1.0, 100, 1e6) == 0.02
     assert detectable(100.0, 100, 1_000) > 0.5

@@ -56,6 +56,11 @@ def noisy_cells(expected: NDArray[np.float64], sigma: float) -> float:
 LEVELS, STEPS = 100, 60
 """Number of exact scores that are compared, and number of EM steps."""
 
+MOST_MISSES = 25
+"""Number of candidates in sequence without room after which a model is full. Each costs an elimination, and those that
+would follow are worth less.
+"""
+
 
 def shrunk(scores: ScoreMeasurement) -> NDArray[np.float64]:
     """Return the expected exact scores, given the noisy ones; none is below 0.
@@ -140,14 +145,14 @@ def best_subset(candidates: Sequence[Candidate], noise: float, room: Room) -> li
     ``noise`` is σ in rows of a count that gets the whole budget of the step. If ρ_i ∝ a_i^(2/3) with a_i = w_i·cells_i,
     counting a set leaves an error of `FITTED` · √(2/π) · ``noise`` · (Σ a_i^(2/3))^(3/2), the least for that budget
     (PRISM, Theorem 6.3); other candidates keep their error. A candidate that would add more error than it removes is
-    not taken.
+    not taken. The search ends after `MOST_MISSES` candidates in sequence for which there is no room.
     """
     a = np.array([(c.weight * c.cells) ** (2 / 3) for c in candidates])
     error = np.array([c.weight * c.error for c in candidates])
     open_ = np.ones(len(candidates), dtype=bool)
     chosen: list[Candidate] = []
-    taken = 0.0
-    while open_.any():
+    taken, misses = 0.0, 0
+    while open_.any() and misses < MOST_MISSES:
         brings = FITTED * MEAN * noise * ((taken + a) ** 1.5 - taken**1.5)
         gain = np.where(open_, error - brings, -np.inf)
         best = int(np.argmax(gain))
@@ -156,5 +161,7 @@ def best_subset(candidates: Sequence[Candidate], noise: float, room: Room) -> li
         open_[best] = False
         if room.take(candidates[best].clique):
             chosen.append(candidates[best])
-            taken += float(a[best])
+            taken, misses = taken + float(a[best]), 0
+        else:
+            misses += 1
     return chosen

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from espalier.core.methods.select.marginals import (
     FITTED,
     LEVELS,
     MEAN,
+    MOST_MISSES,
     Candidate,
     Room,
     best_subset,
@@ -90,3 +92,19 @@ def test_few_large_scores_stay_large_among_many_small_ones():
 
 def test_cells_as_noise_sees_them():
     assert noisy_cells(np.array([1e9, 0.5 * MEAN * 10, 0.0, -3.0]), 10.0) == pytest.approx(1.5)
+
+
+def test_the_search_ends_once_the_model_is_full():
+    """Previously, a plan of 50 columns looked for room for each of a thousand pairs, which took two seconds."""
+
+    class Full:
+        asked = 0
+
+        def take(self, clique):
+            self.asked += 1
+            return clique == ("c0", "d")
+
+    full: Any = Full()
+    found = best_subset([Candidate((f"c{i}", "d"), 1000.0 - i, 1.0, 4) for i in range(200)], 0.1, full)
+    assert [c.clique for c in found] == [("c0", "d")]
+    assert full.asked == 1 + MOST_MISSES
