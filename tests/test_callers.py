@@ -283,7 +283,7 @@ OPENERS: Reasons = {
     "writes the bytes of a file where PyReadStat reads them, gone when it returns": ("core/tables/stat_rows.py",),
     "reads a dictionary or a code book": ("core/code_books/__init__.py", "core/dictionaries/workbook.py"),
     "writes a released table's dictionary": ("core/release/artefact.py",),
-    "reads and writes a project, a graph, questions or a model": ("core/models/graphical/model.py",),
+    "reads and writes a model": ("core/models/graphical/model.py",),
     "reads and writes a release": (
         "core/release/files.py",
         "core/release/output.py",

@@ -62,8 +62,8 @@ CHOICE_SECONDS, PER_ROW, PER_SET = 3.0, 4e-9, 3e-5
 LEAST, SURE, ABOVE_BASE = 0.02, 3.0, 2.7
 """The gate opens if the base misses more than this share of the rows. This share must also exceed the share that a base
 with the same noise misses of its own rows, by this number of standard deviations of the probe's noise and by more than
-this factor. On generated tables of pairs the factor was at most 2.1, except once; on XOR and latent classes
-it was at least 3.5 (benchmarks/README.md). 2.7 is the geometric mean of the two.
+this factor. On generated tables of pairs the factor was at most 2.1, except once; on XOR and latent classes it was at
+least 3.5 (benchmarks/README.md). 2.7 is the geometric mean of the two.
 """
 
 MOST_DRAWN = 4_000_000

@@ -83,8 +83,8 @@ class Workload:
     for it, or else the product of its columns' weights. ``cliques`` may contain triples, which become further
     candidates. ``max_cells`` caps the model; at most ``triples`` further tables join the second round. If pairs are
     chosen one at a time, they are counted in ``batches``, with at most ``rounds`` choices unless pairs are counted
-    well; up to ``together`` small columns may be counted together. With
-    ``compared``, all pairs are scored together if the scores are clear.
+    well; up to ``together`` small columns may be counted together. With ``compared``, all pairs are scored together if
+    the scores are clear.
     """
 
     columns: Mapping[str, float] = field(default_factory=dict)

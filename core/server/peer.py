@@ -1,4 +1,4 @@
-"""The user of this machine at the other end of a connection, from Linux' table of connections.
+"""The user of this machine at the other end of a connection, from Linux's table of connections.
 
 A server that listens on this machine only is reachable for all its users. Without sign-in, it serves the user who
 started it, and no other.
@@ -10,7 +10,7 @@ import ipaddress
 from pathlib import Path
 
 TABLES = {4: Path("/proc/net/tcp"), 6: Path("/proc/net/tcp6")}
-"""Linux' tables of connections, by version of IP. Other systems have none."""
+"""Linux's tables of connections, by version of IP. Other systems have none."""
 
 
 def known() -> bool:

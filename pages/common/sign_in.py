@@ -97,10 +97,8 @@ def _check_visit(*, signed: bool) -> None:
     if socket is None or socket.client is None:
         _shut("This browser has disconnected.")
     origin = socket.headers.get("origin")
-    own = {
-        socket.headers.get("host"),
-        *(st.get_option("server.allowedHosts") if signed else ()),
-    }  # a proxy may change it
+    # A proxy may change the host, so the operator may list its names.
+    own = {socket.headers.get("host"), *(st.get_option("server.allowedHosts") if signed else ())}
     if origin is not None and urlsplit(origin).netloc not in own:
         _shut("A page from another address opened this app.")
     if not signed and peer.known():
