@@ -18,7 +18,7 @@ from espalier.core.project.schema import Column, LeftOut, Schema
 from espalier.core.tables.catalogue import joint
 from espalier.core.tables.guessing import guess_schema
 from espalier.core.tables.panel import digest_of_both
-from espalier.core.tables.review import unclear_orders
+from espalier.core.tables.review import some_days, unclear_orders
 from espalier.core.tables.table import column_of, person_codes
 from espalier.core.tables.text_table import TextColumn, TextTable
 
@@ -99,7 +99,8 @@ def draft(
     Gaps between visits are drafted if the order column contains dates. ``date_order`` is used if the rows leave open
     whether the day or the month comes first.
 
-    Raises :class:`TableError` if a table lacks a column of the link or leaves the order of visits open, and
+    Raises :class:`TableError` if a table lacks a column of the link, if the order of visits is unclear, or if only some
+    values of the order column are dates, so that no single cell decides whether gaps are drafted. Raises
     :class:`ProjectError` for an invalid project.
     """
     for table, named in ((tables[0], [linked.key]), (tables[-1], [linked.by, linked.order])):
@@ -113,6 +114,12 @@ def draft(
         raise TableError(
             f"column {linked.order!r} orders the visits, but its dates do not show whether the day or the month comes "
             "first. Write them as 2024-01-31, or choose the order (espalier init --date-order dmy or mdy)",
+            column=linked.order,
+        )
+    if not isinstance(order, Dates) and (days := some_days(tables[-1].columns[linked.order], missing)):
+        raise TableError(
+            f"column {linked.order!r} orders the visits, and {days} of its different values are dates while others are "
+            "not. Correct the others, or name the values that mark missing cells (espalier init --missing)",
             column=linked.order,
         )
     linking = {linked.key, linked.by, linked.visit_key, *([] if isinstance(order, Dates) else [linked.order])}

@@ -15,6 +15,8 @@ from typing import Literal
 import numpy as np
 
 from espalier.core.code_books import CODE_BOOKS, code_book
+from espalier.core.project.date_orders import DATE_ORDERS
+from espalier.core.project.dates import day_number
 from espalier.core.project.schema import MISSING, NUMBER, Column, Schema, ToBuy
 from espalier.core.project.schema_json import column_to_json
 from espalier.core.tables.guessing import FEW, looks_like_contacts
@@ -89,6 +91,13 @@ def unclear_orders(read: TextColumn, marks: Sequence[str] = ()) -> tuple[str, ..
     """Return the orders of day, month and year that all values allow, if there are several. Private."""
     orders = possible_orders([v for v in read.values if v != MISSING and v not in marks])
     return orders if len(orders) > 1 else ()
+
+
+def some_days(read: TextColumn, marks: Sequence[str] = ()) -> int:
+    """Return how many different values are dates if others are not, else 0. Digits alone are no date. Private."""
+    values = [v for v in read.values if v != MISSING and v not in marks]
+    dates = [v for v in values if not v.isdigit() and any(day_number(v, o) is not None for o in ("", *DATE_ORDERS))]
+    return len(dates) if len(dates) < len(values) else 0
 
 
 def shown(column: Column) -> tuple[str, ...]:

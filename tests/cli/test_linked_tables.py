@@ -255,6 +255,28 @@ def test_visits_with_dates_of_unclear_order_are_not_drafted_until_one_is_chosen(
     assert dates["date_order"] == "mdy"
 
 
+@pytest.mark.parametrize("odd", ["soon", "7", "31/02/2020"])
+def test_no_single_cell_decides_whether_a_draft_has_gaps(tmp_path, capsys, odd):
+    (tmp_path / "patients.csv").write_text("patient,age\n" + "".join(f"q{i},old\n" for i in range(40)))
+    days = [f"2020-{1 + i % 12:02d}-{1 + i % 28:02d}" for i in range(120)]
+    out = tmp_path / "p.json"
+    given = [str(tmp_path / f) for f in ("patients.csv", "visits.csv")] + ["--by", "patient", "--order", "admitted"]
+
+    def drafted(cells, *more):
+        lines = "".join(f"q{i % 40},{day},{'ab'[i % 2]}\n" for i, day in enumerate(cells))
+        (tmp_path / "visits.csv").write_text("patient,admitted,diag\n" + lines)
+        return main(["init", *given, "--out", str(out), *more])
+
+    assert drafted([*days[:-1], odd]) == 2
+    assert "are dates while others are not" in capsys.readouterr().err
+    assert not out.exists()
+    assert drafted([*days[:-1], odd], "--missing", odd) == 0
+    assert '"gap"' in out.read_text()
+    out.unlink()
+    assert drafted(range(120)) == 0
+    assert '"gap"' not in out.read_text()
+
+
 def test_a_release_refuses_another_number_of_tables(tables, tmp_path, capsys):
     project = confirmed(draft(tables, tmp_path))
     for data in ([str(tables / "visits.csv")], [str(tables / "visits.csv")] * 3):
