@@ -40,6 +40,8 @@ button[data-variant][data-selected="true"] p, [role="tab"][aria-selected="true"]
 @media (max-width: 900px) { [data-testid="stMainBlockContainer"] { padding-left: 1.2rem; padding-right: 1.2rem; } }
 </style>"""
 """Legible captions in light and dark, no empty space at the top, and no tab stop in a folded sidebar."""
+BUILDERS = ("ask-", "regression-", "analysis-")
+"""Beginnings of the keys of fields that build an entry of a list on the Plan page."""
 _STACK = """<style>
 @media (max-width: 1000px) {
   [class*="st-key-stacking"] > div > [data-testid="stHorizontalBlock"] > [data-testid="stColumn"],
@@ -55,13 +57,25 @@ def beside(weights: tuple[int, int], key: str) -> tuple[DeltaGenerator, DeltaGen
     return left, right
 
 
-def folded(label: str, draw: Callable[[], None], expanded: bool = False) -> DeltaGenerator:
-    """Return an expander. ``draw`` fills it only while it is open, so that a closed one costs no time."""
+def folded(label: str, draw: Callable[[], None], expanded: bool = False, builder: str = "") -> DeltaGenerator:
+    """Return an expander. ``draw`` fills it only while it is open, so that a closed one costs no time.
+
+    ``builder`` begins the keys of fields that keep their contents while it is closed; it is one of `BUILDERS`.
+    """
     folder = st.expander(label, expanded, key=f"folded-{label}", on_change="rerun")
     if folder.open:
         with folder:
             draw()
+    elif builder:
+        keep_typed(builder)
     return folder
+
+
+def keep_typed(*builders: str) -> None:
+    """Keep the contents of half-filled builders in a run that does not draw them; Streamlit would forget them."""
+    for key in map(str, st.session_state):
+        if key.startswith(builders) and "-add-" not in key:
+            st.session_state[key] = st.session_state[key]
 
 
 _FOLD = """
@@ -110,6 +124,8 @@ def start(title: str, lead: str, mark: str = "") -> session.Session:
     state = session.here()
     state.collect()
     look()
+    if title != "Plan":
+        keep_typed(*BUILDERS)
     with st.container(horizontal=True, vertical_alignment="center"):
         if mark:
             st.html(mark, width="content")

@@ -41,7 +41,7 @@ _KINDS = {
 
 def show(state: Session) -> Any:
     """Show the analyses, the builder and the share of the budget. Return the place for a conflict."""
-    folder = shell.folded("Planned analyses", partial(_fields, state), bool(state.project.analyses))
+    folder = shell.folded("Planned analyses", partial(_fields, state), bool(state.project.analyses), "analysis-")
     spot = folder.container()
     if reason := state.trouble.get("analyses"):
         spot.error(plain(reason))
@@ -55,7 +55,7 @@ def _fields(state: Session) -> None:
         wanted = "" if one.half_width is None else f", ± {one.half_width:g}"
         listed.line(
             f"**{plain(one.name)}**: {_KINDS[one.kind]}: {plain(asked(one.to_json()))}{wanted}",
-            f"analysis-{i}-{state.opened}",
+            f"analyses-{i}-{state.opened}",
             f"Leave out {one.name}",
             *(_take, state, (*analyses[:i], *analyses[i + 1 :])),
         )

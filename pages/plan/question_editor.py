@@ -30,7 +30,9 @@ _ABOUT = (
 
 def show(state: Session) -> Any:
     """Show the questions, the builder and the share. Return the place for a conflict."""
-    folder = shell.folded("Questions that reports will ask", partial(_fields, state), bool(state.project.question_list))
+    folder = shell.folded(
+        "Questions that reports will ask", partial(_fields, state), bool(state.project.question_list), "ask-"
+    )
     spot = folder.container()
     if reason := state.trouble.get("questions"):
         spot.error(plain(reason))

@@ -28,7 +28,9 @@ FAMILIES = {"linear": "linear", "logistic": "logistic", "poisson": "Poisson"}
 
 def show(state: Session) -> Any:
     """Show the regressions, the builder and the share. Return the place for a conflict."""
-    folder = shell.folded("Regressions to buy", partial(_fields, state), bool(state.project.plan.regressions))
+    folder = shell.folded(
+        "Regressions to buy", partial(_fields, state), bool(state.project.plan.regressions), "regression-"
+    )
     spot = folder.container()
     if reason := state.trouble.get("regressions"):
         spot.error(plain(reason))
@@ -43,7 +45,7 @@ def _fields(state: Session) -> None:
         on = plain(", ".join(one.on))
         listed.line(
             f"**{plain(one.name)}**: {FAMILIES[one.family]} of {plain(one.outcome)} on {on}{robust}",
-            f"regression-{i}-{state.opened}",
+            f"regressions-{i}-{state.opened}",
             f"Stop buying {one.name}",
             *(_take, state, (*regressions[:i], *regressions[i + 1 :])),
         )

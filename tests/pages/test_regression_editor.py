@@ -82,3 +82,23 @@ def test_a_survival_table_is_built_planned_released_and_read(method):
     assert any("Survival: later" in e.label for e in app.expander)
     shown = next(d.value for d in app.dataframe if "at risk" in d.value)
     assert list(shown["age"]) == [part["interval"] for part in found["table"]]
+
+
+@pytest.mark.parametrize("elsewhere", [False, True])
+def test_a_half_filled_builder_keeps_its_contents_while_it_is_closed_or_another_page_is_open(elsewhere):
+    app = unfold(go(sample(go(start(), "data"), "readmission"), "plan"), "Regressions")
+    field(app, "selectbox", "Family").set_value("logistic").run()
+    field(app, "selectbox", "Outcome").set_value("readmitted=yes").run()
+    field(app, "multiselect", "Predictors").set_value(["age", "sex"]).run()
+    field(app, "text_input", "Name").set_value("back").run()
+    if elsewhere:
+        go(go(go(app, "structure"), "release"), "plan")
+    else:
+        unfold(app, "Regressions", False).run()
+    assert not [s for s in app.selectbox if s.label == "Family"]
+    unfold(app, "Regressions")
+    assert field(app, "selectbox", "Outcome").value == "readmitted=yes"
+    assert field(app, "multiselect", "Predictors").value == ["age", "sex"]
+    press(app, "Add the regression")
+    assert [one.name for one in state(app).project.plan.regressions] == ["back"]
+    assert field(app, "selectbox", "Outcome").value is None

@@ -76,10 +76,10 @@ def go(app: AppTest, page: str) -> AppTest:
     return app
 
 
-def unfold(app: AppTest, label: str) -> AppTest:
-    """Open an expander whose contents are drawn only while it is open."""
+def unfold(app: AppTest, label: str, opened: bool = True) -> AppTest:
+    """Open or close an expander whose contents are drawn only while it is open."""
     (found,) = (e.label for e in app.expander if e.label.startswith(label))
-    app.session_state[f"folded-{found}"] = True
+    app.session_state[f"folded-{found}"] = opened
     app.run()
     assert not app.exception, [e.value for e in app.exception]
     return app
