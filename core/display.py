@@ -1,16 +1,24 @@
-"""HTML cards for notebooks: a title, sentences and one table. All text is escaped."""
+"""HTML shown to people: no name in it may reorder the text around it. Cards for notebooks."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from html import escape
 
+_REORDERS = {code: f"\\u{code:04x}" for code in (*range(0x202A, 0x202F), *range(0x2066, 0x206A))}
+"""Characters that set the direction of all text after them, up to the end of the paragraph, as visible text."""
+
+
+def in_order(html: str) -> str:
+    """Return a page on which such characters are visible and have no effect."""
+    return html.translate(_REORDERS)
+
 
 def card(title: str, sentences: Iterable[str], heads: Sequence[str] = (), rows: Iterable[Sequence[object]] = ()) -> str:
-    """Return a small card as HTML. ``rows`` are the cells of a table with the headings ``heads``."""
+    """Return a small card as escaped HTML. ``rows`` are the cells of a table with the headings ``heads``."""
     parts = [f"<h4>{escape(title)}</h4>", *(f"<p>{escape(text)}</p>" for text in sentences)]
     if heads:
         head = "".join(f"<th>{escape(h)}</th>" for h in heads)
         body = "".join(f"<tr>{''.join(f'<td>{escape(str(cell))}</td>' for cell in row)}</tr>" for row in rows)
         parts.append(f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>")
-    return "\n".join(parts)
+    return in_order("\n".join(parts))

@@ -108,6 +108,18 @@ def names(path: Path) -> set[str]:
     return found | {n.id for n in ast.walk(tree) if isinstance(n, ast.Name)}
 
 
+def test_no_process_of_the_product_imports_from_the_current_folder():
+    """Without ``-P``, ``python -m`` and ``python -c`` look there first, and someone else may have made it."""
+    started = [
+        (path.name, [part.value for part in node.elts[1:2] if isinstance(part, ast.Constant)])
+        for path in FILES
+        if path.is_relative_to(ROOT / "core") or path.is_relative_to(ROOT / "pages")
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(node, ast.List) and node.elts and ast.unparse(node.elts[0]) == "sys.executable"
+    ]
+    assert sorted(started) == [("duckdb_apart.py", ["-P"]), ("worker.py", ["-P"])]
+
+
 def test_top_level_names():
     listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
     top = {line.split("/")[0] for line in listed.splitlines()}

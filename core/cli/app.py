@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import importlib
 import importlib.util
 import runpy
 import sys
@@ -12,6 +13,7 @@ from typing import Any
 import espalier
 from espalier.core.cli.number_types import whole
 from espalier.core.errors import EspalierError, wheel_with
+from espalier.core.server import doors
 
 NEEDED = ("streamlit", "pyvis", "plotly")
 
@@ -25,15 +27,9 @@ def add(commands: Any) -> None:
 
 
 def run(opt: argparse.Namespace) -> None:
-    """Run the app. Its settings are in ``.streamlit`` next to its script.
-
-    Secrets are read from there and from the user's home, and not from the current folder, which someone else may have
-    made: Streamlit turns them into environment variables.
-    """
+    """Run the app."""
     need_extra()
     options = [f"--server.port={opt.port}"] if opt.port is not None else []
-    settings = (_folder() / ".streamlit" / "config.toml").resolve().parent  # in a checkout, a link leads to them
-    options += [f"--secrets.files={one / 'secrets.toml'}" for one in (Path.home() / ".streamlit", settings)]
     start(*options, *(["--server.headless=true"] if opt.no_browser else []))
 
 
@@ -46,8 +42,19 @@ def need_extra() -> None:
         )
 
 
-def start(*options: str) -> None:
-    """Run Streamlit's own command with the app's script and further options."""
+def start(*options: str, secrets: Path | None = None) -> None:
+    """Run Streamlit's own command with the app's script and further options.
+
+    Settings are read from the user's home and from ``.streamlit`` next to the app's script. So are secrets, unless
+    their file is named. Neither is read from the current folder, which someone else may have made: settings could open
+    the app to other pages, and Streamlit turns secrets into environment variables.
+    """
+    settings = (_folder() / ".streamlit" / "config.toml").resolve().parent  # in a checkout, a link leads to them
+    files: Any = importlib.import_module("streamlit.file_util")
+    files.get_project_streamlit_file_path = lambda *names: str(settings.joinpath(*names))
+    kept = [secrets] if secrets else [one / "secrets.toml" for one in (Path.home() / ".streamlit", settings)]
+    options = (*options, *(f"--secrets.files={one}" for one in kept))
+    doors.close()
     sys.argv = ["streamlit", "run", str(_folder() / "app.py"), *options]
     runpy.run_module("streamlit", run_name="__main__")
 

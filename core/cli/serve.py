@@ -72,7 +72,7 @@ def run(opt: argparse.Namespace) -> None:
         f"--server.allowedHosts={hosts}",
         f"--browser.serverAddress={opt.host[0]}",
         "--server.headless=true",
-        *([f"--secrets.files={opt.secrets}"] if opt.secrets is not None else []),
+        secrets=opt.secrets,
     )
 
 

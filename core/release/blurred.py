@@ -22,6 +22,7 @@ from espalier import __version__
 from espalier.core.blurring.base import Rows
 from espalier.core.blurring.notice import NOT_PRIVATE, NOT_PRIVATE_CSV
 from espalier.core.blurring.registry import blurring_of
+from espalier.core.display import in_order
 from espalier.core.evaluation.marketing import gain_of
 from espalier.core.methods import check_options
 from espalier.core.progress import Report, part, silent
@@ -197,7 +198,7 @@ def render(facts: Mapping[str, Any]) -> str:
             f"<p>Added to a public table of {public['rows']:,} rows, these rows reduce the mean squared error of a "
             f"random forest on it by {public['delta_mse']:.0%} (ΔMSE, five folds of the public table).</p>"
         )
-    return (
+    return in_order(
         f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>NOT PRIVATE: {name}</title></head>\n'
         '<body style="font: 16px/1.5 system-ui, sans-serif; max-width: 50rem; margin: 2rem auto">'
         f"<h1>{escape(NOT_PRIVATE)}</h1>\n<p>{name}: {facts['rows']:,} rows, made on {escape(facts['date'])} by "

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from typing import Any
 
+from espalier.core.display import in_order
 from espalier.core.graph.annotations import Annotation, annotations_from_json
 from espalier.core.methods import METHODS
 from espalier.core.planning.hierarchies import CARRIED
@@ -92,7 +93,7 @@ def render(facts: Mapping[str, Any], label: str = "") -> str:
         "</div>",
     ]
     body = "\n".join(p for p in parts if p)
-    return (
+    return in_order(
         f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{name}: synthetic table</title>\n'
         f'<meta name="viewport" content="width=device-width, initial-scale=1">\n<style>{fonts()}'
         f"{STYLE}</style></head>\n"

@@ -3,13 +3,15 @@
 ``ESPALIER_SERVER_TABLES`` lists them, separated by commas: absolute paths of folders, and ``env:NAME`` for a connection
 whose URL is in the environment or the secrets. A path is resolved before it is compared, and the resolved path is
 opened. A symbolic link that leads out of the allowed folders is therefore refused, wherever it is in the path. In a
-folder, every file is resolved in the same way.
+folder, every file is resolved in the same way. Links may change at any moment, so the files that were opened are then
+looked up again from the listed folders, without following links.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -69,12 +71,40 @@ class Allowed:
         """Open a table that is allowed; raises :class:`TableError`."""
         place = self.place(where)
         opened = open_relation(resolved(place), relation)
-        if self.place(where) != place:  # a link took its place; the feed itself reads no other file from here on
-            raise TableError(_REFUSED)
+        feed = opened.feed
+        for path, state in zip(feed.files, feed.states, strict=True) if feed is not None else ():
+            if state is None or self._identity(path) != (state.device, state.inode):
+                raise TableError(_REFUSED)  # a link took its place; the feed itself reads no other file from here on
         return opened
+
+    def _identity(self, path: Path) -> tuple[int, int] | None:
+        """Return device and number of the file at ``path`` in a listed folder; `None` if there is none.
+
+        Each folder on the way is opened in the one before it, and none of them may be a link.
+        """
+        real = Path(os.path.realpath(path))
+        folder = next((folder for folder in self.folders if real == folder or folder in real.parents), None)
+        if folder is None:
+            return None
+        try:
+            if os.open not in os.supports_dir_fd:  # Windows
+                return _numbers(real.lstat())
+            *way, name = (str(folder), *real.relative_to(folder).parts)
+            with ExitStack() as held:
+                at: int | None = None
+                for part in way:
+                    at = os.open(part, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=at)
+                    held.callback(os.close, at)
+                return _numbers(os.stat(name, dir_fd=at, follow_symlinks=False))
+        except OSError:
+            return None
 
     def _holds(self, path: Path) -> bool:
         return any(path == folder or folder in path.parents for folder in self.folders)
+
+
+def _numbers(of: os.stat_result) -> tuple[int, int]:
+    return of.st_dev, of.st_ino
 
 
 def allowed(environment: Mapping[str, str] = os.environ) -> Allowed:

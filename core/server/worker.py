@@ -71,7 +71,7 @@ def run_apart(task: Task, given: Any, report: Report, begun: Begun, limits: Limi
     ours, theirs = socket.socketpair()
     paths = os.pathsep.join(path for path in sys.path if path)
     process = subprocess.Popen(
-        [sys.executable, "-m", "espalier.core.server.worker", str(theirs.fileno())],
+        [sys.executable, "-P", "-m", "espalier.core.server.worker", str(theirs.fileno())],
         pass_fds=[theirs.fileno()],
         stdin=subprocess.DEVNULL,
         stdout=sys.stderr.fileno() if _has_descriptor(sys.stderr) else subprocess.DEVNULL,

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from html import escape
 from typing import Any
 
+from espalier.core.display import in_order
 from espalier.core.privacy.accounting import round_up
 
 STYLE = (
@@ -60,7 +61,7 @@ def signed_by(signer: Mapping[str, str] | None) -> str:
 def page(claims: Mapping[str, Any]) -> bytes:
     """``label.html``."""
     name = escape(claims["release"]["name"])
-    return (
+    return in_order(
         f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>Privacy label: {name}</title>'
         f"<style>{STYLE}</style></head>\n<body>{label(claims)}</body></html>\n"
     ).encode()

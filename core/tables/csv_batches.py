@@ -38,7 +38,7 @@ class Lines:
         """Read the header line; raises :class:`TableError`."""
         self._seen = changes(path)
         self.columns = dict.fromkeys(csv_names(path, self._seen), "string")
-        self.files = (path,)
+        self.files, self.states = (path,), (self._seen,)
         self.unclear = set[str]()
 
     def schema(self, names: Sequence[str]) -> Any:

@@ -61,6 +61,7 @@ class ParquetFiles:
         self._files = [_footer(file, path if path.is_dir() else file.parent) for file in found]
         self.files = tuple(found)
         """Files to read."""
+        self.states = tuple(file.state for file in self._files)
         first = self._files[0]
         for file in self._files:
             if [name for name, _ in file.folders] != [name for name, _ in first.folders]:

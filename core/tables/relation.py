@@ -67,6 +67,11 @@ class Feed(Protocol):
         ...
 
     @property
+    def states(self) -> tuple[Facts | None, ...]:
+        """States of these files when they were opened. Rows are read from them in this state only."""
+        ...
+
+    @property
     def unclear(self) -> Set[str]:
         """Columns in which two people may have one text, as far as the rows were read."""
         ...

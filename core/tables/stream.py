@@ -51,7 +51,7 @@ class Stream:
     kind_now: Callable[[], str] | None = None
     unclear = frozenset[str]()
     rows = None
-    files = ()
+    files = states = ()
 
     @property
     def columns(self) -> dict[str, str]:

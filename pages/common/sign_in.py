@@ -32,7 +32,7 @@ from streamlit import runtime
 from streamlit.runtime.pages_manager import PagesManager
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
-from espalier.core.server import events, peer
+from espalier.core.server import doors, events, peer
 from espalier.pages.common import downloads
 from espalier.pages.common.text import name
 
@@ -96,6 +96,9 @@ def _check_visit(*, signed: bool) -> None:
     socket = getattr(runtime.get_instance().get_client(context.session_id), "_websocket", None)
     if socket is None or socket.client is None:
         _shut("This browser has disconnected.")
+    if not doors.closed(socket.scope):
+        st.html("<script>location.reload()</script>", unsafe_allow_javascript=True)
+        st.stop()
     origin = socket.headers.get("origin")
     # A proxy may change the host, so the operator may list its names.
     own = {socket.headers.get("host"), *(st.get_option("server.allowedHosts") if signed else ())}
@@ -149,10 +152,23 @@ def sign_out() -> None:
 
 
 def role() -> Role | None:
-    """Return the role of this person; None without a role or a sign-in."""
-    if not guarded():
-        return "steward"
-    return role_of(st.user, st.secrets.get("roles", {})) if signed_in() else None
+    """Return the role of this person; None without a role or a sign-in. Only stewards' sessions may upload files."""
+    guards = guarded()
+    mine: Role | None = (
+        "steward" if not guards else role_of(st.user, st.secrets.get("roles", {})) if signed_in() else None
+    )
+    _admit(mine == "steward")
+    return mine
+
+
+def _admit(steward: bool) -> None:
+    context = get_script_run_ctx()
+    if context is None or not runtime.exists():
+        return
+    doors.admitted.difference_update(
+        one for one in tuple(doors.admitted) if not runtime.get_instance().is_active_session(one)
+    )
+    (doors.admitted.add if steward else doors.admitted.discard)(context.session_id)
 
 
 def enter(needed: Role) -> None:

@@ -39,8 +39,10 @@ ROLES = {
 
 LONGEST_LABEL = 60
 """Maximum number of characters in a column's label in a list."""
-_BREAKS = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
-"""Line breaks of any kind, which end inline code in markdown, and control characters."""
+_BREAKS = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
+"""Line breaks of any kind, which end inline code in markdown, control characters, and characters that reorder the text
+after them.
+"""
 
 
 def plain(text: object) -> str:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from espalier.core.display import card, in_order
 from espalier.core.errors import EspalierError, SchemaError
 from espalier.core.privacy.accounting import epsilon_of
 from espalier.core.project.coarsening import group
@@ -17,6 +18,8 @@ from espalier.pages.data.typed_columns import column_of, join, numbers, row_of, 
 from espalier.pages.release import spending
 from espalier.pages.session.session import Session, Spent
 from tests.support.app import until
+
+REORDERING = [*map(chr, (*range(0x202A, 0x202F), *range(0x2066, 0x206A)))]
 
 
 @pytest.mark.parametrize(
@@ -121,6 +124,13 @@ def test_a_line_break_in_a_name_ends_no_code(mark: str) -> None:
     named = f"a{mark}{mark}![x](https://example.org/x.png)"
     for shown in (text.name(named), text.plain(named)):
         assert len(shown.splitlines()) == 1
+
+
+@pytest.mark.parametrize("mark", REORDERING)
+def test_a_name_does_not_reorder_the_text_after_it(mark: str) -> None:
+    """Previously, a column's name could turn 0.1 behind it into 1.0."""
+    for shown in (text.name(f"a{mark}b"), text.plain(f"a{mark}b"), in_order(f"<b>a{mark}b</b>"), card("a", [mark])):
+        assert mark not in shown
 
 
 def test_a_job_reports_cancels_and_ends() -> None:

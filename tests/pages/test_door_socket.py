@@ -173,6 +173,7 @@ def start(server: Server) -> subprocess.Popen[bytes]:
         assert process.poll() is None, "the app ended before it answered"
         try:
             urllib.request.urlopen(f"{server.url}/_stcore/health", timeout=1).close()
+            assert b"location.reload" in server.visitor().visit(), "its page came before the server's rules"
             return process
         except OSError:
             time.sleep(0.25)
@@ -208,7 +209,11 @@ def test_without_sign_in_only_the_user_who_started_the_server_is_served(tmp_path
     try:
         with server.open:
             own = server.visitor()
-            assert REFUSED not in own.visit()
+            assert server.put(own.session, "f", b"x") == 403
+            assert b"Begin with an example" in own.visit()
+            assert server.put(own.session, "f", b"x") == 204
+            with urllib.request.urlopen(server.url, timeout=20) as page:
+                assert page.headers["Content-Security-Policy"] == "frame-ancestors 'self'", "no other page frames it"
             host, port, *_ = own.socket.local_address
             for headers in ({}, {"X-Forwarded-For": f"[{host}]:{port}"}, {"X-Forwarded-For": f"{host}:{port}"}):
                 os.seteuid(65534)
@@ -218,6 +223,7 @@ def test_without_sign_in_only_the_user_who_started_the_server_is_served(tmp_path
                     os.seteuid(0)
                 for page in ("", "ledger"):
                     assert REFUSED in stranger.visit(page), headers
+                assert server.put(stranger.session, "f", b"x") == 403, headers
             assert REFUSED not in own.visit("ledger")
             assert REFUSED in server.visitor(headers={"X-Forwarded-For": "192.0.2.7"}).visit(), "a proxy"
             for page in ("http://localhost:9", "http://127.0.0.1"):
@@ -297,7 +303,10 @@ def test_what_streamlit_serves_by_itself_tells_nothing(server: Server) -> None:
     told = server.get("/_stcore/metrics")
     assert b"UploadedFile" not in told, "the size of another visitor's table"
     assert b"session" not in told
-    assert server.put("00000000-0000-0000-0000-000000000000", "f", b"x") == 400, "only into an existing session"
+    assert server.put("00000000-0000-0000-0000-000000000000", "f", b"x") == 403, "only into a steward's session"
+    for other in (server.visitor("ben@partner.example"), server.visitor()):
+        other.visit()
+        assert server.put(other.session, "f", b"x") == 403
     page = server.get("/")
     assert b"<html" in page
     for path in (

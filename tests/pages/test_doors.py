@@ -12,10 +12,12 @@ from typing import Any
 
 import pytest
 import streamlit as st
-from streamlit import net_util
+from streamlit import file_util, net_util
 from streamlit.testing.v1 import AppTest
 from streamlit.web.server.server_util import is_url_from_allowed_origins
+from streamlit.web.server.starlette import starlette_app
 
+from espalier.core.cli import serve
 from espalier.core.cli.main import main
 from espalier.core.ledger.archive import REQUIRED
 from espalier.core.ledger.ledger import Ledger
@@ -24,6 +26,7 @@ from espalier.core.project.plan import Plan
 from espalier.core.project.schema import Column, Schema
 from espalier.core.release import shelf as shared
 from espalier.core.release.spend import release
+from espalier.core.server import doors, monitor
 from espalier.core.tables.reading import read_table
 from espalier.core.tables.table import Table
 from espalier.pages.common import housekeeping, sign_in
@@ -80,22 +83,34 @@ def test_the_configuration_is_closed_by_default() -> None:
     assert server["corsAllowedOrigins"] == []
     assert config["client"]["showErrorDetails"] == "none"
     assert config["client"]["disableDataExport"] is True
+    assert config["client"]["allowedOrigins"] == [], "a page of these hosts may redirect uploads"
     for section, options in config.items():
         if section != "theme":
             for option in options:
                 assert st.get_option(f"{section}.{option}") is not None, "Streamlit knows the option"
 
 
+@pytest.mark.parametrize("command", [["app", "--no-browser"], ["serve", "--host", "localhost"]])
 def test_the_folder_in_which_the_app_is_started_settles_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    command: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Previously, its secrets became environment variables, and its settings could open another address."""
+    """Previously, its secrets became environment variables, and its settings could open the app to other pages."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "argv", [])
     monkeypatch.setattr(runpy, "run_module", lambda *_, **__: None)
-    assert main(["app", "--no-browser"]) == 0
+    monkeypatch.setattr(file_util, "get_project_streamlit_file_path", file_util.get_project_streamlit_file_path)
+    monkeypatch.setattr(starlette_app, "create_streamlit_middleware", starlette_app.create_streamlit_middleware)
+    for effect in ("_log_as_json", "_load", "_drain_first"):
+        monkeypatch.setattr(serve, effect, lambda *_: None)
+    monkeypatch.setattr(monitor, "serve", lambda _: None)
+    assert main(command) == 0
     secrets = [Path(one.removeprefix("--secrets.files=")) for one in sys.argv if one.startswith("--secrets.files=")]
     assert secrets == [Path.home() / ".streamlit" / "secrets.toml", ROOT / ".streamlit" / "secrets.toml"]
+    read = {Path(one).parent for one in st.config.get_config_files("config.toml")}
+    assert {Path.home() / ".streamlit", ROOT / ".streamlit"} <= read
+    assert not any(one.is_relative_to(tmp_path) for one in read)
+    first: Any = starlette_app.create_streamlit_middleware()[0].cls
+    assert first is doors.Doors
 
 
 def test_no_ceremony_by_default() -> None:

@@ -14,7 +14,9 @@ from espalier.core.project.editor import ProjectEditor
 from espalier.core.project.file import Project
 from espalier.core.project.plan import Plan
 from espalier.core.project.schema import Column, Schema
+from espalier.core.server import allowed as opening
 from espalier.core.server.allowed import VARIABLE, allowed
+from espalier.core.tables import relation
 from espalier.core.tables.reading import read_table
 from espalier.core.tables.table import Table
 from espalier.pages.data import opening_on_server
@@ -286,3 +288,29 @@ def test_its_columns_are_offered_as_the_person_column_and_told_when_they_are_lef
     press(ready, "Answer the question")
     field(ready, "radio", "Can one person").set_value("column").run()
     assert field(ready, "selectbox", "Column that identifies").options == ["a", "v"]
+
+
+@pytest.mark.parametrize("kind", ["file", "folder", "csv"])
+def test_a_link_that_leads_out_for_a_moment_only_is_refused(state, kind, tmp_path, monkeypatch):
+    """Previously, a file outside was read if a link led to it only between two checks of the path."""
+    _, path = state
+    outside = tmp_path.parent / f"{tmp_path.name}-outside"
+    for place in (outside, tmp_path / "in"):
+        (place / "deep").mkdir(parents=True)
+        shutil.copy(path, place / "deep" / "t.parquet")
+        (place / "t.csv").write_text("a,v\nx,1\n", "utf-8")
+    where = str(tmp_path / "in" / {"file": "deep/t.parquet", "folder": "deep", "csv": "t.csv"}[kind])
+    opens = relation.open_relation
+
+    def swap(*names):
+        (tmp_path / "in").rename(tmp_path / "aside")
+        (tmp_path / "in").symlink_to(outside)
+        opened = opens(*names)
+        (tmp_path / "in").unlink()
+        (tmp_path / "aside").rename(tmp_path / "in")
+        return opened
+
+    assert allowed().open(where, None).columns
+    monkeypatch.setattr(opening, "open_relation", swap)
+    with pytest.raises(TableError, match="does not allow that table"):
+        allowed().open(where, None)

@@ -103,6 +103,16 @@ def test_open_files_and_locks_arrive():
     codes.close()
 
 
+def test_a_worker_runs_nothing_from_the_folder_in_which_the_server_started(tmp_path, monkeypatch):
+    """Previously, a file there replaced a library, and ran with the rows and the ledger."""
+    for name in ("pickle", "array", "socket", "signal", "espalier"):
+        (tmp_path / f"{name}.py").write_text("import os; os._exit(9)", "utf-8")
+    monkeypatch.chdir(tmp_path)
+    codes, _, _ = run_apart(whole, None, lambda *_: None, lambda: None, FREE)
+    assert codes.rows == 300
+    codes.close()
+
+
 def test_an_error_keeps_its_data_and_another_quotes_nothing(caplog):
     with pytest.raises(LedgerError, match="too little is left") as refusal:
         run_apart(refused, None, lambda *_: None, lambda: None, FREE)

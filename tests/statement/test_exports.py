@@ -5,14 +5,19 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 from benchmarks import forgeries
 from espalier.core.cli.main import main
 from espalier.core.cli.statement import EXPORTS
+from espalier.core.project.file import Project
+from espalier.core.project.plan import Plan
+from espalier.core.project.schema import Column, Schema
 from espalier.core.release import release
 from espalier.core.statement.catalogues import address
 from espalier.core.statement.registry import entry, text
+from espalier.verifier.check import verify
 
 SCHEMA = Path(__file__).resolve().parents[3] / "shared" / "data" / "registry" / "deployments-schema.yaml"
 
@@ -76,3 +81,17 @@ def test_a_name_like_a_number_stays_as_it_is_in_the_registry(folder):
     assert made["deployment"]["basic"]["name"] == "c: 1e5"
     assert made == json.loads(json.dumps(entry(statement)))
     assert b'"delta": 1.0e-' in text(statement)
+
+
+def test_no_name_reorders_a_report_or_a_label(tmp_path):
+    """Previously, a name could turn the numbers behind it around, up to the end of the paragraph."""
+    odd = "a\u202eb"
+    columns = [Column(name, "categorical", (odd, "\u2067x")) for name in (odd, "\u2066c")]
+    plan = Plan("independent", epsilon=1, delta=1e-6)
+    project = Project(odd, Schema(tuple(columns)), plan)
+    release(project, pd.DataFrame({c.name: [odd] * 40 for c in columns})).save(tmp_path / "r")
+    for file in ("report.html", "label.html"):
+        text = (tmp_path / "r" / file).read_text("utf-8")
+        assert "\\u202e" in text
+        assert not set(text) & {chr(code) for code in (*range(0x202A, 0x202F), *range(0x2066, 0x206A))}
+    assert not [found.text for found in verify(tmp_path / "r") if found.holds is False]
