@@ -11,20 +11,20 @@
 - **adult**, **diabetes**, **compas**, **insurance**: AUC of one-hot logistic regression on held-out real rows, two- and
   one-way total variation, CPU seconds of a release. Public bins, replace-one, δ = 1e-9, an 80/20 split per seed; the
   drawings are in `decoder_tables`. `--families additive` gives the figures without tables.
-- **wide**: 222 binary columns, n = 5,000, a noisy-OR network. The table is simulated from the decoder's own drawing. So
-the benchmark also compares half, double and random drawings, a shared latent with a single arrow (a DP-VAE), mst,
-privbayes, and prism with the ten targets given. `--neighbors add-remove` halves the sensitivity.
+- **wide**: 222 binary columns, n = 5,000, a noisy-OR network. The table is simulated from the decoder's own drawing, so
+  the benchmark also compares half, double and random drawings, a shared latent with a single arrow (a DP-VAE), mst,
+  privbayes, and prism with the ten targets given. `--neighbors add-remove` halves the sensitivity.
 - **families**: interacting causes, with ``families`` set to "auto" and to "additive". Marks: XOR 0.87 at ε = 3;
   family TV 0.010 at ε = 10 and 8,000 rows or more on child, alarm and tables like sachs; slope 0.75 of arrows of 222
   columns with 3,000 rows at ε = 5.62. The last lines show a family that is too large for a table and in which two
   causes interact, with and without the interaction drawn.
 - **small**: generated small tables (500 to 3,000 rows, a target with two to six causes, categories or bins of numbers,
-with and without interactions), with additive causes, and for several values of the largest noise of a table.
+  with and without interactions), with additive causes, and for several values of the largest noise of a table.
 - **clipping**: a target with five causes next to six columns that are counted, with 1,000 rows.
 - **noise**: the largest noise of a table (`MOST_NOISE`) on the tables used to choose it: XOR with 2 to 5 levels,
   networks with a weak target, noisy-OR networks, and Adult on splits that **adult** does not use.
 - **scm**: PRISM's spurious shift: with the target's outgoing arrows cut, with the full drawing, and with a shared
-latent.
+  latent.
 
 Every figure comes from a release through the curator.
 """

@@ -3,17 +3,16 @@
 `python -m benchmarks.peers [general trees predict report rows wide]`:
 
 - **general**: Adult under add-remove, ε = 0.2, 1 and 3, three splits: workload, mst (width 6), prism, the star and MST
-of mbi 2.0, and SWIFT's figures as measured elsewhere.
+  of mbi 2.0, and SWIFT's figures as measured elsewhere.
 - **trees**: workload against mst (width 6) under add-remove on every table, ε = 0.2 and 1: two-way TV and AUC of both,
   and the mean difference in pairs on the same splits.
 - **predict**: prism against the star on every table on which rules were chosen, ε = 0.2, 0.5, 1, 2, replace-one: the
-mean difference in AUC over runs on the same splits. There are at least `LEAST` runs, and more until the standard error
-is at most ``--until``. Where prism has made the star's own measurements, each for the same ρ, the star is fitted to
-them
-  too: the two then differ by their fits alone. The table states the number of such runs.
+  mean difference in AUC over runs on the same splits. There are at least `LEAST` runs, and more until the standard
+  error is at most ``--until``. Where prism has made the star's own measurements, each for the same ρ, the star is fitted
+  to them too: the two then differ by their fits alone. The table states the number of such runs.
 - **report**: the same on the tables on which no rule was chosen.
 - **rows**: even rows against independent rows of the same model: one-way L1 at ε = 1 on every table and on the sample
-tables with their own plans, and the error due to noise alone.
+  tables with their own plans, and the error due to noise alone.
 - **wide**: CPU seconds of workload on 200 columns × 50,000 rows.
 
 Every figure is TSTR AUC (logistic regression), the mean two-way TV and the mean one-way L1, mean ± standard error over

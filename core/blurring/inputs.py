@@ -151,8 +151,7 @@ def alpha_for(near: NDArray[np.float64], lid: float) -> float:
     long as m₍k+1₎ > 1/(1−α); α is set below 1 − 1/m₍k+1₎ by a millionth of the distance. The paper's equation (10) is a
     bound for rows drawn independently; after matching, LID is several times larger, so this function does not use the
     bound. Raises :class:`ProjectError` if even α = 0 discloses more: its data hold ``best``, the share that was
-    reached, and
-    ``offer``, a share that another Latin hypercube will almost surely reach (None if only 1 would).
+    reached, and ``offer``, a share that another Latin hypercube will almost surely reach (None if only 1 would).
     """
     k = math.floor(lid * len(near) + 1e-9)
     if k >= len(near):

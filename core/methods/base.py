@@ -181,8 +181,7 @@ class Guidance:
     :data:`espalier.core.methods.purpose.PURPOSES`). ``unseparated`` describes a table without separations; its argument
     is true if arrows are drawn. ``advice`` explains the drawing's annotations for the method. ``counts_with`` returns
     the steps on the Plan page which ensure that given columns are counted with an outcome (and a treatment); it is
-    empty if
-    no option does. ``pools`` maps the method's own pools to plain names.
+    empty if no option does. ``pools`` maps the method's own pools to plain names.
     """
 
     when: str

@@ -20,9 +20,8 @@ and leaves the conditional distributions.
    likewise; D_α(Σ w_r A_r ‖ Σ w_r A′_r) ≤ max_r D_α(A_r ‖ A′_r) ≤ αρ (joint quasi-convexity).
    So the proof of :func:`espalier.core.privacy.contribution.bounded` for fixed lots still applies.
 2. *Held out by person.* Let everything computed from the rest be (ρ₁, δ₁) and everything computed from the held part
-   (ρ₂, δ₂), for any outcome of the
-   rest. For fixed lots, the person falls into one part and the other part is equal in both
-   tables. If it is the rest, the held part's answers are a function of the rest's outcome with fresh noise:
+   (ρ₂, δ₂), for any outcome of the rest. For fixed lots, the person falls into one part and the other part is equal in
+   both tables. If it is the rest, the held part's answers are a function of the rest's outcome with fresh noise:
    post-processing, (ρ₁, δ₁). If it is the held part, the rest's outcome has one distribution, and for each outcome the
    answers are (ρ₂, δ₂)-close: a mixture with equal weights as in 1. Both together are (max ρ, max δ)-close.
 3. *Held out by row, k rows a person.* With j rows in the rest and k − j held out, a histogram calibrated to k rows

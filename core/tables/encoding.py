@@ -14,13 +14,11 @@ encoder computes ``code(text(cell))``, in one of four ways, chosen by the column
 2. *Numbers* (`_Numbers`). ``float(str(i))`` is the nearest float of a whole number i, as is NumPy's conversion;
    ``float(repr(x)) = x``. A cell's bin is therefore found from its number by comparison with each public edge. A
    category or mark t is compared as the one number whose canonical text is t, if there is one. A lookup table over the
-   whole
-   numbers of a batch holds exactly the values of this function, and only saves time.
+   whole numbers of a batch holds exactly the values of this function, and only saves time.
 3. *Timestamps in calendar bins* (`_days`). The day is the whole part of a division of the cell by the length of a day.
 4. *Decimals in bins* (`_decimals`). The lower 64 bits hold all 18 digits; a cell with more digits is refused. ``float``
-is
-   monotone, so the decimals at or above an edge are those at or above one whole number of the last decimal place, which
-   the edge and the column's type determine.
+   is monotone, so the decimals at or above an edge are those at or above one whole number of the last decimal place,
+   which the edge and the column's type determine.
 
 A missing cell is found by its own validity bit. The types of each batch must be those for which the encoder was made;
 another type raises an error. The encoder keeps nothing between batches. ∎

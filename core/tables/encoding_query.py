@@ -1,10 +1,8 @@
 """Encoding of a schema as a query that Ibis writes for each engine. The query turns each declared column into whole
 numbers 0 … size − 1, as :meth:`espalier.core.project.schema.Column.encode` does for texts. NULL and NaN are tested
-first, because several
-engines order NaN above every number. A category is compared in the column's own type, never in a cast to text, since
-engines write `1.0`, `true` or a date in different ways. Two numbers beyond the codes mark refused cells: ``size`` marks
-an
-undeclared value, ``size + 1`` an empty cell.
+first, because several engines order NaN above every number. A category is compared in the column's own type, never in a
+cast to text, since engines write `1.0`, `true` or a date in different ways. Two numbers beyond the codes mark refused
+cells: ``size`` marks an undeclared value, ``size + 1`` an empty cell.
 """
 
 from __future__ import annotations

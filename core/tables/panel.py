@@ -6,10 +6,10 @@ It also contains the kept visits of each person and counts their steps.
 A panel's data about a person depend only on that person's rows, by these rules:
 
 - Visits are ordered by the text of the order column. Ties are broken by the text of the visit's identifier, then by the
-visit's codes, and then, if both tables are one file, by the person columns' codes. Texts are compared as numbers, then
-days, then
-  other texts; an empty cell comes last. Dates with a ``date_order`` are compared as ISO dates. The position of a row in
-  a file never matters, because visits that are still tied have equal codes.
+  visit's codes, and then, if both tables are one file, by the person columns' codes. Numbers come first, in numerical
+  order; other texts, such as ISO dates, follow in alphabetical order; an empty cell comes last. Dates with a
+  ``date_order`` are compared as ISO dates. The position of a row in a file never matters, because visits that are still
+  tied have equal codes.
 - The first ``keep`` visits are kept. The days between two visits are clipped to the declared range.
 - A person is included if both tables have a row of that person. People without visits, and visits of people without a
   row among the people, are left out.
