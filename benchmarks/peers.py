@@ -8,8 +8,8 @@
   and the mean difference in pairs on the same splits.
 - **predict**: prism against the star on every table on which rules were chosen, ε = 0.2, 0.5, 1, 2, replace-one: the
   mean difference in AUC over runs on the same splits. There are at least `LEAST` runs, and more until the standard
-  error is at most ``--until``. Where prism has made the star's own measurements, each for the same ρ, the star is fitted
-  to them too: the two then differ by their fits alone. The table states the number of such runs.
+  error is at most ``--until``. Where prism has made the star's own measurements, each for the same ρ, the star is
+  fitted to them too: the two then differ by their fits alone. The table states the number of such runs.
 - **report**: the same on the tables on which no rule was chosen.
 - **rows**: even rows against independent rows of the same model: one-way L1 at ε = 1 on every table and on the sample
   tables with their own plans, and the error due to noise alone.

@@ -40,9 +40,9 @@ class Needs:
     """Counts that a figure depends on: its ``columns``, and the ``cells`` that it compares.
 
     - ``rests``: cells whose remainder the figure needs too. The remainder of a cell has another value of the cell's
-      first column and the same values elsewhere. A share needs its remainder: if the remainder is noise, so is one minus the
-      share. No fit goes below zero rows, so it overestimates such a remainder. Copies overestimate it even more, so
-      intervals miss the truth on one side.
+      first column and the same values elsewhere. A share needs its remainder: if the remainder is noise, so is one
+      minus the share. No fit goes below zero rows, so it overestimates such a remainder. Copies overestimate it even
+      more, so intervals miss the truth on one side.
     - ``outcome``: the column that a regression or standardised effect models given the others. Pairs with the outcome
       may then suffice.
     - ``together``: columns that must share a clique with the outcome and each other column, such as the treatment of a
