@@ -3,8 +3,8 @@
     python -m benchmarks.privci [PROJECT.json TABLE.csv …] [--out FOLDER] [--folds 5] [--epsilons 0.1 0.5 …]
 
 The tables are Adult and COMPAS as the paper sets them up (columns and roles, with public bins), and every further
-project with its table. Each run is a release from four fifths of the rows, judged on them and on the fifth that was
-held out. Runs are appended to FOLDER/runs.csv and never repeated, so the program can be interrupted and started again.
+project with its table. Each run releases four fifths of the rows and is evaluated on those rows and on the held-out
+fifth. Runs are appended to FOLDER/runs.csv and never repeated, so the program can be interrupted and started again.
 At the end it prints Table II next to the paper's figures and the properties that must hold, and writes the figures as
 HTML.
 

@@ -53,7 +53,7 @@ other columns. The weight depends only on the number of columns.
 SECONDS_PER_PARAMETER, SECONDS_PER_COLUMN, SECONDS_PER_ENTRY, SECONDS_PER_COUNT = 22e-6, 560e-6, 40e-9, 0.014
 """CPU seconds of a training step for each parameter (its noise), for each column (its solver), and for each category
 and row; and for each noisy table, which is shrunk and fitted. They were chosen on the fifteen tables with a drawing in
-``TUNED`` (benchmarks/verdict.py); the times of the eight other tables had been seen by then.
+``TUNED`` (benchmarks/verdict.py); the times of the eight other tables were already known then.
 """
 
 USUAL_ROWS = 50_000

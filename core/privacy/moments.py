@@ -33,7 +33,7 @@ DIAGONAL, BESIDE = 29, 41
 
 @dataclass(frozen=True)
 class Reading:
-    """Rule by which rows become whole numbers from 0: ``axes`` of numeric columns and of those in ``ordered``,
+    """How rows become whole numbers that start at 0: ``axes`` of numeric columns and of those in ``ordered``,
     whose numbers are their codes; all others (``sizes``: their categories) keep their codes. Public."""
 
     axes: Mapping[str, Axis]
@@ -47,7 +47,7 @@ class Reading:
                 raise ValueError(f"{name!r} belongs to another table")
 
     def only(self, *names: str) -> Reading:
-        """Return this reading for the columns ``names`` only."""
+        """Return the same rule for the columns ``names`` only."""
         return Reading(
             {n: a for n, a in self.axes.items() if n in names},
             self.ordered,
@@ -117,7 +117,7 @@ class Scored:
         return self.length**2 + longest(list(self.marks.values()))
 
     def of(self, codes: Codes) -> NDArray[np.int64]:
-        """One line per row."""
+        """Return the features, one line per row."""
         short = clipped(side_by_side(codes, self.scores), self.length**2)
         return np.hstack([short, side_by_side(codes, self.marks)]) if self.marks else short
 
