@@ -1,7 +1,8 @@
 """Questions in releases, and in the sparse regime: ``python -m benchmarks.asked hybrid|sparse|rule``.
 
-``hybrid`` makes whole releases of the sample *readmission*, with OpenDP's noise. ``sparse`` and ``rule`` simulate: they
-use NumPy's noise, and nothing is released. Figures are for one thread (``OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1``).
+``hybrid`` makes whole releases of the sample *readmission*, with OpenDP's noise. ``sparse`` and ``rule`` are
+simulations: they use NumPy's noise, and nothing is released. Figures are for one thread (``OMP_NUM_THREADS=1
+OPENBLAS_NUM_THREADS=1``).
 """
 
 from __future__ import annotations

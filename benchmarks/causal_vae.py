@@ -74,14 +74,14 @@ def not_private(codes: Codes, sizes: Mapping[str, int], drawn: Arrows, rng: np.r
 
 HIDDEN, CODE, STEP = 64, 8, 0.01
 PASSES, OVERFITTED = 150, 600
-"""The second value is large enough that a network of about 8,000 weights overfits 500 rows, so the game can find a
+"""The number of passes is large enough for a network of about 8,000 weights to overfit 500 rows, so the game can find a
 leak.
 """
 
 
 def plain_vae(codes: Codes, sizes: Mapping[str, int], passes: int, rng: np.random.Generator) -> Codes:
-    """Return the same number of rows from a plain VAE (Kingma & Welling 2014) of all columns: one hidden layer on
-    either side, no noise.
+    """Return the same number of rows from a plain VAE (Kingma & Welling 2014) over all columns, with one hidden layer
+    on either side and no noise.
     """
     x = one_hot(codes, sizes, list(sizes))
     ends = list(itertools.pairwise(np.cumsum([0, *sizes.values()]).tolist()))

@@ -10,7 +10,7 @@ contested pairs; any contradiction is a false alarm.
 ``without marks``: alternatives are all arrows that are absent from the drawing of a network or of a random graph, each
 added alone. Strengths are drawn at random; they are not the strengths that the choice assumes. The chance that five
 statements notice an arrow follows from the linear model; ``best`` are five statements chosen step by step when these
-strengths are known. ``before`` are the five statements over the fewest cells.
+strengths are known. ``before`` are the five statements with the fewest cells.
 """
 
 from __future__ import annotations

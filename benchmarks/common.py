@@ -1,4 +1,4 @@
-"""The logistic regression on one-hot columns that measures TSTR, shared by several benchmarks."""
+"""Logistic regression on one-hot columns, with which several benchmarks measure TSTR."""
 
 from __future__ import annotations
 

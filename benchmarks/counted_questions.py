@@ -74,7 +74,7 @@ REPORTED: dict[str, tuple[Make, str, int]] = {
     "insurance": (lambda method, epsilon: _of(regressions.of_insurance, "smoker", method, epsilon), "smoker", 8000),
     "child": (lambda method, epsilon: _network("child", "Sick", method, epsilon), "Sick", 10_000),
 }
-"""Each table, the outcome of half of the questions, and the number of rows of a release."""
+"""Each table, the column that half of the questions have as their outcome, and the number of rows of a release."""
 SETTINGS = [
     *((name, method, 1.0) for name in CHOSEN | REPORTED for method in ("prism", "workload", "mst")),
     *((name, "prism", epsilon) for name in REPORTED for epsilon in (0.5, 3.0)),

@@ -17,7 +17,7 @@
 - **families**: interacting causes, with ``families`` set to "auto" and to "additive". Marks: XOR 0.87 at ε = 3;
   family TV 0.010 at ε = 10 and 8,000 rows or more on child, alarm and tables like sachs; slope 0.75 of arrows of 222
   columns with 3,000 rows at ε = 5.62. The last lines show a family that is too large for a table and in which two
-  causes interact, with and without the interaction drawn.
+  causes interact, with and without drawing the interaction.
 - **small**: generated small tables (500 to 3,000 rows, a target with two to six causes, categories or bins of numbers,
   with and without interactions), with additive causes, and for several values of the largest noise of a table.
 - **clipping**: a target with five causes next to six columns that are counted, with 1,000 rows.

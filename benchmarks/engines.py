@@ -1,7 +1,7 @@
-"""Engines: one project on seven engines, and the rows that a read-only role reads.
+"""One project on seven engines, and the cost of reading rows as a read-only role.
 
     python -m benchmarks.engines tables                four typed tables in seven engines: are all counts identical?
-    python -m benchmarks.engines reader                CPU of reading 10⁷ rows as a read-only role of PostgreSQL
+    python -m benchmarks.engines reader                CPU time to read 10⁷ rows as a read-only role of PostgreSQL
 
 ``tables`` guesses one schema from each table in memory and asks every engine for all single columns and pairs. The
 tables have whole numbers, floats, truth values, days, texts and empty cells. MariaDB needs requirements-mysql.txt. The
@@ -198,7 +198,7 @@ def tables() -> int:
 
 
 def reader(rows: int) -> int:
-    """Print the CPU of a snapshot and of all counts, for a role that may only SELECT."""
+    """Print the CPU time of a snapshot and of all counts, for a role that may only SELECT."""
     import psycopg
     from pyarrow import parquet
 

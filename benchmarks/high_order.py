@@ -100,7 +100,8 @@ def latent(seed: int, rows: int = ROWS) -> Table:
 
 
 def tree(seed: int, rows: int = ROWS) -> Table:
-    """Return eight columns of eight levels, and four classes by a random tree of depth six, 10 % of them random."""
+    """Return eight columns of eight levels, and four classes from a random tree of depth six; 10 % of the classes are
+    random."""
     rng = np.random.default_rng(seed)
     columns: dict[str, NDArray[Any]] = {f"x{i}": rng.integers(0, 8, rows) for i in range(8)}
     node = np.zeros(rows, dtype=np.int64)

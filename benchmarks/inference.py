@@ -1,4 +1,4 @@
-"""Races and scaling of the inference engine: ``python -m benchmarks.inference COMMAND``, or ``all`` of them.
+"""Speed and scaling of the inference engine: ``python -m benchmarks.inference COMMAND``, or ``all`` of them.
 
 Every command prints what it measured and, if it compares two sides, the ratio. CPU seconds are user + system.
 ``peer`` needs mbi; ``--data`` takes a CSV of integer codes with a header (the private-pgm Adult file) instead

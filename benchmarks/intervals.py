@@ -1,4 +1,4 @@
-"""How often intervals cover the population: `python -m benchmarks.intervals [SETTING …] [--releases 30] [--quick]`.
+"""Coverage of intervals: `python -m benchmarks.intervals [SETTING …] [--releases 30] [--quick]`.
 
 Each release is made from rows drawn with replacement from a population that is known in full. Figures of four kinds are
 estimated: proportions, risk differences, odds ratios, and coefficients of a logistic regression on up to four features.

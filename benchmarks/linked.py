@@ -52,10 +52,11 @@ VISIT_COLUMNS = (5, 4, 3, 6, 4, 3, 5, 3)
 
 
 class Law:
-    """A true two-slice law: columns of a visit depend on the person, this visit, and the two visits before."""
+    """A true two-slice model: columns of a visit depend on the person, on this visit, and on the two visits before
+    it."""
 
     def __init__(self, sizes: tuple[int, ...] = VISIT_COLUMNS, keep: int = 8, seed: int = 0) -> None:
-        """A law with visit columns of these sizes, and up to ``keep`` visits."""
+        """A model with visit columns of these sizes, and up to ``keep`` visits."""
         rng = np.random.default_rng(seed)
         self.sizes, self.keep = sizes, keep
         self.stay = rng.uniform(0.5, 2.0, len(sizes))
@@ -96,7 +97,7 @@ class Law:
         return Project("panel", Schema(columns), made, linked=link)
 
     def panel(self, project: Project, count: int, rng: np.random.Generator) -> Panel:
-        """Return ``count`` people of this law."""
+        """Return ``count`` people drawn from this model."""
         rows, visits = self.people(count, rng)
         return panel_from(project, rows, visits)
 
@@ -144,7 +145,7 @@ def show(title: str, found: Mapping[str, float | None]) -> None:
 
 
 def panel() -> None:
-    """Run on the panel with a known law."""
+    """Run on the panel with a known distribution."""
     law = Law()
     project = law.project(1.0)
     rng = np.random.default_rng(1)
@@ -172,7 +173,7 @@ def seconds() -> None:
 
 
 def coverage() -> None:
-    """Print intervals of all transitions over 30 fresh panels with a known law, at ε = 1."""
+    """Print the intervals of all transitions over 30 fresh panels with a known distribution, at ε = 1."""
     law, rng = Law(), np.random.default_rng(3)
     project = law.project(1.0)
     truth = law.panel(project, 300_000, rng)
@@ -193,7 +194,7 @@ def coverage() -> None:
 
 
 def at_visits() -> None:
-    """Print intervals of all shares at all visits over 30 fresh panels with a known law, at each ε.
+    """Print the intervals of all shares at all visits over 30 fresh panels with a known distribution, at each ε.
 
     Three of the eight columns are counted at later visits, for a tenth of the budget.
     """
@@ -227,7 +228,8 @@ def at_visits() -> None:
 
 
 def returns() -> None:
-    """Print intervals of all shares of visits with a return over 30 fresh panels with a known law, at each ε.
+    """Print the intervals of all shares of visits with a return over 30 fresh panels with a known distribution, at each
+    ε.
 
     Three of the eight columns are counted with the return, for a tenth of the budget. The counts are bought as in a
     release, but the model is not fitted.
@@ -264,7 +266,8 @@ def returns() -> None:
 
 
 def _returning(law: Law, link: Linked, schema: Schema, count: int, rng: np.random.Generator) -> Panel:
-    """Return people of a law who return, and return soon, depending on the visit and on a trait of the person."""
+    """Return people drawn from a model in which returns, and early returns, depend on the visit and on a trait of the
+    person."""
     rows, visits = law.people(count, rng)
     trait, active = rng.normal(0, 1, count), np.ones(count, dtype=bool)
     gaps, number = np.zeros((count, link.keep), dtype=np.int64), np.zeros(count, dtype=np.int64)
@@ -327,7 +330,8 @@ def parquet() -> None:
 
 
 def _people(law: Law) -> tuple[dict[str, NDArray[Any]], dict[str, NDArray[Any]], NDArray[Any], NDArray[Any]]:
-    """Return 200,000 people of a law, their visits, and the person and position of each of one to eight visits."""
+    """Return 200,000 people drawn from a model, with one to eight visits each, and the person and position of each
+    visit."""
     rng, count = np.random.default_rng(1), 200_000
     rows, cells = law.people(count, rng)
     many = np.clip(rng.binomial(8, 0.62, count), 1, 8)

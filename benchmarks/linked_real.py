@@ -43,7 +43,7 @@ ABSENT = "absent"
 
 
 def project_of(read: TextTable, link: Linked, person: Sequence[str], visit: Sequence[str], target: str) -> Project:
-    """Return a project with the categories that occur in the file, which is acceptable for a benchmark but not for a
+    """Return a project with the categories found in the file, which is acceptable for a benchmark but not for a
     release.
     """
     of = {f"{link.people}.{n}": n for n in person} | {f"{link.visits}.{n}": n for n in visit}

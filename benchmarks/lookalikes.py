@@ -1,9 +1,9 @@
 """Public look-alikes of three tables of the two-stage paper that are not available: Tarragona, Census (CASC), EIA.
 
 Every number is invented and the seed is fixed. A look-alike has the numbers of rows and columns that the paper used,
-and the known properties of its tables: positive numbers, strongly skewed, strongly linked. It is not the paper's table,
-so the paper's figures cannot be compared with these. The benchmark tests whether the method keeps its promises on
-tables of this kind.
+and the known properties of its tables: positive numbers, strongly skewed, strongly correlated. It is not the paper's
+table, so the paper's figures cannot be compared with these. The benchmark tests whether the method keeps its promises
+on tables of this kind.
 
 Each column is exp(scale·z), where z are normal scores with a common factor and one of three group factors. The
 target is a sum of inputs times another such number.
@@ -32,7 +32,7 @@ LEFT = 0.25
 
 @dataclass(frozen=True)
 class Kind:
-    """A table of the paper with ``rows`` rows, of which the provider has ``provider`` and the public has ``public``."""
+    """A table of the paper with ``rows`` rows: the provider has ``provider`` of them, and the public has ``public``."""
 
     inputs: tuple[str, ...]
     target: str

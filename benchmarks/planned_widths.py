@@ -2,7 +2,7 @@
 
 Each setting is one population, one ε and the whole budget for up to nine analyses: proportions, differences and odds
 ratios between public categories. The declared assumptions are the population's shares, rounded to two decimals, so they
-hold. Two coefficients of regressions and one adjusted effect join them, with the population's shares and correlations
+hold. Two coefficients of regressions and one adjusted effect are added, with the population's shares and correlations
 as assumptions. ``within`` is the share of reached half-widths that do not exceed the promised one. A figure without an
 interval counts as not within. ``promised ÷ reached`` is the median. The margins of regressions are chosen on the
 populations `TUNED` (``margin`` is the margin that 90 % of their figures need). They were raised after the other

@@ -89,7 +89,7 @@ PAPER = {
     },
     "allocation": {"basic optimal": 0.900, "basic uniform": 0.769},
 }
-"""AUC at ε = 1 as the paper prints it (tables 1, 2, 3 and 5)."""
+"""AUC at ε = 1, as printed in the paper (tables 1, 2, 3 and 5)."""
 
 
 # --- the SCM -----------------------------------------------------------------------------------------------------
@@ -288,7 +288,7 @@ def allocation_rows(seeds: int) -> Iterator[Row]:
     sizes = {"Y": 2, **dict.fromkeys(names, 2)}
     p1 = np.array([0.9] * 4 + [0.55] * 16)
     oracle = (2 * p1 - 1) ** 2
-    weights = [float(oracle.mean()), *oracle.tolist()]  # the mean of P(Y), for which the paper names none
+    weights = [float(oracle.mean()), *oracle.tolist()]  # the mean of P(Y), because the paper does not state it
     cliques = [("Y",), *(("Y", n) for n in names)]
     for seed in range(seeds):
         rng = np.random.default_rng(seed)

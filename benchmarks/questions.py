@@ -83,12 +83,12 @@ def predicates(scopes: Sequence[tuple[int, ...]], categories: int, k: int, rng: 
 
 
 def truth_of(questions: Sequence[Question], rows: Rows) -> NDArray[np.float64]:
-    """The true counts."""
+    """Return the true counts."""
     return np.array([q.holds(rows).sum() for q in questions], dtype=float)
 
 
 def fit_and_project(lowered: Lowered, true: NDArray[np.float64], n: int, rng: np.random.Generator) -> str:
-    """Return one line: noise at ε = 1, fit, linear program, certificate."""
+    """Return one line of output: noise at ε = 1, fit, linear program, certificate."""
     delta = sensitivity(lowered, replace=True, pair_cells=2_000_000)
     sigma = delta.value / np.sqrt(2 * rho_of(1.0, 1 / n**2))
     noisy = true[lowered.order] + rng.normal(0, sigma, len(true))

@@ -261,7 +261,7 @@ def one_turn(seed: str, found: list[Family], folder: Path, only: str) -> Turn | 
     """Return a random pair of neighbouring tables, or `None` if the draw is not a table."""
     rng = random.Random(seed)
     able = [f for f in found if any(only in layout.name for layout in f.layouts)]
-    family = rng.choices(able, [4 if f.alike else 1 for f in able])[0]  # the largest, and quick
+    family = rng.choices(able, [4 if f.alike else 1 for f in able])[0]  # quick, and includes the largest one
     layout = rng.choice([layout for layout in family.layouts if only in layout.name])
     person = bool(family.people) and rng.random() < 1 / 3
     kinds: dict[str, Kind | None] = {ROW: None}

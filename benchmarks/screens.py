@@ -78,7 +78,7 @@ class Waits:
         self.seconds.setdefault(what, []).append(seconds)
 
     def of(self, what: str, act: Callable[[], Any]) -> None:
-        """Time from the click or key in ``act`` until the page shows the change and is idle."""
+        """Record the time from the click or key in ``act`` until the page shows the change and is idle."""
         self.page.evaluate(_CLOCK)
         self.page.wait_for_function("() => espalierClock.idle()", polling=50)
         self.page.wait_for_timeout(100)
@@ -89,7 +89,7 @@ class Waits:
         self.add(what, found)
 
     def until(self, what: str, text: str) -> None:
-        """Time from now until ``text`` is visible: for jobs."""
+        """Record the time from now until ``text`` is visible; used for jobs."""
         began = time.monotonic()
         self.page.get_by_text(text).first.wait_for(timeout=300_000)
         self.add(what, time.monotonic() - began)

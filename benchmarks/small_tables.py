@@ -1,4 +1,4 @@
-"""Small tables of many columns, for the choice of pairs by `workload`: about 10,000 rows and twenty columns.
+"""Tables of about 10,000 rows and twenty columns, on which `workload` chooses pairs.
 
 `python -m benchmarks.small_tables [--chosen] [--epsilon ε ...] [--splits N] [--only NAME ...]` prints a line per table
 and ε: two-way TV and AUC of workload, and the mean differences from it, in pairs on the same splits, of workload that

@@ -1,8 +1,8 @@
 """Tables with a smooth target, on which the copula method's settings were chosen. Results are also reported on other
 tables.
 
-Every number is invented and the seeds are fixed. The large ones have 20,000 rows, the small ones 1,000; they include
-categories, a threshold, a skewed target and a skewed input.
+Every number is invented and the seeds are fixed. The large tables have 20,000 rows, and the small ones 1,000. They
+include categories, a threshold, a skewed target and a skewed input.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
 """Coverage and widths of survival tables. `python -m benchmarks.conclusions survival --releases 60`
 
-Each release buys two survival tables, of all rows and by group, with the whole budget. ``exact`` has a known law in
-discrete time, with one time in each interval. ``continuous`` has a known law in continuous time: Weibull times, and
-censoring inside the intervals. Rows of ``flchain`` (7,874 people and their deaths in 14 years, from R's package
-survival) are drawn with replacement; its truth is the Kaplan–Meier estimate of statsmodels on all its rows with exact
-times. Coverage is of survival, hazards and the difference at the planned time; its standard error is clustered by
-release. Widths are relative to statsmodels' own intervals (Greenwood) on the rows of each release, with exact times.
-``promised`` describes the planned figures: the share of reached half-widths within the promise, and the median of
-promised ÷ reached.
+Each release buys two survival tables, of all rows and by group, with the whole budget. ``exact`` has a known
+distribution in discrete time, with one time in each interval. ``continuous`` has a known distribution in continuous
+time: Weibull times, and censoring inside the intervals. Rows of ``flchain`` (7,874 people and their deaths in 14 years,
+from R's package survival) are drawn with replacement; its truth is the Kaplan–Meier estimate of statsmodels on all its
+rows with exact times. Coverage is of survival, hazards and the difference at the planned time; its standard error is
+clustered by release. Widths are relative to statsmodels' own intervals (Greenwood) on the rows of each release, with
+exact times. ``promised`` describes the planned figures: the share of reached half-widths within the promise, and the
+median of promised ÷ reached.
 """
 
 from __future__ import annotations
@@ -138,7 +138,7 @@ def usual(rows: Rows, ends: tuple[float, ...]) -> tuple[FloatArray, FloatArray]:
 
 
 def show(releases: int) -> None:
-    """Print a line for each population and ε."""
+    """Print one line for each population and ε."""
     for name, make in (("exact", exact), ("continuous", continuous), ("flchain", flchain)):
         law = make()
         if law is None:
@@ -176,7 +176,8 @@ class Released:
 
 
 def released(law: Law, project: Project, rng: np.random.Generator) -> Released:
-    """Buy both tables from one sample, and compare them with the law and with statsmodels on the same rows."""
+    """Buy both tables from one sample; compare them with the true distribution, and with statsmodels on the same
+    rows."""
     rows, epsilon = law.sample(rng), project.plan.epsilon
     codes = np.clip(np.searchsorted(law.edges, rows.time, side="right") - 1, 0, len(law.edges) - 2)
     table = Table(law.schema, {"time": codes, "event": rows.event, "group": rows.group}, len(codes))

@@ -230,7 +230,7 @@ class Shared:
         return sorted(inputs, key=lambda c: c.kind != "numeric")
 
     def numbers(self, rows: Rows) -> Numbers:
-        """Return rows in the form that the method takes."""
+        """Return rows in the form that the method expects."""
         columns = [self.case.schema[n] for n in self.moved]
         target = self.case.schema[self.case.target]
         parts = [
@@ -247,7 +247,7 @@ class Shared:
         )
 
     def rows(self, made: Made) -> Rows:
-        """Return the rows that were made, as a table again."""
+        """Return the generated rows as a table."""
         held = {n: made.anonymized[:, i] for i, n in enumerate(self.moved)} | {self.case.target: made.outcome}
         codes, at = {}, 0
         for c in self.kept:

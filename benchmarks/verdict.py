@@ -1,4 +1,4 @@
-"""Check the verdict of a plan against releases: does a plan that is rated "works" lose little to noise?
+"""Check the verdicts of plans against releases: does a plan that is rated "works" lose little to noise?
 
     python -m benchmarks.verdict [--cache FILE] [--measure-only] [--methods prism mst ...] [--until SECONDS] [--each]
                                  [--fresh]

@@ -97,7 +97,7 @@ def table_state(state: Session) -> None:
     if not (unfit := state.drafts.review.unfit(columns, text)):
         return
     st.error(
-        f"Column {names(unfit)} holds a value that its description does not allow. Correct the table, or press "
+        f"Column {names(unfit)} contains a value that its description does not allow. Correct the table, or press "
         "“Change” next to the column to declare the value, or to treat undeclared values as empty."
     )
     if st.toggle("Show me which (confidential)", key=f"which-{state.opened}"):

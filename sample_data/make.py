@@ -209,7 +209,7 @@ def applicants(rng: np.random.Generator, rows: int) -> Table:
     }
 
 
-# --- services: a wide table with everything that makes tables hard ------------------------------
+# --- services: a wide table with everything that makes tables difficult ------------------------------
 
 # The most common comes first: each is about (rank / (rank + 1)) ** 1.6 as common as its predecessor.
 OCCUPATIONS = (

@@ -22,7 +22,7 @@ settings.register_profile("espalier", deadline=None)  # slowness on a busy machi
 settings.load_profile("espalier")
 
 LONGEST = ("tests/tables/test_row_by_row.py", "tests/test_noninterference.py")
-"""Files of a minute and more, whose tests run one after another."""
+"""Files that take a minute or more, whose tests run one after another."""
 
 
 def pytest_xdist_auto_num_workers() -> int:

@@ -41,7 +41,7 @@ def named(found: dict[str, Any], counts: list[str]) -> None:
 
 
 def counting(case: Case, files: Files) -> Files:
-    """The files with a count in the project that nothing was paid for."""
+    """The files with a count added to the project that was never paid for."""
     files = edited(case, "release.json", lambda facts: facts["project"].update(counts=[COUNT]), files)
     return edited(case, "project.json", lambda project: project.update(counts=[COUNT]), files)
 
@@ -58,7 +58,7 @@ def redrawn(made: Release, draws: list[Draw]) -> Files:
 
 @kind("model")
 def an_edge_across_the_fence_and_its_end_called_a_count(case: Case) -> Files | None:
-    """Paths ended at each column that the model calls a count."""
+    """Paths were cut at each column that the model calls a count."""
     if not case.honest.plan_frame.separations:
         return None
     model: Any = case.honest.model

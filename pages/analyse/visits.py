@@ -96,7 +96,7 @@ def _returns(project: Project, facts: Mapping[str, Any], key: str) -> None:
     _drawn(found, list(labels), f"returned within {table.days} days", f"{key}-bars", title)
     st.caption(
         f"Each person has weight 1, spread evenly over their first {project.linked.keep - 1} visits. A visit without a "
-        f"later one in the table counts as not followed by a return, also if the records end within {table.days} days. "
+        f"later one in the table counts as not followed by a return, even if the records end within {table.days} days. "
         f"The {LEVEL:.0%} intervals cover the noise and the sampling of people; they tend to be slightly too wide."
     )
 

@@ -67,7 +67,7 @@ def guarded() -> bool:
             _asked.update(path for path in secret_files() if path.exists())
             if len(str(st.secrets["auth"].get("cookie_secret", ""))) < SECRET:
                 _shut(f"The cookie_secret in the server's secrets.toml has fewer than {SECRET} characters.")
-            if st.get_option("server.trustedUserHeaders"):  # they replace what the provider says of a person
+            if st.get_option("server.trustedUserHeaders"):  # they replace what the provider states about a person
                 _shut("The option server.trustedUserHeaders takes names of people from headers of the request.")
             _check_visit(signed=True)
             return True

@@ -69,7 +69,7 @@ def facts(given, **more):
 
 
 def design(columns, rows, pair=None):
-    """The usual design matrix, with treatment coding, for rows without missing wards; and these rows."""
+    """The usual design matrix with treatment coding, for the rows whose ward is known, and these rows."""
     codes = rows.codes
     kept = codes["ward"] < 3 if "ward" in columns else np.ones(rows.rows, bool)
     known = {"age": (codes["age"] * 10 + 25.0)[:, None], "drug": (codes["drug"] == 1)[:, None]}

@@ -44,7 +44,8 @@ def test_what_cannot_be_combined(estimates, variances, says):
 
 @pytest.mark.parametrize(("noise", "evenly"), [(0.0, True), (1.0, True), (2.0, True), (0.0, False), (1.0, False)])
 def test_intervals_cover_a_mean(noise, evenly):
-    """A mean whose sampling variance is 1, released with ``noise``; copies spread by 1 + noise², rows by 1 more."""
+    """A mean with sampling variance 1, released with ``noise``. Copies have variance 1 + noise², or 2 + noise² if rows
+    are drawn one by one."""
     rng = np.random.default_rng(5)
     runs, m, hit = 4000, 20, 0
     for _ in range(runs):

@@ -39,7 +39,7 @@ def measured(rng: np.random.Generator, rows: dict[str, np.ndarray], sigma: float
 
 @pytest.mark.parametrize(("k", "most"), [(1, MOST_DRAWN), (4, MOST_DRAWN), (4, 100)])
 def test_what_is_added_has_the_variance_of_sample_and_noise(k, most, monkeypatch):
-    """Even where fewer rows are drawn than the model has: a release may state more than fits in any memory."""
+    """Even if fewer rows are drawn than the model has, because a release may state more rows than fit in memory."""
     monkeypatch.setattr("espalier.core.analysis.copies.MOST_DRAWN", most)
     rng = np.random.default_rng(1)
     n, sigma = 400, 3.0

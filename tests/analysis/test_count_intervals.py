@@ -45,7 +45,7 @@ def test_without_noise_a_share_has_the_interval_of_the_score_test():
     [((0.3, 0.2), (1000, 1000), 10, False), ((0.3, 0.2), (20, 1000), 15, False), ((0.1, 0.2), (300, 900), 15, True)],
 )
 def test_the_interval_covers_where_groups_are_large_and_where_they_are_as_small_as_noise(shares, rows, sigma, odds):
-    """400 tables; 95 % or more cover, so fewer than 360 have a chance below 1e-4."""
+    """At least 95 % of 400 intervals cover the truth; fewer than 360 do so with probability below 1e-4."""
     rng = np.random.default_rng(5)
     scale = (lambda p: math.log(p / (1 - p))) if odds else float
     truth, contrast, held = scale(shares[0]) - scale(shares[1]), Contrast((group(0), group(1)), odds), 0

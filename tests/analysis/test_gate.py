@@ -55,7 +55,8 @@ def test_thin_cells_get_no_interval():
 
 
 def test_a_share_needs_the_rows_that_it_leaves_over():
-    """Nearly all of a group have the event: the remainder is noise, and so is one minus the share."""
+    """Nearly all rows of a group have the event, so the few others are lost in noise, and one minus the share is
+    too."""
     counts = [Measurement(("kin", "age"), np.array([[500.0, 3.0, 5.0], [300.0, 100.0, 100.0]]), 10.0)]
     gate = Gate(counts, estimate(SIZES, counts, 1008.0))
     here, there = (("age", 0), ("kin", 0)), (("age", 0), ("kin", 1))
@@ -68,7 +69,7 @@ def test_a_share_needs_the_rows_that_it_leaves_over():
     (whole,) = Proportion(Level("age", 0)).parts()
     assert gate.judge(share.needs).kind == "thin"
     assert gate.judge(whole.needs).kind == "counted"
-    for code in (0, 1):  # a share of "yes" and one of "no" are one figure
+    for code in (0, 1):  # the shares of "yes" and "no" are the same figure
         (part,) = Difference(Level("kin", code), Level("age", 0), Level("age", 1)).parts()
         assert gate.judge(part.needs).kind == "thin"
 

@@ -37,7 +37,8 @@ def test_false_alarms_are_as_rare_as_promised(shape, n, sigma):
 
 
 def test_people_with_several_rows_raise_no_false_alarms():
-    """Each of 500 people has four equal rows. If these counted as 2,000 people, they would contradict everything."""
+    """Each of 500 people has four equal rows. If the rows counted as 2,000 people, they would contradict every
+    drawing."""
     rng = np.random.default_rng(2)
     null = Null.uniform((3, 3, 2), 500, 0.0)
     alone, together = [], []

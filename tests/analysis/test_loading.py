@@ -232,7 +232,7 @@ def test_releases_of_other_methods_pass(name, tmp_path, monkeypatch):
 
 
 def test_every_crafted_release_is_refused(made, tmp_path, monkeypatch):
-    """`load_release` or the reader of copies refuses the file; so does every other entrance that reads it."""
+    """`load_release` or the reader of copies refuses the file; so does every other entry point that reads it."""
     number = 0
     for number, (name, files) in enumerate(crafted(made.files), 1):  # noqa: B007
         said = outcomes(files, tmp_path / "o", monkeypatch)

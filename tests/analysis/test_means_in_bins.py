@@ -51,7 +51,7 @@ def test_the_interval_of_a_mean_holds_wherever_numbers_are_inside_their_bins(stu
     for arm in "ab":
         (found,) = study.ask(ask.mean(SCHEMA, "score", f"arm={arm}"))
         low, high = found.at_midpoints
-        assert not low <= real[arm] <= high  # the interval for midpoints is about another number
+        assert not low <= real[arm] <= high  # the interval for midpoints is for a different quantity
         assert found.low <= real[arm] <= found.high
         assert (found.high - found.low) == pytest.approx(high - low + 40 / 3, rel=0.1)  # bins of 10, 10 and 20
         assert found.width.causes[0] == "bins"

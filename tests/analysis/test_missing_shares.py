@@ -1,4 +1,4 @@
-"""Missing cells: every figure is that of pandas' complete rows; also the missing shares, and positivity."""
+"""Missing cells: every figure equals the one that pandas computes from complete rows; missing shares; positivity."""
 
 from __future__ import annotations
 

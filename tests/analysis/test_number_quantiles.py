@@ -26,7 +26,8 @@ EDGES = (0.0, 10.0, 20.0, 30.0, 40.0)
 
 @pytest.mark.parametrize(("q", "level"), [(0.5, 0.95), (0.1, 0.95), (0.9, 0.8)])
 def test_each_side_misses_at_half_the_error_at_most(q, level):
-    """800 noisy tables. The quantile is just inside its bin, the hardest place. 4 σ above half the error: 1e-4."""
+    """800 noisy tables, with the quantile just inside its bin, the hardest case. A false alarm (4 σ) has a chance of
+    1e-4."""
     rng, probabilities = np.random.default_rng(5), np.array([0.09, 0.40, 0.40, 0.11])
     contrast = QuantileContrast("x", EDGES, q)
     cumulative = np.cumsum(probabilities)

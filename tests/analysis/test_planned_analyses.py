@@ -136,7 +136,8 @@ def test_a_width_that_the_rows_cannot_reach_is_stated_and_no_epsilon_is_named():
 
 
 def test_where_the_assumptions_hold_most_reached_widths_stay_within_the_promise_and_close_to_it():
-    """30 releases of three figures: 90 % are expected within, so fewer than 62 of 90 have a chance below 1e-6."""
+    """30 releases of three figures: 90 % should keep the promise; fewer than 62 of 90 do so with probability below
+    1e-6."""
     made = [one for seed in range(30) for one in bought(project(), 8000, seed)]
     within = [one["reached"] <= one["promised"] for one in made]
     assert sum(within) >= 62
@@ -302,7 +303,8 @@ def stay_project(asked=MORE, **plan):
 
 @pytest.mark.nightly
 def test_regressions_and_effects_keep_their_promises_where_the_assumptions_hold():
-    """6 tables of three figures: 90 % are expected within, so fewer than 10 of 18 have a chance below 1e-4."""
+    """6 tables of three figures: 90 % should keep the promise; fewer than 10 of 18 do so with probability below
+    1e-4."""
     given = stay_project()
     assert Project.loads(given.dumps()) == given
     assert given.to_json()["analyses"] == MORE

@@ -57,7 +57,7 @@ for (fit in list(glm(sick ~ ward + age, binomial, rows, control = glm.control(ep
                  lm(stay ~ ward + age, rows)))
   cat(sprintf("%.15g", coef(summary(fit))[-1, 1:2]), "\\n")
 """
-"""R leaves rows with a missing cell out, as this package does."""
+"""R leaves out rows with a missing cell, as this package does."""
 
 
 def fitted_by_r(table, folder):

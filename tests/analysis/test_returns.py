@@ -23,8 +23,7 @@ SCHEMA = LINK.completed(
 @pytest.mark.parametrize("sigma", [0.5, 15.0])
 def test_the_intervals_cover_a_share_that_differs_between_people(sigma: float) -> None:
     """400 tables of 800 people with one or two visits. A person's two visits are alike, so that weights do not help.
-
-    The true coverage is at least 95 %; 400 tables fall below 90 % less than once in a million times.
+    The true coverage is at least 95 %; the coverage in 400 tables is below 90 % less than once in a million runs.
     """
     rng, covered, chance, people = np.random.default_rng(4), 0, np.array([0.1, 0.4]), 800
     for _ in range(400):

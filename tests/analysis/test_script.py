@@ -141,7 +141,7 @@ def test_the_counts_name_their_cells_and_their_noise(study):
 
 
 def test_no_table_of_numbers_is_a_formula():
-    """A spreadsheet would have run names from a release that someone else made."""
+    """Otherwise, a spreadsheet would run formulas in names from a release that someone else made."""
     schema = Schema((Column("=1+1", "categorical", ("@SUM(1)", "x")), Column("sick", "categorical", ("no", "yes"))))
     table = Table(schema, {name: np.arange(400, dtype=np.uint8) % 2 for name in schema.names}, 400)
     project = Project("odd", schema, Plan("mst", epsilon=4, delta=1e-6), one_row_per_person=True)

@@ -1,6 +1,4 @@
-"""Survival tables from noisy counts, compared with statsmodels and a known law, and followed from a plan to an
-answer.
-"""
+"""Survival tables from noisy counts, compared with statsmodels and a known distribution, from plan to answer."""
 
 from __future__ import annotations
 
@@ -117,7 +115,8 @@ def test_without_noise_the_exact_kaplan_meier_estimate_lies_between_the_two_orde
 
 @pytest.mark.parametrize("sigma", [0.0, 8.0])
 def test_intervals_cover_a_known_law_and_no_more_than_that(sigma):
-    """2,000 tables of a discrete law. At 95 %, below 92.5 % or above 97.5 % has a chance below 1e-6."""
+    """2,000 tables from a discrete distribution. If 95 % cover, fewer than 92.5 % or more than 97.5 % has a chance
+    below 1e-6."""
     rng, hazards, n = np.random.default_rng(3), np.array([0.02, 0.05, 0.002, 0.1]), 1500
     truth = np.cumprod(1 - hazards)
     died = np.minimum.reduce([np.where(rng.random((2000, n)) < h, t, 9) for t, h in enumerate(hazards)])
@@ -178,7 +177,8 @@ def test_a_row_is_in_at_most_one_of_the_counts_so_they_are_one_marginal():
 
 
 def test_most_reached_widths_stay_within_the_promise_and_close_to_it():
-    """30 releases of two figures: 90 % are expected within, so fewer than 40 of 60 have a chance below 1e-6."""
+    """30 releases of two figures: 90 % should keep the promise; fewer than 40 of 60 do so with probability below
+    1e-6."""
     given, made = project(), []
     for seed in range(30):
         curator = PrivateCurator(table(seed=seed), Unit(), Budget(2.0, 1e-6, rho_of(2.0, 1e-6)), 10**6)
@@ -264,7 +264,7 @@ def test_a_survival_table_does_not_lead_around_a_fence():
 
 def test_an_interval_of_a_single_time_is_known_from_the_schema():
     days, stage, months = (read_analysis({**ALL, "time": t, "at": at}) for t, at in zip(*CHOSEN, strict=True))
-    assert not days.exact(SCHEMA)  # 6 – 7 holds two days
+    assert not days.exact(SCHEMA)  # the bin 6 – 7 contains two days
     assert stage.exact(SCHEMA)
     assert not months.exact(SCHEMA)
     half = Schema((Column("days", "numeric", edges=(0, 1, 2, 2.5), integer=True), SCHEMA["died"]))

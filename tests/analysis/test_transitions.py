@@ -14,7 +14,7 @@ P = np.array([0.6, 0.3, 0.1])
 
 @pytest.mark.parametrize("sigma", [0.5, 15.0])
 def test_the_intervals_cover_and_are_not_much_too_wide(sigma: float) -> None:
-    """400 panels of 600 people with 1 to 5 steps each; with 95 % the false alarm below 90 % is far below 1e-4."""
+    """400 panels of 600 people with 1 to 5 steps each. If 95 % cover, fewer than 90 % has a chance far below 1e-4."""
     rng, covered, wide = np.random.default_rng(5), [], []
     for _ in range(400):
         steps = rng.integers(1, 6, 600)

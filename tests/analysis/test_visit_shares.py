@@ -19,7 +19,7 @@ P = np.array([0.6, 0.3, 0.1])
 
 @pytest.mark.parametrize("sigma", [0.5, 20.0])
 def test_the_intervals_cover_and_are_not_much_too_wide(sigma: float) -> None:
-    """600 visits of 500 people; with 95 % the false alarm below 92 % is below 1e-3, and far below for both ends."""
+    """600 tables of 500 people. If 95 % of intervals cover, a share below 92 % has a chance below 1e-3."""
     rng, covered, wide = np.random.default_rng(5), [], []
     for _ in range(600):
         counts = rng.multinomial(500, P) + rng.normal(0, sigma, 3)

@@ -4,23 +4,23 @@
     python -m tests.audits.audit mechanisms       one part of it (also: methods, releases)
     python -m tests.audits.audit methods --only privci            cases whose names contain this
     python -m tests.audits.audit --only "half the noise"          these copies alone
-    python -m tests.audits.audit seams            the ways around the mechanisms instead: `tests.audits.seams`
+    python -m tests.audits.audit seams            ways around the mechanisms instead: `tests.audits.seams`
     python -m tests.audits.audit --runs 500       fewer runs on each table: faster, weaker
 
 The audit runs every mechanism and every method many times on each of two neighbouring tables of at most 50 rows. An
 attacker who knows both tables sees everything released (noisy counts and private choices) and computes the
 log-likelihood ratio, the strongest statistic there is (Neyman & Pearson). `tests.audits.distinguish` turns it into
 lower bounds on δ(ε′), compared with the whole curve that the claimed ρ implies. All bounds of all audits hold
-simultaneously with confidence 95 % (Bonferroni), however many calls make them.
+simultaneously with confidence 95 % (Bonferroni), no matter how many calls compute them.
 
 Methods are audited without the fit, which loses nothing. Model, rows and report are post-processing of the noisy
 answers, and the likelihood ratio of the answers is a stronger statistic than any statistic of them. *releases* run
 everything and read the fitted model, to check that nothing else leaks on the way. Three cases are audited as
 mechanisms: a person's rows bounded at random (in memory, and in a file that DuckDB reads), and a holdout drawn at
-random, with a curator and the whole ρ of its own.
+random, with its own curator and the whole ρ.
 
 Then copies that are broken on purpose run the same audit, and it must catch them: half the noise (a quarter for
-workload, since its runs are slow), a seeded generator, a score or a gradient that forgets its sensitivity, a training
+workload, since its runs are slow), a seeded generator, a score or a gradient that ignores its sensitivity, a training
 step clipped after the sum or charged C for 2C, a person without a row limit. An audit that misses them proves nothing.
 
 The ε of a lower bound belongs to the smallest ρ whose curve allows the observed difference, at the plan's δ. Exit
@@ -100,7 +100,7 @@ EPSILON, DELTA = 8.0, 1e-6
 """At this ε, an audit needs the fewest runs to distinguish half the noise from all of it; scales depend on ρ alone."""
 SCHEMA = Schema(tuple(Column(name, "categorical", tuple("wxyz")) for name in "abcd"))
 SMALL = Schema(tuple(Column(name, "categorical", tuple("xyz")) for name in "abcdy"))
-"""Rows of the methods' tables, and of those for a single mechanism."""
+"""Number of rows in the methods' tables, and in those of a single mechanism."""
 NUMBERS = Schema(
     (
         *(Column(name, "categorical", tuple("wx")) for name in "ab"),
@@ -197,7 +197,7 @@ class Case:
 
     @property
     def what(self) -> str:
-        """Case's name with that of the fault."""
+        """Name of the case, followed by the fault."""
         return f"{self.name}: {self.broken}" if self.broken else self.name
 
 
@@ -228,7 +228,7 @@ class Pair:
 
     @cached_property
     def counted(self) -> tuple[Counted, Counted]:
-        """Two, for a curator."""
+        """Both tables, for a curator."""
         return Counted(self.tables[0]), Counted(self.tables[1])
 
     @property
@@ -250,7 +250,8 @@ class Witness(PrivateCurator):
         self.views = [PrivateCurator(view, pair.unit, budget, 10**6) for view in pair.counted]
 
     def _add(self, values: NDArray[Any], exact: Sequence[NDArray[Any]], sigma: float) -> None:
-        """Discrete noise: the likelihood of ``values`` under either table's ``exact`` ones."""
+        """Add the evidence of discrete noise: the likelihood of ``values`` given the ``exact`` values of either
+        table."""
         if self.noise == "laplace":
             one, other = (float(np.sum(np.abs(values - true))) for true in exact)
             self.evidence += (other - one) / mechanisms.laplace_parameter(sigma)
@@ -344,11 +345,11 @@ def apart(unit: Unit) -> Pair:
 
 
 def associated(unit: Unit, strata: bool) -> Pair:
-    """One association, a-b, rises by nearly the largest possible amount, and another one, c-d, falls by as much.
+    """Return a pair in which one association, a-b, rises by nearly the most possible, and another, c-d, falls as much.
 
-    A row in a cell of an otherwise empty row and column makes an association (+2n/(n + 1) rows). One that fills
-    the empty corner of a crowd that avoids it unmakes one (−1.5 rows at n = 48, the most that enumeration finds). With
-    ``strata``, of the values 0 and 1 of y, a replaced row leaves one stratum and enters the other.
+    A row that is alone in its row and column of the table creates an association (+2n/(n + 1) rows). A row in a corner
+    that all other rows avoid weakens one (−1.5 rows at n = 48, the most that enumeration finds). With ``strata``, the
+    values 0 and 1 of y, a replaced row leaves one stratum and enters the other.
     """
     count = ROWS - unit.rows_per_person
 
@@ -374,7 +375,8 @@ def associated(unit: Unit, strata: bool) -> Pair:
 
 
 def switched(unit: Unit) -> Pair:
-    """Return two rows that differ in d and y alone; a fit that uses d alone is as wrong as possible about both."""
+    """Return a pair whose two rows differ only in d and y; a fit that uses only d is as wrong as possible about
+    both."""
     return pair_of(unit, [(2, 2, 2, 2, 0)] * (ROWS - unit.rows_per_person), (0, 0, 0, 0, 1), (0, 0, 0, 1, 2), SMALL)
 
 
@@ -387,11 +389,12 @@ WRONG: Weights = {
 
 
 OPPOSED = Scored({"d": np.array([[100], [-100], [0]])}, {"y": 100 * np.eye(3, dtype=np.int64)}, 100)
-"""Lines of full length, which differ in every entry between the rows of :func:`switched`."""
+"""Vectors of full length; those of the two rows of :func:`switched` differ in every entry."""
 
 Y = Axis.declared("y", range(3), 1.0, 3)
 TURNED = Surface(Fourier({"d": np.array([[0], [TURN // 2], [0]])}, 0.0), np.zeros(3), -10.0, 1.0)
-"""A fit whose residual is as large as counts for every row; where d is 0, its features are those of d = 1 negated."""
+"""A fit whose residual is the largest that counts for every row; its features for d = 0 are the negated ones for d =
+1."""
 
 HALF_TURN = np.array([[0, 0], [TURN // 2, TURN // 2], [0, 0]], dtype=np.uint16)
 WHOLE_ROWS = ClassSums(RowFeatures({"d": HALF_TURN}, {"y": np.array([0, 0, 1])}, UNIT // 2), "a", 3)
@@ -673,8 +676,8 @@ def persons(relation: Neighbors, budget: Budget) -> Callable[[int], float]:
 
 
 def persons_in_duckdb(relation: Neighbors, budget: Budget) -> Callable[[int], float]:
-    """Like the audit of persons above, but through DuckDB, which reads a file and keeps two rows of each person by lots
-    from a key of that run."""
+    """Like the audit of persons above, but through DuckDB, which reads a file and keeps two random rows of each person,
+    chosen with a key of that run."""
     pair = apart(Unit(relation, 2))
     folder, total = Path(tempfile.mkdtemp()), ROWS if relation == "replace-one" else None
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
@@ -699,9 +702,8 @@ def persons_in_duckdb(relation: Neighbors, budget: Budget) -> Callable[[int], fl
 
 
 def more_rows(pair: Pair) -> tuple[Table, ...]:
-    """Return the pair's tables before rows are bounded: the person in whom they differ has MOST, all alike.
-
-    So it makes no difference which of them are kept. Everybody else has one row.
+    """Return the pair's tables before rows are bounded. The person in whom they differ has MOST equal rows, so it does
+    not matter which of them are kept. Everyone else has one row.
     """
     others = ROWS - pair.unit.rows_per_person
     found = []
@@ -719,7 +721,7 @@ def part_held_out(relation: Neighbors, budget: Budget) -> Callable[[int], float]
     unit = Unit(relation)
     given = Project("audit", SMALL, Plan("mst", EPSILON, DELTA, neighbors=relation, target="y", private_evaluation=0.5))
     asked, likely = HeldOutCounts.of(given), table_of([(i % 3,) * 5 for i in range(300)], SMALL)
-    # a classifier of such rows is right about the one and wrong about the other
+    # a classifier of such rows is right about one and wrong about the other
     pair = pair_of(unit, [(2,) * 5] * (ROWS - 1), (0, 0, 0, 0, 0), (1, 1, 1, 1, 2), SMALL)
     seen = [held_out.judged(asked, likely, table) for table in pair.tables]
     size = contribution.held_rows(given.plan, contribution.public_rows(given.plan, ROWS)) or None

@@ -74,7 +74,7 @@ def quantile_cases(broken: bool) -> Iterator[Case]:
 
 
 def category_cases(broken: bool) -> Iterator[Case]:
-    """Yield a text that others write too, and one that no one else writes."""
+    """Yield a text that other rows contain too, and one that no other row contains."""
     texts = [(what, *given) for what, given in TEXTS.items()]
     for relation, k, (what, others, slip) in itertools.product(RELATIONS, (1,) if broken else (1, 3), texts):
         # δ₀ is visible if ρ allows little; a count exactly at the threshold is visible if noise is small

@@ -115,7 +115,7 @@ def without_noise() -> Iterator[None]:
 
 
 def run(*args: object) -> tuple[int, str]:
-    """One command: its exit status and what it says."""
+    """Run one command; return its exit status and its output."""
     said = io.StringIO()
     with redirect_stderr(said), redirect_stdout(said):
         try:
@@ -160,7 +160,7 @@ def differing(one: Mapping[str, Any], other: Mapping[str, Any]) -> str:
 
 
 def encoded(line: str) -> bytes:
-    """Latin-1 if nothing else works, so that only this line is not UTF-8."""
+    """Encode a line with é as Latin-1, so that only this line is not UTF-8."""
     return line.encode("latin-1" if "\xe9" in line else "utf-8")
 
 

@@ -21,7 +21,7 @@ from tests.audits.distinguish import clopper_pearson, pure_delta, rho_at_least
 
 ALPHA = 1e-7
 NIGHTLY = partial(pytest.param, marks=pytest.mark.nightly)
-"""Ten seconds and more."""
+"""Cases that take ten seconds or more."""
 
 
 def test_clopper_pearson_is_the_exact_test_inverted():

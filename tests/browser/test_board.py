@@ -62,7 +62,7 @@ class Board:
         self.click_line(cause, effect, "arrow")
 
     def click_line(self, *line: str) -> None:
-        """Click a line: its ends and its kind."""
+        """Click a line, given by its ends and its kind."""
         self.page.mouse.click(*self.page.evaluate(_WHERE, list(line)))
 
     def says(self, text: str) -> None:

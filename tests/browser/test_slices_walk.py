@@ -104,7 +104,7 @@ def test_the_keyboard_draws_and_erases_and_a_box_stays_in_its_slice(board: Board
 
 
 def _selected(board: Board) -> tuple[float, float]:
-    """Return the position of the box of the next visit at which the keyboard is."""
+    """Return the position of the box of the next visit that has the keyboard focus."""
     text = board.page.locator(".board .say").text_content()
     return board.at(text.split(" to ")[1].split(": press Enter")[0], quick=True)
 

@@ -23,7 +23,7 @@ SAMPLES = Path(__file__).resolve().parents[2] / "sample_data"
 
 
 def options(plan):
-    """The plan's keys as the tree methods read them, for any method of the plan: without a fence they are the same."""
+    """The plan's options as a tree method reads them. Without a fence, all tree methods read the same options."""
     return METHODS["privci"].read(plan)
 
 

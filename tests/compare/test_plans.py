@@ -1,4 +1,4 @@
-"""Plans side by side have the figures of the diagnostics, and the front contains the plans that no other plan beats."""
+"""Plans side by side have the same figures as on Diagnostics; the Pareto front contains the plans that none beats."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from espalier.core.project.json_text import MOST_LISTS, read_json
 
 LONG = "x" * 200_000
 MANY = 100_000
-"""So many that a search through all items for each item takes minutes."""
+"""With this number of items, searching all items for each item takes minutes."""
 
 
 def of_redcap(check, low, high):
@@ -132,7 +132,7 @@ def test_a_heading_of_many_signs_is_read_at_once(sign):
 
 
 def test_nested_variables_have_their_own_values():
-    """Previously, a value counted for every variable around it."""
+    """Previously, a value was also assigned to every enclosing variable."""
     inside = "<catgry><catValu>1</catValu></catgry><var name='b'><catgry><catValu>2</catValu></catgry></var>"
     assert [column.labels for column in of_ddi(inside).columns] == [(), ()]
     named = of_ddi(inside.replace("</catValu>", "</catValu><labl>l</labl>")).columns
@@ -141,8 +141,8 @@ def test_nested_variables_have_their_own_values():
 
 @pytest.mark.parametrize("tag", ["txt", "labl"])
 def test_texts_with_variables_inside_are_read_once(tag):
-    """Previously, each text was read with all texts below it: 600 kB took four seconds, and time grew with the
-    square."""
+    """Previously, each text was read with all texts nested in it: 600 kB took four seconds, and the time grew
+    quadratically."""
     inside = "".join(f"<var name='v{i}'><{tag}>{i}," for i in range(15_000)) + f"</{tag}></var>" * 15_000
     began = time.process_time()
     read = read_dictionary(f"<codeBook>{inside}</codeBook>".encode(), "d.xml").columns
@@ -151,7 +151,7 @@ def test_texts_with_variables_inside_are_read_once(tag):
 
 
 def test_codebooks_inside_codebooks_are_read_once():
-    """Previously, each one searched all below it."""
+    """Previously, each element searched all its descendants."""
     text = "<x>" + "<codeBook>" * 3000 + "<a/>" * 30_000 + "<var name='n'/>" + "</codeBook>" * 3000 + "</x>"
     began = time.process_time()
     assert [c.name for c in read_dictionary(text.encode(), "d.xml").columns] == ["n"]

@@ -275,7 +275,7 @@ def test_a_classifier_that_cannot_be_trained_leaves_the_real_ones_figures():
 
 
 def test_the_unfair_column_shows_and_the_fair_one_does_not():
-    """y follows s in the unfair table and a coin in the fair one."""
+    """y depends on s in the unfair table, and is a coin flip in the fair one."""
     schema, rng = schema_of(y=2, a=2, s=2), np.random.default_rng(4)
     a, s = rng.integers(0, 2, 4000), rng.integers(0, 2, 4000)
     unfair = table_of(schema, y=np.where(rng.random(4000) < 0.8, s, a), a=a, s=s)

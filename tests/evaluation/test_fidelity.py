@@ -1,4 +1,4 @@
-"""Total variation and KL equal those of loops over every cell."""
+"""Total variation and KL divergence equal those computed cell by cell."""
 
 from __future__ import annotations
 

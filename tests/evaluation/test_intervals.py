@@ -31,7 +31,7 @@ def noisy(rng, counts, sigma):
 
 
 def coverage(make, truth, times):
-    """(share of intervals that contain the truth, the same for intervals of 0.6 times the width)."""
+    """Return the share of intervals that contain the truth, and that share for intervals of 0.6 times the width."""
     found = [make() for _ in range(times)]
     assert all(i.low <= i.value <= i.high for i in found)
     inside = [i.low <= truth <= i.high for i in found]
@@ -102,7 +102,7 @@ def test_the_upper_end_includes_what_bins_of_normal_scores_cost(apart):
 
 @pytest.mark.parametrize("won", [0.0, 1.0])
 def test_the_bound_of_an_area_holds_whatever_the_order_inside_bins(won):
-    """Scores that rank all rows of a bin wrongly, or all rightly: the interval is about another area."""
+    """If scores rank all rows of a bin wrongly, or all correctly, the interval is for a different AUC."""
     rng, n, sigma = np.random.default_rng(1), 4000, 4.0
     cuts = np.linspace(-1, 2.2, 9)
     off, on = (np.diff(np.r_[0, stats.norm.cdf(cuts - m), 1]) for m in (0, 1.2))
@@ -301,7 +301,8 @@ def test_no_rows_are_no_figure():
 @pytest.mark.nightly
 @pytest.mark.parametrize("sigma", [22, 60])
 def test_dependence_that_noise_hides_is_still_inside(sigma):
-    """With the fewest rows for which CMI is bought. Of 150 draws at 95 %, under 129 would hold once in 100,000 runs."""
+    """With the fewest rows for which CMI is bought. Of 150 intervals at 95 %, fewer than 129 cover once in 100,000
+    runs."""
     rng, share, hit = np.random.default_rng(sigma), np.array([0.35, 0.45]), 0
     groups = np.array([0.6, 0.4])
     p = np.stack([groups * (1 - share), groups * share])[:, :, None]

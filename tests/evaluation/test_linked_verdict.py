@@ -1,6 +1,4 @@
-"""Verdicts on linked tables: a table with the same law is good, but not one whose visits lost their order or their
-person.
-"""
+"""Verdicts on linked tables: good for the same distribution, not if visits lost their order or their person."""
 
 from __future__ import annotations
 
@@ -20,7 +18,7 @@ from espalier.core.tables.panel import Panel
 @pytest.fixture(scope="module")
 def panels() -> tuple[Project, Panel, Panel]:
     law, rng = Law(sizes=(3, 4), keep=3), np.random.default_rng(0)
-    law.stay[:] = 2.5  # a visit after a lost one is then far from the law
+    law.stay[:] = 2.5  # a visit after a lost one is then far from the true distribution
     project = law.project(1.0, target="visits.c1")
     return project, law.panel(project, 12_000, rng), law.panel(project, 12_000, rng)
 

@@ -15,7 +15,7 @@ BOARDS = [(8, 9), (20, 24), (48, 15), (48, 60), (48, 90), pytest.param(200, 260,
 
 
 def crossed(path, box):
-    """Whether a path passes through a box: points on it, close together."""
+    """Return whether a path passes through a box, by checking closely spaced points on it."""
     for (x, y), (u, v) in itertools.pairwise(path):
         steps = 2 + int(abs(u - x) + abs(v - y))
         for k in range(steps + 1):

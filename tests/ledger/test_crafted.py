@@ -61,8 +61,8 @@ def refused(path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
 
 @pytest.mark.parametrize("odd", [None, b"1", 7])
 def test_a_first_event_without_a_hash_ends_in_a_message(odd, tmp_path, monkeypatch, capsys):
-    """Previously, this ended in a traceback: only the last event's types were checked before the first hash named a
-    file."""
+    """Previously, this ended in a traceback: the first hash was used to name a file, but only the types of the last
+    event had been checked."""
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
     path = crafted(tmp_path / "l.db", {}, signed=True)
     with sqlite3.connect(path) as connection:
@@ -94,7 +94,7 @@ def test_an_event_with_another_number_ends_in_a_message(name, tmp_path, monkeypa
 
 @pytest.mark.parametrize("name", VALUES)
 def test_an_impossible_unit_or_total_is_refused_although_every_hash_holds(name, tmp_path, monkeypatch, capsys):
-    """Previously, each was accepted, or it ended in a traceback."""
+    """Previously, each was accepted or ended in a traceback."""
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
     refused(crafted(tmp_path / "l.db", VALUES[name], signed=True), tmp_path, capsys)
 

@@ -110,7 +110,7 @@ def test_it_is_evaluated_like_any_other(made):
 
 
 def test_intervals_of_the_answers_hold_for_laplace_noise():
-    """All answers and counts hold at once in 95 of 100 releases; 13 misses or more have a probability of 10⁻³."""
+    """In 95 of 100 releases, all bounds hold at once; 13 misses or more have a probability of 10⁻³."""
     given, misses = pure(method="fpt-lp", epsilon=0.5), 0
     questions, counts = given.question_list.resolve(given.schema)
     true = answers(table(), questions, counts, given.schema.sizes)

@@ -45,7 +45,8 @@ def made():
 
 
 def test_answers_are_near_the_truth_and_the_model_near_the_answers(made):
-    """All are within the simultaneous bound. It fails once in twenty; here it is widened to six σ, for once in 10⁸."""
+    """All are within the simultaneous bound, which fails once in twenty runs; widened to six σ, it fails once in
+    10⁸."""
     facts, real = made.to_json(), table().codes
     for line in facts["questions"]:
         if line["name"] in TRUE:

@@ -276,7 +276,7 @@ def test_releases_for_other_people_are_not_added_up() -> None:
 
 
 def test_what_draws_used_of_delta_is_added_up() -> None:
-    """Previously, the ε of all releases was computed as if draws had used nothing of δ."""
+    """Previously, the ε of all releases was computed as if no draw had used any δ."""
     state = Session()
     state.spent = [Spent(0, 0.1, 1e-6, "add-remove", 1, None, for_draws=used) for used in (4e-7, 0.0, 1e-7)]
     rho, epsilon, delta = spending.total(state) or pytest.fail("no total")

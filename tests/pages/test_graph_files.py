@@ -1,4 +1,4 @@
-"""Graph files on the Structure page are read, asked about, adopted, undone and written."""
+"""Graph files on the Structure page: reading, open questions, import, undo and export."""
 
 from __future__ import annotations
 

@@ -562,7 +562,7 @@ def test_further_separations_are_added_refused_removed_and_parked(app: AppTest) 
 
 
 def visits(people: int = 60) -> str:
-    """Return a table in which the person p0 has forty rows and everybody else two."""
+    """Return a table in which the person p0 has forty rows and everyone else two."""
     lines = ["patient,sex,stage,again"]
     for i in range(people):
         lines += [f"p{i},{'fm'[i % 2]},{i % 3},{('no', 'yes')[(i + j) % 2]}" for j in range(2 if i else 40)]

@@ -110,7 +110,7 @@ def test_a_list_is_tested_as_given_or_refused_with_the_open_path():
 
 def test_a_drawing_that_holds_is_rarely_contradicted():
     alarms = sum(any(r.contradicted() for _, r in release(project(), table(0.0)).drawing) for _ in range(12))
-    assert alarms <= 7  # at 5 % a release by chance below 1e-6
+    assert alarms <= 7  # by chance, at 5 % per release: below 1e-6
 
 
 def test_rows_held_out_and_several_rows_a_person_are_no_part_of_the_test():

@@ -144,9 +144,9 @@ def test_what_a_row_adds_hangs_on_no_chunk_that_it_stands_in(latent):
 
 
 def test_a_row_of_a_wide_table_counts_wherever_it_stands():
-    """Previously, squares of 8,000 residuals were added in single precision and fell short of the norm. A row was
-    ignored among others and counted in full on its own, so a row that came or went moved the sum by up to twice its
-    sensitivity.
+    """Previously, the squares of 8,000 residuals were added in single precision, and their sum was below the true norm.
+    A row was ignored among others and counted in full on its own, so a row that came or went moved the sum by up to
+    twice its sensitivity.
     """
     sizes = {f"c{i}": 2 for i in range(4000)}
     net = Heads(sizes, {}, dict.fromkeys(sizes, 100.0))

@@ -1,4 +1,4 @@
-"""A release contains nothing of its private rows, and a worker can send it to the server."""
+"""A release contains none of its private rows, and a worker can send it to the server."""
 
 from __future__ import annotations
 

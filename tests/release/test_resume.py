@@ -431,7 +431,8 @@ def test_a_closed_entry_stays_spent_and_is_not_resumed(tmp_path, recorder):
     ids=["epsilon", "unit", "rows", "kind"],
 )
 def test_facts_that_the_ledger_did_not_reserve_are_refused(tmp_path, recorder, changed):
-    """Previously, whoever could write to the ledger's database raised ε; answers were drawn and stored there."""
+    """Previously, anyone who could write to the ledger's database could raise ε; answers were drawn and stored
+    there."""
     ledger = Ledger(str(tmp_path / "ledger.db"), create=True)
     ledger.open_table("people", epsilon=3.0, delta=1e-6)
     recorder.crash = 1, "drawn"
@@ -592,7 +593,7 @@ def test_every_method_has_a_case():
 
 
 def test_a_disk_with_too_little_room_is_refused_before_anything_is_drawn(tmp_path, recorder, monkeypatch):
-    """The check adds up what goes to one disk, from public facts alone."""
+    """The check adds up everything that is written to one disk, from public facts alone."""
     free = SimpleNamespace(free=6 << 20)
     monkeypatch.setattr(shutil, "disk_usage", lambda _: free)
     given, rows = project(**CASES["mst"]), table(400)

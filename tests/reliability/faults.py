@@ -435,7 +435,7 @@ def cancelled(where: str) -> dict[str, Any]:
 
 
 def closed_tab(where: str) -> dict[str, Any]:
-    """Return the app's job continues after its session has ended, and the ledger keeps its result."""
+    """Test that the app's job continues after its session has ended, and that the ledger keeps its result."""
     from espalier.core.server.queue import Job
 
     ledger, private = opened(where, 10), table()

@@ -23,7 +23,7 @@ Codes = Mapping[str, np.ndarray]
 
 
 def by_query(path: Path, schema: Schema) -> Codes:
-    """Return a query engine bins the numbers: it trusts the file's statistics, in which PyArrow ignores NaN."""
+    """A query engine bins the numbers: it trusts the file's statistics, in which PyArrow ignores NaN."""
     import duckdb
 
     wanted = []

@@ -1,7 +1,8 @@
-"""A pooler in front of a PostgreSQL server, like PgBouncer in transaction mode: each transaction has another session.
+"""A pooler in front of a PostgreSQL server, like PgBouncer in transaction mode.
 
-A session keeps its settings for the next client that gets it. The options of a client are dropped, as PgBouncer does if
-it is configured to ignore them. Passwords and TLS are not supported.
+Each transaction may run in a different session. A session keeps its settings for the next client that gets it. The
+options of a client are dropped, as PgBouncer does if it is configured to ignore them. Passwords and TLS are not
+supported.
 """
 
 from __future__ import annotations

@@ -91,7 +91,7 @@ class Answer(BaseHTTPRequestHandler):
         self.wfile.write(json.dumps(data).encode())
 
     def log_message(self, *_: Any) -> None:
-        """Say nothing."""
+        """Log nothing."""
 
 
 Guarded = tuple[str, Provider, Path]

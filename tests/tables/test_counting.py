@@ -95,7 +95,7 @@ def test_a_column_as_large_as_a_block_beside_one_of_one_value():
 
 
 def test_planes_full_of_bits_are_counted():
-    """A plane of a column with one value only has every bit set, as many as a 16-bit number can add up and more."""
+    """Every bit of a plane is set if its column has only one value; their number may exceed what 16 bits can count."""
     sizes, rows = {f"c{i}": 2 for i in range(7)}, 200_003
     codes = {name: np.zeros(rows, dtype=np.uint8) for name in sizes}
     counting = Counting(list(itertools.combinations(sizes, 2)), sizes)

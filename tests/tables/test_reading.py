@@ -103,7 +103,7 @@ LINES = st.lists(st.sampled_from(PIECES), max_size=6).map("".join)
 )
 @settings(max_examples=600)
 def test_each_row_reads_as_it_would_alone_and_a_file_is_refused_if_one_of_its_rows_is(rows, header):
-    """This is the whole claim: no line, however broken, changes how another line is read."""
+    """This is the full claim: no line, however malformed, changes how another line is read."""
     lines = [text.encode(encoding, errors="replace") for text, encoding in rows]
     alone = []
     for number, line in enumerate(lines, start=2):
@@ -159,7 +159,7 @@ def test_a_file_whose_header_ends_in_a_carriage_return_has_no_other_line_break()
 
 
 def test_a_long_quoted_file_is_read_in_time_that_grows_with_it():
-    """A pattern that tries again at every quote would take hours."""
+    """A regular expression that backtracks at every quote would take hours."""
     row = b'"' + b'""' * 200_000 + b'",x\n'
     assert read_table(b"a,b\n" + row * 3).rows == 3
     with pytest.raises(TableError, match="line 5"):

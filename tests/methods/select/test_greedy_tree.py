@@ -35,7 +35,7 @@ TREES = [tuple(sorted(nx.from_prufer_sequence(list(code)).edges)) for code in it
 
 
 def random_separation(rng, names):
-    """Each column goes left, right, to the gate or nowhere; both sides hold at least one."""
+    """Each column is on the left, on the right, in the gate or nowhere; both sides have at least one column."""
     while True:
         where = {n: rng.choice("LRG-") for n in names}
         left, right, given = (tuple(n for n in names if where[n] == side) for side in "LRG")

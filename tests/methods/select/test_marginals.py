@@ -78,8 +78,8 @@ def test_noise_takes_spread_away_and_exact_scores_stay():
 
 
 def test_few_large_scores_stay_large_among_many_small_ones():
-    """The share of the spread that is not noise is the same for all of them, so a linear estimate would keep half of
-    each distance from the mean, 47 of the small scores' noise included.
+    """A linear estimate shrinks all scores by the same factor: it would keep half of each distance from the mean, and
+    leave 47 of the noise in the small scores.
     """
     exact = np.repeat([0.0, 1000.0], [190, 10])
     cliques = tuple((f"c{i}", "d") for i in range(len(exact)))

@@ -19,7 +19,7 @@ FENCE = Separation(("a",), ("f",), ("c",))
 
 
 def greedy(weight, separations):
-    """Kruskal without noise inside the frame."""
+    """Kruskal's algorithm without noise, inside the frame."""
     growth, edges = Growth(NAMES, separations), []
     while candidates := growth.candidates():
         edges.append(max(candidates, key=weight.__getitem__))
