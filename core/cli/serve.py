@@ -87,9 +87,7 @@ def _load() -> None:
 
 def _log_as_json() -> None:
     """Write every log line of the root logger, Streamlit and its web server as JSON to standard error."""
-    handler = logging.StreamHandler()
-    handler.setFormatter(events.JsonLines())
-    logging.basicConfig(handlers=[handler], level=logging.INFO, force=True)
+    handler = events.log_as_json()
     streamlit_logger: Any = importlib.import_module("streamlit.logger")  # core uses the app's library only to start it
 
     def plain(logger: logging.Logger) -> None:

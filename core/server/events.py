@@ -15,9 +15,13 @@ from __future__ import annotations
 import json
 import logging
 import os
+import sys
+import threading
+import warnings
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Literal
+from types import TracebackType
+from typing import Any, Literal
 
 Kind = Literal["start", "stop", "sign-in", "sign-out", "open", "refuse", "plan", "release", "download", "ledger"]
 EVENTS: tuple[Kind, ...] = (
@@ -25,7 +29,7 @@ EVENTS: tuple[Kind, ...] = (
     *("open", "refuse", "plan", "release", "download", "ledger"),
 )
 LOG, NAMES = "ESPALIER_AUDIT_LOG", "ESPALIER_AUDIT_NAMES"
-_log = logging.getLogger("espalier.audit")
+_log, _uncaught = logging.getLogger("espalier.audit"), logging.getLogger("espalier.uncaught")
 
 
 def emit(
@@ -67,6 +71,39 @@ def trouble() -> str:
     return ""
 
 
+def log_as_json() -> logging.Handler:
+    """Write the log to standard error as JSON, without texts that may quote a cell; return the handler.
+
+    Exceptions that no one catches, and warnings, are logged too. Python would print their texts.
+    """
+    handler = logging.StreamHandler()
+    handler.setFormatter(JsonLines())
+    logging.basicConfig(handlers=[handler], level=logging.INFO, force=True)
+
+    def uncaught(kind: type[BaseException] | None, _: Any = None, trace: TracebackType | None = None) -> None:
+        _uncaught.error("uncaught: %s in %s", "an error" if kind is None else kind.__name__, _place(trace))
+
+    def raised(said: Any) -> None:
+        uncaught(said.exc_type, None, said.exc_traceback)
+
+    def warned(
+        message: object, category: type[Warning], filename: str, lineno: int, file: object = None, line: object = None
+    ) -> None:
+        del message, file, line
+        _uncaught.warning("warning: %s in %s:%s", category.__name__, os.path.basename(filename), lineno)
+
+    sys.excepthook, sys.unraisablehook, threading.excepthook = uncaught, raised, raised
+    warnings.showwarning = warned
+    return handler
+
+
+def _place(trace: TracebackType | None) -> str:
+    """Return the file and line of the innermost call."""
+    while trace is not None and trace.tb_next:
+        trace = trace.tb_next
+    return "" if trace is None else f"{os.path.basename(trace.tb_frame.f_code.co_filename)}:{trace.tb_lineno}"
+
+
 class JsonLines(logging.Formatter):
     """One JSON object per line. An exception is represented by its type and place, because its text may quote a
     cell.
@@ -82,12 +119,9 @@ class JsonLines(logging.Formatter):
         if facts := getattr(record, "facts", None):
             line |= facts
         else:
-            # the arguments of another library may quote a cell
-            line["message"] = record.getMessage() if record.name.startswith("espalier") else str(record.msg)
+            # the arguments of another library may quote a cell, and so may an error that it logs as a message
+            said = record.msg if isinstance(record.msg, str) else type(record.msg).__name__
+            line["message"] = record.getMessage() if record.name.startswith("espalier") else said
         if record.exc_info and record.exc_info[0]:
-            frame = record.exc_info[2]
-            while frame is not None and frame.tb_next:
-                frame = frame.tb_next
-            where = f"{os.path.basename(frame.tb_frame.f_code.co_filename)}:{frame.tb_lineno}" if frame else ""
-            line |= {"error": record.exc_info[0].__name__, "where": where}
+            line |= {"error": record.exc_info[0].__name__, "where": _place(record.exc_info[2])}
         return json.dumps(line, ensure_ascii=True)

@@ -31,6 +31,7 @@ from typing import Any
 
 from espalier.core.errors import Cancelled, EspalierError
 from espalier.core.progress import Report
+from espalier.core.server import events
 from espalier.core.server.settings import number
 
 GRACE = 60.0
@@ -223,6 +224,7 @@ def _limit(limits: Limits) -> None:
 
 def work(descriptor: int) -> None:
     """Carry out the single task that arrives over the socket."""
+    events.log_as_json()
     with _Line(socket.socket(fileno=descriptor)) as line:
         task, given, limits = line.receive()
         _limit(limits)

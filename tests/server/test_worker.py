@@ -5,11 +5,13 @@ another."""
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import sqlite3
 import threading
 import time
+import warnings
 from contextlib import closing
 from pathlib import Path
 
@@ -101,6 +103,30 @@ def test_open_files_and_locks_arrive():
     codes.append({"a": np.zeros(5, int), "b": np.zeros(5, int)})
     assert codes.rows == 305
     codes.close()
+
+
+def noisy(given, report, begun):
+    warnings.warn("row 17: Alice", stacklevel=2)
+    logging.getLogger("library").warning("row 17: %s", "Alice")
+    logging.getLogger("library").warning(KeyError("row 17: Alice"))
+    thread = threading.Thread(target=broken, args=(given, report, begun))
+    thread.start()
+    thread.join()
+
+    class Unclosed:
+        def __del__(self):
+            raise ValueError("row 17: Alice")
+
+    Unclosed()
+    return "done"
+
+
+def test_nothing_that_a_worker_prints_quotes_a_cell(capfd):
+    """Previously, warnings, other libraries' logs, and errors in threads and deleted objects were printed in full."""
+    assert run_apart(noisy, None, lambda *_: None, lambda: None, FREE) == "done"
+    printed = capfd.readouterr().err
+    assert [word for word in ("UserWarning", "ValueError", "KeyError", "row 17: %s") if word not in printed] == []
+    assert "Alice" not in printed
 
 
 def test_a_worker_runs_nothing_from_the_folder_in_which_the_server_started(tmp_path, monkeypatch):
