@@ -1,4 +1,4 @@
-"""Tables larger than memory: the cost of a scan, of the counts, of the lots and of the output, all in one run.
+"""Tables larger than memory: the cost of a scan, of the counts, of random selection and of the output, all in one run.
 
     python -m benchmarks.scale                  every part, 10⁷ rows
     python -m benchmarks.scale counts           all 78 marginals of Adult's shape against DuckDB's encode scan: one

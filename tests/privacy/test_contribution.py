@@ -60,7 +60,8 @@ def table(others, mine, order=0):
 
 
 def drawn(monkeypatch, made, lots, seed, k, total):
-    """Return ``bounded`` of a table in which everyone else, and every filler row, has the same lots as elsewhere."""
+    """Return ``bounded`` of a table in which everyone else, and every filler row, has the same random numbers as
+    elsewhere."""
     rng = np.random.default_rng(seed)
     person = made.person
     theirs = iter(rng.integers(0, 2**60, (len(person), 2)))  # by position among everyone else
@@ -78,7 +79,7 @@ def own_lots(rows, rng):
 
 
 def pairs(monkeypatch, k, total):
-    """All pairs of tables that differ in one person, with the same lots for everyone else."""
+    """All pairs of tables that differ in one person, with the same random numbers for everyone else."""
     rng = np.random.default_rng(k)
     for seed, others in enumerate(OTHERS):
         for a, b in itertools.combinations(MINE, 2):
@@ -144,7 +145,8 @@ def test_held_out_counts_without_a_total_move_by_at_most_the_replace_one_sensiti
 
 
 def test_lots_dealt_by_row_from_a_seed_would_break_the_coupling():
-    """No function here takes a seed: with a known stream, removing a person would shift the lots of everyone after."""
+    """No function here takes a seed: with a known stream, removing a person would shift the random numbers of everyone
+    after."""
     person = np.repeat(np.arange(40), 3)
     cells = np.tile([0, 1, 1], 40)
     stream = np.random.default_rng(5).integers(0, 2**60, 120).astype(np.uint64)
@@ -204,7 +206,7 @@ def test_rows_without_people_are_not_bounded():
 
 
 def test_a_person_falls_into_one_part_whole_and_by_lot_alone(monkeypatch):
-    """No one is in both parts, and with the same lots, other values in the rows change nothing."""
+    """No one is in both parts, and with the same random numbers, other values in the rows change nothing."""
     person = np.repeat(np.arange(50), 4)
     codes = np.random.default_rng(0).integers(0, 2, (2, 200))
     made = Table(SCHEMA, {"a": codes[0], "b": codes[1]}, 200, person=person, person_column="id")

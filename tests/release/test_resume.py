@@ -190,8 +190,8 @@ def test_another_table_is_refused(tmp_path, recorder):
 
 @pytest.mark.parametrize("neighbors", ["add-remove", "replace-one"])
 def test_rows_are_chosen_again_independently(tmp_path, recorder, neighbors):
-    """Previously, the same lots were used by position, so the rows of all others revealed whether a person's row had
-    moved.
+    """Previously, random numbers were reused by row position, so the rows of all others revealed whether a person's row
+    had moved.
     """
     rng = np.random.default_rng(0)
     frame = pd.DataFrame({"who": rng.integers(0, 60, 300)}).astype(str)

@@ -25,7 +25,7 @@ import pytest
 from _pytest.runner import runtestprotocol
 
 OWN = ("core.", "espalier.core.")
-"""Packages that draw lots from random bytes."""
+"""Packages that draw random numbers from the system's random bytes."""
 NOT_NOISE = ("ledger",)
 """Packages that use random bytes for keys and identities only."""
 DRAWN = {"noise": False}

@@ -1,4 +1,4 @@
-"""Fresh lots inside PostgreSQL: the held-out people, and the rows of a declared total."""
+"""Fresh random numbers inside PostgreSQL: they choose the held-out people and the rows of a declared total."""
 
 from __future__ import annotations
 

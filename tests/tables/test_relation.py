@@ -1,4 +1,5 @@
-"""Tables that stay in an engine: the schema's own codes, the same lots everywhere, and one state of the rows."""
+"""Tables that stay in an engine: the schema's own codes, the same random selection everywhere, and one state of the
+rows."""
 
 from __future__ import annotations
 
