@@ -98,7 +98,7 @@ def _release(
 
 
 def show(name: str, rows: Iterable[Sequence[float]], heading: str) -> None:
-    """Return the mean ± standard deviation over seeds."""
+    """Print the mean ± standard deviation over seeds."""
     table = np.array(list(rows))
     cells = [f"{m:.4f} ± {s:.4f}" for m, s in zip(table.mean(axis=0), table.std(axis=0), strict=True)]
     print(f"{name:<34} {heading}: {'  '.join(cells)}", flush=True)

@@ -49,7 +49,7 @@ def scm_rows(seeds: int, sd: float) -> Iterator[Row]:
 
 
 def adult_rows(seeds: int) -> Iterator[Row]:
-    """Return the AUC on held-out real rows of Adult, with optimal bought weights (as in the paper) and uniform ones."""
+    """Yield the AUC on held-out real rows of Adult, with optimal bought weights (as in the paper) and uniform ones."""
     whole = adult_quantile_bins()
     project = Project("adult", whole.schema, Plan("prism", 1.0, target="income"))
     weighted = {**CHOSEN["pools"], "pair choice": 0.05, "target": 0.65}

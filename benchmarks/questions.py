@@ -316,7 +316,7 @@ class Ours(NamedTuple):
 
 
 def _peer_questions(lowered: Lowered, noisy: NDArray[np.float64], sigma: float, n: int, ours: Ours) -> None:
-    """Return the same by mbi: one `LinearMeasurement` per clique, with the clique's matrix as its query."""
+    """Print the figures of mbi's fit, with one `LinearMeasurement` per clique and the clique's matrix as its query."""
     import mbi
 
     parts = np.split(noisy, np.cumsum([len(matrix_of(block)) for block in lowered.blocks])[:-1])
@@ -339,7 +339,7 @@ def _peer_questions(lowered: Lowered, noisy: NDArray[np.float64], sigma: float, 
 
 
 def _peer_count(lowered: Lowered, measured: list[Measurement], n: int, ours: Ours) -> None:
-    """Return the same by mbi: the hidden sums are columns, the gates are `Constraint`."""
+    """Print the figures of mbi's fit, in which hidden sums are columns and gates are `Constraint` objects."""
     import mbi
 
     rules = [

@@ -185,7 +185,7 @@ def invented(columns: int, folder: Path, rows: int = 30_000) -> Path:
 
 
 def waits(page: Any, base: str, table: Path, columns: int, clicks: int, most: float) -> None:
-    """Return seconds from a click to the changed line: for leaving columns out, keeping them, and confirming groups."""
+    """Print seconds from a click to the changed line, for leaving out columns, keeping them, and confirming groups."""
     walker = Walker(page)
     began = time.perf_counter()
     open_and_guess(walker, base, table)
@@ -224,7 +224,7 @@ def waits(page: Any, base: str, table: Path, columns: int, clicks: int, most: fl
 
 @contextmanager
 def browser() -> Iterator[tuple[Any, str, Path]]:
-    """The app, a page of a browser, and a folder."""
+    """The running app, a page of a browser, and a folder."""
     from playwright.sync_api import sync_playwright
 
     chromium = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)

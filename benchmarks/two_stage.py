@@ -172,7 +172,7 @@ def released(case: Case, schema: Schema, train: Rows, plan: Plan) -> tuple[dict[
 
 
 def compared(cases: Iterable[Case], plans: Iterable[dict[str, object]], epsilons: Iterable[float], runs: int) -> None:
-    """Return R² of a forest trained on released rows and tested on real ones, with its standard error over ``runs`` (≥
+    """Print R² of a forest trained on released rows and tested on real ones, with its standard error over ``runs`` (≥
     2).
     """
     known: dict[tuple[str, int], float] = {}

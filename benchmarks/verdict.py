@@ -151,7 +151,7 @@ FRESH = tuple(
     replace(_network(network, target, (2_000, 5_000, 10_000)[i % 3], 100 + i), name=f"{network} {target}")
     for i, (network, target) in enumerate((n, t) for n, targets in _OTHERS.items() for t in targets)
 )
-"""All columns of two values that are not an outcome above (for alarm, every second such column), regardless of the
+"""All columns with two values that are not an outcome above (for alarm, every second such column), regardless of the
 values' shares.
 """
 
@@ -234,7 +234,7 @@ def _parts(case: Case, seed: int) -> tuple[Table, Table]:
 
 
 def projects(case: Case, way: Way, seed: int) -> Iterator[tuple[float, Project]]:
-    """Return the plans of one table and method; the plan without noise comes first."""
+    """Yield the plans of one table and method; the plan without noise comes first."""
     train, _ = _parts(case, seed)
     project = way.project(case, train)
     if project is not None:

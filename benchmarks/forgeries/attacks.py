@@ -196,7 +196,7 @@ def real_rows_in_another_format(case: Case) -> Files:
 
 
 def unread_model(case: Case, change: Callable[[dict[str, Any]], None]) -> Files:
-    """Return the rows of the real table, next to a model whose head says that it cannot be read."""
+    """Return the rows of the real table, next to a model whose head marks it as unreadable."""
     files = {**case.with_codes(dict(case.rows.codes)).files, "model.npz": case.honest.files["model.npz"]}
     return rearranged(case, "model.npz", lambda head, _: change(head), files)
 

@@ -61,7 +61,7 @@ def table(seed: int, rows: int = ROWS) -> Table:
 
 
 def frame(rows: Table) -> Any:
-    """Return the table as a data frame, with a column that names the same person in every two rows."""
+    """Return the table as a data frame, with a column that assigns each pair of rows to one person."""
     import pandas as pd
 
     rng = np.random.default_rng(0)
@@ -104,7 +104,7 @@ class Case:
         return table(self.seed)
 
     def project(self, **changes: Any) -> Project:
-        """Return the project: the target is ``c``, and the roles name an outcome that privci keeps from a protected
+        """Return the project: the target is ``c``, and the roles name an outcome that privci separates from a protected
         column.
         """
         plan = Plan(self.method, **{"epsilon": 1.0, "delta": 1e-6, "target": "c", **changes})
@@ -137,11 +137,12 @@ class Case:
         return self.rows.count(clique).astype(float)
 
     def made(self, **changes: Any) -> Release:
-        """Return the honest release with other records: exports, report, digests and signature follow from them."""
+        """Return the honest release with changed records, from which exports, report, digests and signature are made
+        again."""
         return replace(self.honest, **changes)
 
     def drawn(self, change: Callable[[int, Draw], Draw | None], **changes: Any) -> Release:
-        """Return the release with changed draws; the counts follow their scales, and ρ adds up."""
+        """Return the release with changed draws, counts that fit their scales, and a matching total ρ."""
         draws = [change(i, d) for i, d in enumerate(self.honest.spending.draws)]
         kept = [d for d in draws if d is not None]
         return self.made(spending=Spending(self.honest.budget.rho, kept), **changes)
@@ -209,7 +210,7 @@ def first(case: Case, kinds: str) -> int:
 
 
 def one(case: Case, at: int, **changes: Any) -> Release | None:
-    """Return the release with one changed draw, whose measurement follows it."""
+    """Return the release with one changed draw and a matching measurement."""
     if at < 0:
         return None
     old = case.honest.spending.draws[at]

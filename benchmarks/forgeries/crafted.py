@@ -69,7 +69,7 @@ def an_edge_across_the_fence_and_its_end_called_a_count(case: Case) -> Files | N
 
 @kind("rows")
 def real_rows_that_depend_on_a_hidden_column(case: Case) -> Files:
-    """Columns that depend on hidden ones were not compared."""
+    """Previously, columns that depend on hidden ones were not compared."""
 
     def change(head: dict[str, Any], found: dict[str, Any]) -> None:
         sizes = dict(head["sizes"])
@@ -86,7 +86,7 @@ def real_rows_that_depend_on_a_hidden_column(case: Case) -> Files:
 
 @kind("model")
 def the_model_of_another_release_behind_questions_and_merged_categories(case: Case) -> Files:
-    """With merged categories, no count was compared with the model."""
+    """Previously, no count was compared with the model if categories were merged."""
     plan = Plan("mst", 1.0, 1e-6, target="c", options={"compress": True}, question_share=0.1)
     project = project_of(case, plan, question_list=ASKED)
     turned = {c.name: c.size - 1 - case.rows.codes[c.name] for c in case.rows.schema.columns}
@@ -165,7 +165,7 @@ def sums_of_a_regression_almost_without_noise(case: Case) -> Files:
 
 @kind("budget")
 def a_question_with_two_descriptions(case: Case) -> Files:
-    """The checker reads the first one, which no row meets, and the answer is that of the second."""
+    """The checker reads the first description, which no row meets; the answer belongs to the second."""
 
     def change(made: dict[str, Any]) -> None:
         made.get("project", made)["questions"][0]["any"] = [{"a": []}]
@@ -190,7 +190,7 @@ def a_single_table_called_linked(case: Case) -> Files:
 
 @kind("noise")
 def exact_counts_behind_the_sums_of_an_embedding(case: Case) -> Files:
-    """The sums of an embedding's features were not read."""
+    """Previously, the sums of an embedding's features were not read."""
     made = release(
         project_of(case, Plan("mst", 1.0, 1e-6, target="c", embedding_share=0.3)), case.rows, signer=case.key
     )
@@ -233,7 +233,7 @@ def real_rows_behind_a_compressed_array(case: Case) -> Files:
 
 @kind("noise")
 def real_cells_in_the_last_bits_of_wide_numbers(case: Case) -> Files:
-    """A number of 16 bytes is whole after it is rounded to 8."""
+    """A 16-byte number is a whole number once it is rounded to 8 bytes."""
 
     def change(_: dict[str, Any], found: dict[str, Any]) -> None:
         bits = np.resize(case.rows.codes["c"], found["counts_0"].shape).astype(np.longdouble)
@@ -309,7 +309,7 @@ def an_epsilon_from_right_to_left(case: Case) -> Files:
 
 @kind("texts")
 def an_epsilon_before_this_release_called_the_guarantee(case: Case) -> Files:
-    """The ledger had spent nothing, so a text could state ε = 0."""
+    """The ledger had spent nothing before, so a text could state ε = 0."""
     return swapped(case, "label.html", "</body>", "<p>In fact ε = 0 holds.</p></body>")
 
 
@@ -396,7 +396,8 @@ def real_rows_chosen_to_fit(case: Case) -> Files:
 
 
 def exchanged(tables: list[tuple[list[int], Any, Any]], old: Any, new: Any) -> bool:
-    """Return whether a row was replaced in the counts of all groups; they are unchanged if one would be too far off."""
+    """Return whether the row was replaced in the counts of all groups. If one count would be too far off, none
+    changes."""
     moved = [(held, p, tuple(old[at]), tuple(new[at])) for at, held, p in tables if (old[at] != new[at]).any()]
     for held, _, a, b in moved:
         held[a] -= 1

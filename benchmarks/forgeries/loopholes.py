@@ -28,7 +28,8 @@ UNIT = "The project states that each person has one row. This is a promise; no p
 
 
 def with_facts(case: Case, change: Callable[[dict[str, Any]], None]) -> Files:
-    """Return the release with other facts in ``release.json``; the statement and all texts follow from them."""
+    """Return the release with changed facts in ``release.json``, from which the statement and all texts are made
+    again."""
     made = case.made()
     facts = json.loads(json.dumps(made.to_json()))
     change(facts)
@@ -45,12 +46,12 @@ def edited(case: Case, name: str, change: Callable[[dict[str, Any]], Any], files
 
 
 def with_rows(case: Case, files: Files, data: bytes) -> Files:
-    """Return the files with another released table, described by its digest."""
+    """Return the files with another released table and its digest."""
     return retabled(case, {**files, "synthetic.csv": data})
 
 
 def rewritten(case: Case, change: Callable[[str], str]) -> Files:
-    """Return the files with the numbers of column d written in another way."""
+    """Return the files with the numbers of column d in another format."""
     head, *lines = case.honest.files["synthetic.csv"].decode().splitlines()
     cells = [line.split(",") for line in lines]
     text = "\n".join([head, *(",".join([*row[:3], change(row[3]), *row[4:]]) for row in cells)])
@@ -73,7 +74,7 @@ def real_rows_and_a_decoder_without_numbers(case: Case) -> Files:
 
 @kind("rows")
 def real_rows_of_a_drawing_that_fits(case: Case) -> Files:
-    """With full tables and ε = 10, χ² finds nothing in the whole real table."""
+    """If families are full tables and ε = 10, χ² does not notice that all rows are real."""
     return with_rows(case, decoder(case, "auto"), real_rows(case))
 
 
@@ -122,7 +123,7 @@ def a_separation_of_a_column_that_does_not_exist(case: Case) -> Files:
 
 @kind("texts")
 def a_smaller_epsilon_among_the_keys_of_the_statement(case: Case) -> Files:
-    """Every number of the statement was one that a text may state."""
+    """Previously, a text could state any number that is in the statement."""
     files = swapped(case, "report.html", "</body>", "<p>In fact ε = 0.1 holds.</p></body>")
     return case.resealed(files, lambda made: made.update(better={"epsilon": 0.1}))
 
@@ -165,7 +166,7 @@ def an_unknown_method(case: Case) -> Files:
 
 @kind("budget")
 def choices_removed_and_one_way_counts_of_a_third(case: Case) -> Files | None:
-    """The pool that is compared has its share; the choices' share is added to the counts."""
+    """The pool that the checker compares keeps its share; the share of the choices is added to the counts."""
     if case.method != "privci":
         return None
     draws = case.honest.spending.draws
@@ -244,7 +245,7 @@ def real_names_called_invented_identifiers(case: Case) -> Files:
 
 @kind("files")
 def a_card_in_another_encoding(case: Case) -> Files:
-    """Other readers of JSON in UTF-16 see another text, or none."""
+    """Other programs read JSON in UTF-16 as a different text, or not at all."""
     return case.resealed(
         {**case.honest.files, "croissant.json": case.honest.files["croissant.json"].decode().encode("utf-16")}
     )
@@ -284,7 +285,7 @@ def promises_left_out_of_every_text(case: Case) -> Files:
 
 @kind("texts")
 def rows_per_person_enforced_by_no_column(case: Case) -> Files:
-    """The sentence about rows per person was compared with itself."""
+    """Previously, the sentence about rows per person was compared with itself."""
 
     def change(facts: dict[str, Any]) -> None:
         facts["unit"]["stated"] = "A person column enforces it."
@@ -340,7 +341,7 @@ def a_total_with_more_delta_for_draws(case: Case) -> Any:
 
 @kind("rows")
 def real_people_with_their_real_visits(case: Case) -> Files:
-    """Linked tables were not compared with their models."""
+    """Previously, linked tables were not compared with their models."""
     plan = Plan("linked", 1.0, 1e-6, person="id", rows=ROWS)
     real, rng = visits(case.seed, ROWS), np.random.default_rng(0)
     files = dict(release(Project("clinic", VISITS, plan, linked=LINK), real, signer=case.key).files)

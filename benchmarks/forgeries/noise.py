@@ -93,7 +93,7 @@ def counts_of_another_release(case: Case) -> Files | None:
     fitted: Any = case.other.fitted
     theirs = {m.clique: m.values for m in fitted.measurements}
     if not theirs.keys() & {m.clique for m in case.fitted.measurements}:
-        return None  # the two networks share no table
+        return None  # the two networks have no table in common
     return case.counted(lambda m: theirs.get(m.clique, m.values), refit=False).files
 
 

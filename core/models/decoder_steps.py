@@ -133,7 +133,7 @@ class _Layer:
 
 
 def _layers(heads: Heads) -> Iterator[_Layer]:
-    """Return every head and the encoder; long ones are split into parts."""
+    """Yield every head and the encoder; long ones are split into parts."""
     blocks, encoder = heads.blocks(np.arange(heads.parameters))
     whole: list[tuple[str | None, NDArray[Any], list[int]]] = []
     for name, block in blocks.items():

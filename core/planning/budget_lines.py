@@ -42,7 +42,7 @@ class Line:
 
 
 def lines_of(draws: Iterable[Draw], rows: int | None = None, bounds: ErrorBounds | None = None) -> Iterator[Line]:
-    """Return the draws as rows of the budget table; ``rows`` is n if it is known."""
+    """Yield the draws as rows of the budget table; ``rows`` is n if it is known."""
     most = {m.clique: m.tv for m in bounds.marginals} if bounds else {}
     for d in draws:
         epsilon = None if d.epsilon == math.inf else d.epsilon

@@ -51,7 +51,7 @@ class DateBins:
             )
 
     def _starts(self) -> Iterator[date]:
-        """Return the first day of each bin."""
+        """Yield the first day of each bin."""
         day = self.first
         while day <= self.last:
             yield day

@@ -160,7 +160,8 @@ def test_a_budget_is_divided_so_that_every_promise_is_the_same_multiple_of_what_
 
 
 def test_an_analysis_that_needs_much_does_not_take_the_promise_of_another():
-    """One promise of 1/√ρ needs ρ = 0.01, another ρ = 1: one budget pays for both, a smaller one only for the first."""
+    """One promise of 1/√ρ needs ρ = 0.01, another ρ = 1: a large budget pays for both, a smaller one only for the
+    first."""
 
     def curve(least, wanted):
         return Curve(lambda rho: 1 / math.sqrt(rho) if rho >= least else math.inf, wanted)

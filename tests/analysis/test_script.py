@@ -86,7 +86,7 @@ def agrees(study, kind, command, folder):
     assert [line[0] for line in lines] == [a.name for a in answers]
     for (_, value, low, high), a in zip(lines, answers, strict=True):
         assert value == pytest.approx(a.value, rel=2e-5, abs=2e-6)
-        if a.low is not None:  # scripts take numbers at the middle of their bins
+        if a.low is not None:  # scripts place numbers at the middle of their bins
             assert (low, high) == pytest.approx(a.at_midpoints or (a.low, a.high), rel=2e-5, abs=2e-6)
 
 

@@ -191,7 +191,7 @@ class Case:
     run: Callable[[int], float]
     broken: str = ""
     times: int = 1
-    """Factor on the number of runs: half the noise needs many to show, and single mechanisms are quick."""
+    """Factor on the number of runs: half the noise takes many runs to detect, and single mechanisms are quick."""
     pure: float | None = None
     """The ε that is claimed at δ = 0; then ``rho`` is only its cost."""
 
@@ -240,11 +240,11 @@ class Pair:
 class Witness(PrivateCurator):
     """Real curator of one of two tables, and an attacker who sees its answers.
 
-    ``evidence`` is log P(answers | D) − log P(answers | D′) up to a constant, with the scales that are booked.
+    ``evidence`` is log P(answers | D) − log P(answers | D′) up to a constant, with the recorded scales.
     """
 
     def __init__(self, pair: Pair, side: int, budget: Budget, table: Source | None = None) -> None:
-        """Pass ``table`` instead of the pair's own if making it is part of the audit."""
+        """Use ``table`` instead of the pair's own table if making the table is part of the audit."""
         super().__init__(table or pair.counted[side], pair.unit, budget, 10**6)
         self.evidence = 0.0
         self.views = [PrivateCurator(view, pair.unit, budget, 10**6) for view in pair.counted]
@@ -402,7 +402,7 @@ WHOLE_ROWS = ClassSums(RowFeatures({"d": HALF_TURN}, {"y": np.array([0, 0, 1])},
 cells."""
 
 PLAIN = "measure", "measure a histogram", "measure two bins as one"
-"""Counts: their sensitivity is 1 if one row comes or goes."""
+"""Draws of counts, whose sensitivity is 1 if one row is added or removed."""
 
 HEADS = Heads(SMALL.sizes, {})
 STEP = ClippedGradient(HEADS, np.tile([0.0, 0.0, -40.0], len(SMALL.columns)), clip=0.25)
@@ -529,7 +529,7 @@ def mechanism_cases(broken: bool) -> Iterator[Case]:
         c.measure_sums(QuestionSums((counted,), (count,), sums.sizes, less=20.0), rho)
 
     def ask_worst(unit: Unit) -> Callable[[Witness], object]:
-        # where one of the two counts alone moves, it moves from half of that below the other one to half above it
+        # if only one of the two counts moves, it starts half a move below the other and ends half a move above it
         lead = unit.rows_per_person / 2 if unit.neighbors == "add-remove" else 0.0
         return lambda c: c.choose_question(WorstQuestion(either, np.array([-50.0, -50.0 + lead])), rho)
 

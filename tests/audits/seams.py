@@ -210,7 +210,7 @@ def one_person(work: Path) -> str:
 
 
 def in_engine(work: Path) -> str:
-    """Return the same through DuckDB: the file is read in place, into a snapshot of codes."""
+    """The same through DuckDB, which reads the file in place into a snapshot of codes."""
     from espalier.core.tables import frames
 
     opened: list[object] = []
@@ -227,8 +227,8 @@ def in_engine(work: Path) -> str:
 
 
 def bought(work: Path) -> str:
-    """Return a schema bought from rows that stay in a file, some of them held out: one person more, one fewer, one with
-    odd cells.
+    """A schema bought from rows that stay in a file, some of them held out: one person more, one fewer, one with odd
+    cells.
     """
     from espalier.core.tables import frames
 

@@ -126,7 +126,7 @@ def test_long_lists_of_labelled_codes_are_read_at_once():
 
 @pytest.mark.parametrize("sign", ["_", " ", "("])
 def test_a_heading_of_many_signs_is_read_at_once(sign):
-    """Previously, the end of a heading was searched for from each sign."""
+    """Previously, the search for the end of a heading started again at each character."""
     heading = f"column,code,label,x{sign * MANY}x"
     assert read_dictionary(f"{heading}\na,1,l,\n".encode(), "c.csv")["a"].categories == ("1",)
 

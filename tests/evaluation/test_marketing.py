@@ -1,4 +1,4 @@
-"""Price elasticities and the gain over a public table: on rows generated with known ones, and on the command line."""
+"""Price elasticities, on rows with known ones, and the gain over a public table; both also on the command line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Elimination orders are those of a slow search that scores every column again at each step."""
+"""Elimination orders agree with a slow search that scores every column again at each step."""
 
 import itertools
 import math

@@ -1,4 +1,4 @@
-"""Open paths, confounders and colliders are those of brute force; and the effect of erasing arrows."""
+"""Open paths, confounders and colliders agree with brute force; the effect of erasing arrows."""
 
 from __future__ import annotations
 

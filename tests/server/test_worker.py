@@ -201,8 +201,8 @@ def test_a_worker_that_does_not_stop_is_killed(monkeypatch):
 
 @pytest.mark.parametrize("kind", ["view", "table"])
 def test_a_release_of_an_engine_s_table_states_its_kind(kind, tmp_path, monkeypatch):
-    """Previously, releases of the app stated no kind, so neither report nor ledger stated that a view's author is
-    trusted."""
+    """Previously, releases of the app did not state the relation's kind, so neither report nor ledger mentioned a
+    view."""
     file, place = tmp_path / "clinic.sqlite", str(tmp_path / "ledger.db")
     with closing(sqlite3.connect(file)) as con:
         con.execute("CREATE TABLE 'table' (a text)")
@@ -224,7 +224,8 @@ def test_a_release_of_an_engine_s_table_states_its_kind(kind, tmp_path, monkeypa
 
 @pytest.mark.parametrize("method", ["mst", "privbayes", "decoder", "independent", "workload"])
 def test_a_release_of_each_kind_of_model_comes_back_whole(method, tmp_path, monkeypatch):
-    """The decoder's is made in a separate process; the others are only sent, as the worker would send them."""
+    """The decoder's release is made in a separate process; the others are only serialised, as the worker would send
+    them."""
     assert method in METHODS
     place = str(tmp_path / "ledger.db")
     monkeypatch.setenv("ESPALIER_LEDGER", place)

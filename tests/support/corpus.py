@@ -71,7 +71,7 @@ def bomb() -> bytes:
 
 
 def delimited() -> Iterator[tuple[str, bytes, int | None]]:
-    """Return text files that differ in delimiter, quoting, line breaks and encoding."""
+    """Yield text files that differ in delimiter, quoting, line breaks and encoding."""
     plain = text()
     for label, delimiter in (("comma", ","), ("semicolon", ";"), ("tab", "\t"), ("pipe", "|")):
         yield f"delimiter {label}", text(delimiter=delimiter).encode(), 0
@@ -212,7 +212,7 @@ HEAD = f'<row r="1">{cell("A1", "a")}{cell("B1", "b c")}</row>'
 
 
 def workbooks() -> Iterator[tuple[str, Callable[[], bytes], int | None]]:
-    """Return Excel files: valid, broken and hostile ones."""
+    """Yield Excel files: valid, broken and hostile ones."""
     good = [("a", "b c"), ("x", 1), ("y", 7.5), ("x", None)]
     yield "plain", lambda: excel(*good), 0
     yield "several sheets", lambda: excel(*good, sheets=3), 0
@@ -290,7 +290,7 @@ def arrow(**columns: Any) -> bytes:
 
 
 def parquets() -> Iterator[tuple[str, Callable[[], bytes], int | None]]:
-    """Return Parquet files: types that are not one plain value per cell, and files that are not what they claim."""
+    """Yield Parquet files: types that are not one plain value per cell, and files that are not what they claim."""
     x, n = ["x", "y", "x"], [1, 2, 3]
     kinds: dict[str, tuple[Any, int | None]] = {
         "integers": (n, 0),

@@ -117,7 +117,7 @@ def _neighbours(names: Sequence[str], cliques: Iterable[Clique]) -> list[int]:
 def _allowed(
     every: tuple[str, ...], names: Sequence[str], near: Sequence[int], separations: Sequence[Separation]
 ) -> Iterator[tuple[int, int]]:
-    """Return the pairs that are not linked yet and close no path around a separation."""
+    """Yield the pairs that are not linked yet and close no path around a separation."""
     growth = Growth(every, separations)
     for a, mask in enumerate(near):
         for b in _members(mask >> a << a):
