@@ -268,7 +268,13 @@ CHOSEN = (
     _network("alarm", "HYPOVOLEMIA", 30_000, 6),
 )
 
-BINARY = tuple(Case(f"binary network {seed}", "x5", _binary(seed)) for seed in range(6))
+
+def binary_case(seed: int) -> Case:
+    """Return a random network of binary columns, whose sixth column is the target."""
+    return Case(f"binary network {seed}", "x5", _binary(seed))
+
+
+BINARY = tuple(map(binary_case, range(6)))
 """The workload method's settings for few binary columns and rows were chosen on these tables."""
 
 REPORTED = (
