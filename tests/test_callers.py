@@ -306,7 +306,7 @@ OPENERS: Reasons = {
     "the shipped figures of the samples": ("core/report/story.py",),
     "output of a command": ("core/cli/main.py",),
     "backup of the ledger": ("core/server/backup.py",),
-    "a table that the server's operator has listed": ("core/server/release_job.py",),
+    "a table that the server's operator has listed": ("core/server/allowed.py", "core/server/release_job.py"),
     "what the operator examines: settings, grants, certificates": ("core/server/doctor.py",),
     "the audit log": ("core/server/events.py",),
     "the system's list of connections": ("core/server/peer.py",),

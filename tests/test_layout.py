@@ -18,6 +18,7 @@ LAYERS = (
     "progress",
     "display",
     "xml_text",
+    "csv_safety",
     "limited_file",
     "sqlite_steps",
     "process_memory",

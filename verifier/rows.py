@@ -23,12 +23,14 @@ GOLDEN, BLOCK = (5**0.5 - 1) / 2, 16_384
 """The golden ratio, and the number of rows that a network draws together."""
 NUMBER = re.compile(r"-?(0|[1-9]\d*)(\.\d+)?(e[+-]\d+)?", re.ASCII)
 FORMULA = re.compile(r"'+([=@＝＠\t\r\n]|[+\-＋－].)", re.DOTALL)
-"""Texts that get an apostrophe, which keeps spreadsheets from running them."""
+LATER = re.compile(r"(?<=[;\t\r\n])'(?='*([=@＝＠]|[+\-＋－][^;\t\r\n]))")
+"""Texts that get an apostrophe, which keeps spreadsheets from running them, also where a part of a text begins."""
 Codes = dict[str, Array]
 
 
 def restored(text: str) -> str:
-    """Return a text without that apostrophe."""
+    """Return a text without these apostrophes."""
+    text = LATER.sub("", text)
     return text[1:] if FORMULA.match(text) else text
 
 

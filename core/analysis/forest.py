@@ -15,7 +15,7 @@ from html import escape
 
 from espalier.core.analysis.answer_text import BADGES, shown
 from espalier.core.analysis.answers import Answer
-from espalier.core.tables.csv_safety import defuse
+from espalier.core.csv_safety import defuse
 
 STYLE = (
     "text{font-family:'Source Sans 3','Source Sans Pro','Source Sans',system-ui,sans-serif;fill:#1f2a24}"

@@ -33,8 +33,8 @@ from espalier.core.analysis.quantiles import Quantile
 from espalier.core.analysis.r_script import r_script
 from espalier.core.analysis.study import Study
 from espalier.core.analysis.tally import Tally
+from espalier.core.csv_safety import defuse
 from espalier.core.project.schema import Schema
-from espalier.core.tables.csv_safety import defuse
 
 PYTHON_FILE, R_FILE, COPIES_FILE, COUNTS_FILE = "question.py", "question.R", "copies.csv", "counts.csv"
 

@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from espalier.core.csv_safety import defuse, restore
 from espalier.core.dictionaries.base import (
     MOST_COLUMNS,
     SHORT,
@@ -28,7 +29,6 @@ from espalier.core.dictionaries.base import (
     text_of,
 )
 from espalier.core.errors import SchemaError
-from espalier.core.tables.csv_safety import defuse, restore
 
 HEADER = (
     "Variable / Field Name",

@@ -7,10 +7,10 @@ import io
 from collections.abc import Sequence
 from typing import Any
 
+from espalier.core.csv_safety import defuse
 from espalier.core.ledger.events import Event
 from espalier.core.ledger.population import Entry, Part, Population
 from espalier.core.ledger.replay import replay
-from espalier.core.tables.csv_safety import defuse
 
 FORMAT = "espalier-ledger/1"
 

@@ -16,7 +16,6 @@ listed in ``guessed``, and a release refuses them.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, fields, replace
 from functools import cached_property
@@ -26,6 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from espalier.core.code_books import code_book
+from espalier.core.csv_safety import NUMBER
 from espalier.core.errors import SchemaError, TableError
 from espalier.core.project.cells import MISSING
 from espalier.core.project.spellings import spellings
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from espalier.core.project.dates import DateBins
 
 Kind = Literal["categorical", "ordinal", "numeric"]
-NUMBER = re.compile(r"\s*[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?\s*", re.ASCII)
 FIELDS = {
     "kind": "kind",
     "categories": "categories",

@@ -11,10 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from espalier.core.code_books import code_book
+from espalier.core.csv_safety import NUMBER
 from espalier.core.errors import first_twice
 from espalier.core.project.bin_density import places
 from espalier.core.project.cells import MISSING
-from espalier.core.project.column import NUMBER, Column, plain_text
+from espalier.core.project.column import Column, plain_text
 from espalier.core.project.date_orders import DATE_ORDERS
 from espalier.core.project.dates import DateBins, date_texts, day_number
 from espalier.core.project.numerals import STYLES, plain_number

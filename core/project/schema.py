@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from espalier.core.csv_safety import NUMBER
 from espalier.core.errors import SchemaError, first_twice
 from espalier.core.project.cells import MISSING
-from espalier.core.project.column import FIELDS, LONGEST_LABEL, NUMBER, Column, Kind, smallest_unsigned
+from espalier.core.project.column import FIELDS, LONGEST_LABEL, Column, Kind, smallest_unsigned
 from espalier.core.project.column_types import Categories, Dates, Numbers
 from espalier.core.project.columns_to_buy import (
     APART,

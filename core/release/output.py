@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from espalier.core.csv_safety import defuse
 from espalier.core.models.base import BatchModel, Codes, Model
 from espalier.core.progress import Report, silent
 from espalier.core.project.bin_density import CHUNK, Inside, places
@@ -24,7 +25,6 @@ from espalier.core.project.schema import MISSING, Column, Schema
 from espalier.core.release.files import with_identifiers
 from espalier.core.tables.code_file import CodeFile
 from espalier.core.tables.consistency import settle
-from espalier.core.tables.csv_safety import defuse
 from espalier.core.tables.destination import Destination
 from espalier.core.tables.snapshot import Snapshot
 

@@ -9,10 +9,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from espalier.core.csv_safety import defuse, restore
 from espalier.core.project.linked import VISIT, Linked
 from espalier.core.project.schema import Identifier, Schema
 from espalier.core.tables.csv_lines import DELIMITERS
-from espalier.core.tables.csv_safety import defuse, restore
 from espalier.core.tables.panel import Panel, panel_of
 from espalier.core.tables.reading import read_released
 from espalier.core.tables.table import Table
@@ -24,7 +24,7 @@ LINES = 50_000
 
 def csv_bytes(schema: Schema, table: Mapping[str, Sequence[str]]) -> bytes:
     """Return the content of ``synthetic.csv``; names and categories that look like formulas are defused
-    (`espalier.core.tables.csv_safety`).
+    (`espalier.core.csv_safety`).
 
     :func:`read_csv` removes the apostrophes again.
     """

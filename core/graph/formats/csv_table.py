@@ -6,6 +6,7 @@ import csv
 import io
 import re
 
+from espalier.core.csv_safety import defuse, restore
 from espalier.core.graph.formats.mixed import MARKS, Builder, MixedGraph, broken, number, shown
 
 _CAUSE = {"cause", "from", "source", "parent", "start", "node1", "head"}
@@ -84,7 +85,7 @@ def _edge_list(rows: list[Row], more: list[str]) -> MixedGraph:
         known = {*MARKS, *_TURNED, ""}
         marks = all(len(cells) > 2 and cells[2].strip() in known for _, cells in rows)
     for line, cells in rows:
-        left, right = cells[0], cells[1] if len(cells) > 1 else ""
+        left, right = restore(cells[0]), restore(cells[1]) if len(cells) > 1 else ""
         if not right:
             builder.node(left, line)
             continue
@@ -185,7 +186,7 @@ _MARK_OF = {
 
 def write(graph: MixedGraph) -> str:
     """Return an edge list with a header. A node without edges has its own row; a third column is added if marks are
-    needed.
+    needed. Names that look like formulas are defused; :func:`read` removes the apostrophes again.
     """
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
@@ -193,6 +194,7 @@ def write(graph: MixedGraph) -> str:
     writer.writerow(["cause", "effect", "mark"] if marks else ["cause", "effect"])
     joined = {name for edge in graph.edges for name in (edge.left, edge.right)}
     blank = ["", ""] if marks else [""]
-    writer.writerows([node.name, *blank] for node in graph.nodes if node.name not in joined)
-    writer.writerows([e.left, e.right, e.mark] if marks else [e.left, e.right] for e in graph.edges)
+    writer.writerows([defuse(node.name), *blank] for node in graph.nodes if node.name not in joined)
+    edges = ((defuse(e.left), defuse(e.right), e.mark) for e in graph.edges)
+    writer.writerows(edge if marks else edge[:2] for edge in edges)
     return out.getvalue()

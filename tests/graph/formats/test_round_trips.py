@@ -47,6 +47,8 @@ NASTY = (
     "o->",
     "&",
     "&#65;",
+    "'=1+1",
+    "a;=1+1",
     "<b>&amp;</b>",
     "<!-- x -->",
     "年齢",
@@ -239,3 +241,12 @@ def test_what_networkx_writes_is_read(graph: MixedGraph) -> None:
 
 def test_the_command_line_knows_every_format() -> None:
     assert sorted(FORMAT_NAMES) == sorted(FORMATS)
+
+
+def test_no_name_in_a_list_of_arrows_is_a_formula() -> None:
+    """Previously, a spreadsheet ran a name such as ``=HYPERLINK(…)`` when it opened an exported drawing."""
+    edges = (Edge("=1+1", "@a"), Edge("a;=1+1", "b"))
+    graph = MixedGraph(tuple(map(Node, ("=1+1", "@a", "a;=1+1", "b", "+alone"))), edges)
+    text = write_graph(graph, "csv")
+    assert sorted(text.splitlines()[1:]) == sorted(["'+alone,", "'=1+1,'@a", "a;'=1+1,b"])
+    assert {node.name for node in read_graph(text, "drawing.csv").nodes} == {node.name for node in graph.nodes}

@@ -1,0 +1,43 @@
+"""Escaping of texts that a spreadsheet would run as formulas, in a released CSV file, and its reversal.
+
+Names and categories come from the author of the table, and a spreadsheet runs a cell that begins with ``=``, ``+``,
+``-``, ``@`` (full-width forms too), a tab or a line break. Where a spreadsheet expects semicolons or tabs between
+cells, a cell also begins after each of them, and after a line break, whatever the quotes. In a released CSV file an
+apostrophe precedes such a text, so spreadsheets treat it as text (OWASP, *CSV injection*). Numbers stay unchanged,
+because ``-5`` is harmless, and so is a sign alone. The rule can be undone: a text that has apostrophes *before* such a
+character gets another apostrophe, and reading a release removes exactly one in each place. The rule applies only to
+files that Espalier writes; a private table is read as written.
+"""
+
+from __future__ import annotations
+
+import re
+
+NUMBER = re.compile(r"\s*[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?\s*", re.ASCII)
+_FIRST = re.compile(r"'*([=@＝＠\t\r\n]|[+\-＋－].)", re.DOTALL)
+_LATER = re.compile(r"'*([=@＝＠]|[+\-＋－].)")
+_ENDS_A_CELL = re.compile(r"([;\t\r\n])")
+
+
+def defuse(text: str) -> str:
+    """Return ``text`` in a form that is safe in a spreadsheet."""
+    first, *rest = _ENDS_A_CELL.split(text)
+    later = (f"'{part}" if _runs(part) else part for part in rest)
+    return ("'" if _begins(text) else "") + first + "".join(later)
+
+
+def restore(text: str) -> str:
+    """Return the original text, given the result of :func:`defuse`."""
+    first, *rest = _ENDS_A_CELL.split(text)
+    made = first + "".join(part[1:] if part.startswith("'") and _runs(part[1:]) else part for part in rest)
+    return made[1:] if made.startswith("'") and _begins(made[1:]) else made
+
+
+def _begins(text: str) -> bool:
+    """Return whether a spreadsheet might run this text as a cell of its own."""
+    return _FIRST.match(text) is not None and not NUMBER.fullmatch(text)
+
+
+def _runs(part: str) -> bool:
+    """Return whether it might run this part of a text, where the part before ends a cell."""
+    return _LATER.match(part) is not None and not NUMBER.fullmatch(part)
