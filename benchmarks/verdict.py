@@ -11,12 +11,16 @@ clean test of the rule. The decoder is measured on tables with a drawing. It com
 project, or from `decoder_tables`. Measured figures are kept in a file, so a second run only recomputes the ratings.
 ``--each`` adds a line per method, and one for each plan rated noise. ``--fresh`` measures ``FRESH`` instead, and
 ``--further`` measures ``FURTHER``: outcomes that no rule had seen when they were listed.
+
+Each table is printed twice: as plans are rated without a declaration, which assume that the rarer value of the target
+is in 25 % of rows; and as they are rated if they declare this share, here the true one, rounded down to one digit.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import math
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -44,6 +48,7 @@ from benchmarks.tables import (
     predicted,
 )
 from benchmarks.tables import REPORTED as CASES
+from espalier.core.evaluation.verdict import CHANCE
 from espalier.core.graph.dag import Dag
 from espalier.core.graph.roles import Roles
 from espalier.core.planning.expectation import Purpose
@@ -312,12 +317,16 @@ class Rated:
     headline: bool
     rating: str
     holds: bool
+    idle: bool
+    """True if nothing predicts the outcome even without noise, so that noise cannot cost anything."""
     figures: str
     """The plan and its figures, for a line of text."""
 
 
-def rated(cases: tuple[Case, ...], ways: tuple[Way, ...], cache_file: Path) -> Iterator[Rated]:
-    """Yield the verdict on every plan that was measured; a loss is the mean over the seeds."""
+def rated(cases: tuple[Case, ...], ways: tuple[Way, ...], cache_file: Path, declared: bool) -> Iterator[Rated]:
+    """Yield the verdict on every plan that was measured; a loss is the mean over the seeds. If ``declared``, plans
+    declare the share of the target's rarer value.
+    """
     known: dict[str, Any] = json.loads(cache_file.read_text())
 
     def mean(case: Case, way: Way, epsilon: float, figure: str) -> float:
@@ -325,11 +334,12 @@ def rated(cases: tuple[Case, ...], ways: tuple[Way, ...], cache_file: Path) -> I
         return float(np.mean([found[figure] for key, found in known.items() if key.startswith(begin)]))
 
     for case in cases:
-        rows = _parts(case, 0)[0].rows
+        train = _parts(case, 0)[0]
+        share = _one_digit(train.codes[case.target].mean()) if declared else None
         for way in ways:
             plans = [x for x in projects(case, way, 0) if f"{case.name}|{way.name}|{x[0]:g}|0" in known]
             for epsilon, project in plans[1:]:
-                found = preview(project, rows).verdict
+                found = preview(project.with_plan(rarer=share), train.rows).verdict
                 if found is None:
                     continue
                 loss = mean(case, way, FREE, "auc") - mean(case, way, epsilon, "auc")
@@ -341,13 +351,24 @@ def rated(cases: tuple[Case, ...], ways: tuple[Way, ...], cache_file: Path) -> I
                     if purpose in way.rated and (purpose == "pairs" or found.now.outcome):
                         shown = purpose == found.purpose
                         rating = found.now.rating(purpose)
-                        yield Rated(way.name, case in TUNED, purpose, shown, rating, holds, figures)
+                        idle = purpose == "outcome" and mean(case, way, FREE, "auc") < CHANCE
+                        yield Rated(way.name, case in TUNED, purpose, shown, rating, holds, idle, figures)
+
+
+def _one_digit(share: float) -> float:
+    """Return the share of the rarer of two values, rounded down to one digit."""
+    rarer = min(share, 1 - share)
+    step = 10.0 ** math.floor(math.log10(rarer))
+    return round(math.floor(rarer / step) * step, 6)
 
 
 def show(found: list[Rated], each: bool = False) -> None:
     """Print the three marks, for plans rated by their purpose, and for the two ratings of every plan."""
-    print("| tables | rating | plans | rated works | of these hold | of those that hold rated works | noise | hold |")
-    print("| --- | --- | --- | --- | --- | --- | --- | --- |")
+    print(
+        "| tables | rating | plans | rated works | of these hold | of those that hold rated works | noise | hold |",
+        end="",
+    )
+    print(" hold, where something predicts the outcome |\n| --- | --- | --- | --- | --- | --- | --- | --- | --- |")
     kinds: dict[str, Callable[[Rated], bool]] = {
         "by purpose": lambda r: r.headline,
         "by purpose: outcome": lambda r: r.headline and r.purpose == "outcome",
@@ -369,7 +390,7 @@ def show(found: list[Rated], each: bool = False) -> None:
             print(
                 f"| {'chosen on' if tuned else 'reported'} | {kind} | {len(some)} | {len(works)} | "
                 f"{_share(works, lambda r: r.holds)} | {_share(hold, lambda r: r.rating == 'works')} | {len(noise)} | "
-                f"{_share(noise, lambda r: r.holds)} |"
+                f"{_share(noise, lambda r: r.holds)} | {_share([r for r in noise if not r.idle], lambda r: r.holds)} |"
             )
     if each:
         for r in found:
@@ -422,7 +443,9 @@ def main() -> None:
     ways = tuple(w for w in WAYS if not opt.methods or any(part in w.name for part in opt.methods))
     measure(cases, ways, opt.seeds, opt.cache, opt.until)
     if not opt.measure_only:
-        show(list(rated(cases, ways, opt.cache)), opt.each)
+        for declared in (False, True):
+            print(f"\nshare of the rarer value {'declared' if declared else 'not declared'}")
+            show(list(rated(cases, ways, opt.cache, declared)), opt.each and not declared)
         show_seconds(cases, ways, opt.cache)
 
 

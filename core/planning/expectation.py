@@ -14,6 +14,7 @@ import numpy as np
 from espalier.core.evaluation.verdict import CHANCE, CLOSE, GOOD_TV, POOR_TV
 from espalier.core.planning.noise import FloatArray, Noise
 from espalier.core.privacy.accounting import rho_of
+from espalier.core.project.plan import LEAST_RARER
 
 Rating = Literal["works", "weak", "noise"]
 Purpose = Literal["outcome", "pairs"]
@@ -73,7 +74,8 @@ class Expectation:
     """Cost of noise at one ε. ``loss`` bounds the loss of AUC in most releases; None if nothing is predicted. ``tv`` is
     the share of rows that noise moves in a typical pair of columns. In a typical pair, noise hides associations below
     Cramér's V = ``drowned``. ``outcome`` is the rating for predicting the target, "noise" if the assumed AUC falls
-    below `CHANCE` and noise hides even a `PERFECT` association of each column with the target.
+    below `CHANCE` and noise hides even a `PERFECT` association of each column with the target. If it is "works",
+    ``rarest`` is the smallest share of rows with the target's rarer value for which it still is.
     """
 
     epsilon: float
@@ -81,6 +83,7 @@ class Expectation:
     tv: float
     drowned: float
     outcome: Rating | None
+    rarest: float | None = None
 
     @property
     def pairs(self) -> Rating:
@@ -112,7 +115,7 @@ class Scale:
         self._target = noise.target if self._inside.any() else None
         if self._target is not None:
             at = np.flatnonzero(self._inside)
-            self._odds = noise.log_odds(assumed.rarer)[at] ** 2
+            self._odds = noise.log_odds(assumed.rarer)[at] ** 2 / _rarity(assumed.rarer)
             self._shares, self._chosen = noise.with_target[at], float(noise.chosen[self._target, at].mean())
             self._best = float(noise.unbounded_visible(np.full(len(at), self._target), at).min())
 
@@ -121,8 +124,8 @@ class Scale:
         pairs = float(np.minimum(1.0, factor * self._pairs).mean()) if len(self._pairs) else 0.0
         return min(1.0, self._weight * self._column_error(factor) + PAIRS * pairs)
 
-    def loss(self, factor: float) -> float | None:
-        """Return the loss of AUC, None if no table with the target is counted.
+    def loss(self, factor: float, rarer: float | None = None) -> float | None:
+        """Return the loss of AUC, None if no table with the target is counted. ``rarer`` replaces the assumed share.
 
         Scores of the two classes are normal with distance d and variance d², AUC = Φ(d/√2). Noise in the counts adds a
         variance of v to the scores and no signal: AUC = Φ(d²/√(2(d² + v))).
@@ -131,7 +134,8 @@ class Scale:
             return None
         auc, normal = self._assumed.auc, NormalDist()
         crowd = self._chosen * self._column_error(factor) ** 2
-        v = self._odds_weight * float(self._shares @ np.minimum(factor**2 * self._odds, 16.0)) + CROWD * crowd
+        odds = factor**2 * _rarity(rarer or self._assumed.rarer) * self._odds
+        v = self._odds_weight * float(self._shares @ np.minimum(odds, 16.0)) + CROWD * crowd
         d = math.sqrt(2) * normal.inv_cdf(auc)
         return min(SURE * (auc - normal.cdf(d * d / math.sqrt(2 * (d * d + v)))), auc - 0.5)
 
@@ -143,7 +147,16 @@ class Scale:
         if loss is not None:
             lost = self._assumed.auc - loss < CHANCE and factor * self._best >= PERFECT
             outcome = "works" if loss <= CLOSE else "noise" if lost else "weak"
-        return Expectation(epsilon, loss, self.tv(factor), float(middle.mean()) if many else 0.0, outcome)
+        rarest = self._rarest(factor) if outcome == "works" else None
+        return Expectation(epsilon, loss, self.tv(factor), float(middle.mean()) if many else 0.0, outcome, rarest)
+
+    def _rarest(self, factor: float) -> float:
+        """Return the smallest share of the rarer value at which a plan that works still works, by bisection."""
+        low, high = min(LEAST_RARER, self._assumed.rarer), self._assumed.rarer
+        for _ in range(12):
+            middle = math.sqrt(low * high)
+            low, high = (low, middle) if (self.loss(factor, middle) or 0.0) <= CLOSE else (middle, high)
+        return high
 
     def smallest_rho(self, purpose: Purpose, rho: float, delta: float) -> float | None:
         """Return the smallest ρ at which the plan works, by bisection; None if no ε of the grid is enough.
@@ -168,6 +181,11 @@ class Scale:
 
     def _column_error(self, factor: float) -> float:
         return float(np.minimum(1.0, factor * self._columns).mean())
+
+
+def _rarity(rarer: float) -> float:
+    """Return the factor by which the rarer value's share multiplies the squared noise of the log odds."""
+    return 1 / rarer**2 + 1 / (1 - rarer) ** 2
 
 
 def rating_of(value: float, good: float, poor: float) -> Rating:

@@ -322,7 +322,10 @@ def _verdict(
     trained = fitted.trained_pairs if isinstance(fitted, TrainedPairs) else None
     noise = noise_of([d for d in draws if d.pool != POOL], sizes, rows, target, bool(fitted.features), trained)
     purpose: Purpose = "outcome" if method.capabilities.targets or method.fenced(plan) else "pairs"
-    return verdict_of(noise, purpose, budget.epsilon, budget.delta, Assumed(rows, **assumed)) if noise else None
+    if noise is None:
+        return None
+    declared = {} if plan.rarer is None else {"rarer": plan.rarer}
+    return verdict_of(noise, purpose, budget.epsilon, budget.delta, Assumed(rows, **{**declared, **assumed}))
 
 
 def _parts(names: list[str], edges: Iterable[Clique]) -> int:

@@ -37,6 +37,9 @@ SHOWN, WORTH = 3, 0.8
 change.
 """
 
+MENTIONED = 0.005
+"""Smallest share of the target's rarer value that the first sentence mentions as a limit."""
+
 
 @dataclass(frozen=True)
 class ColumnVerdict:
@@ -127,10 +130,14 @@ class Verdict:
             lost = f"up to {self.now.loss:.2f}" if self.now.loss >= 0.005 else "less than 0.01"
             loss = f"Noise costs it {lost} AUC."
             model = "a model trained on this table"
+            rare = self.now.rarest
+            if rare is not None and rare > MENTIONED:
+                loss += f" The loss may be larger if fewer than {enough(100 * rare)} % of rows have its rarer value."
             return {
                 "works": f"Works: {model} will predict {self.target} about as well as without noise. {loss}",
                 "weak": f"Weak: {model} may predict {self.target} less well than without noise. {loss}",
-                "noise": f"Noise outweighs the data: {model} may not predict {self.target}. {loss}",
+                "noise": f"Noise outweighs the data: {model} may not predict {self.target}, even if a model trained on "
+                f"the real rows does. {loss}",
             }[self.rating]
         return self._pairs
 

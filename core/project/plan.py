@@ -43,6 +43,8 @@ _WORDS: dict[str, Any] = {
 }
 SCHEMA_SHARE = 0.05
 """Default share of the budget that buys a schema."""
+LEAST_RARER = 0.0001
+"""Smallest share of rows with the target's rarer value that a plan may declare."""
 _WHOLE = {"rows_per_person": 10_000, "rows": MAX_ROWS, "max_cells": 10**9}
 _LEFT_OUT = (
     "analysis_share",
@@ -52,6 +54,7 @@ _LEFT_OUT = (
     "person",
     "private_evaluation",
     "question_share",
+    "rarer",
     "regression_share",
     "regressions",
     "rows_drawn",
@@ -82,7 +85,8 @@ class Plan:
     ``person`` is the person column, which is in the table but not in the schema: at most ``rows_per_person`` rows of
     each person are kept. Without it, that number is a promise. ``fair`` `None` means the method's default; ``strict``
     also keeps inadmissible columns away from the outcome. ``target`` is the column to predict; ``targets`` are further
-    columns with their weights, and the target's own weight is 1 unless given. ``allocation`` may also map marginals
+    columns with their weights, and the target's own weight is 1 unless given. ``rarer`` is the declared share of rows
+    with the target's rarer value, which only the verdict reads. ``allocation`` may also map marginals
     ("age × income") to shares of their pools; the others follow ``auto``. ``rows`` `None` means n, or the noisy total
     under add-remove; with a person column under replace-one it is required, and is the declared total to which the
     private table is filled up or cut. ``max_cells`` is the largest table of the model that the plan allows.
@@ -116,6 +120,7 @@ class Plan:
     strict: bool = False
     target: str | None = None
     targets: Mapping[str, float] = field(default_factory=dict)
+    rarer: float | None = None
     neighbors: Neighbors = "replace-one"
     rows_per_person: int = 1
     allocation: AllocationRule | Mapping[str, float] = "auto"
@@ -167,6 +172,8 @@ class Plan:
         if self.target is not None and not isinstance(self.target, str):
             raise ProjectError("plan: target must be a column name", key="target")
         check_weights("targets", self.targets, 1000)
+        if self.rarer is not None:
+            check_number("rarer", self.rarer, Option("", low=LEAST_RARER, high=0.5))
         check_number("test_drawing", self.test_drawing, Option("", low=0, high=0.5))
         if isinstance(self.statements, tuple):
             if not 1 <= len(self.statements) <= MOST_STATEMENTS:

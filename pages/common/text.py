@@ -132,6 +132,11 @@ def unit_of(project: Project) -> str:
     return unit(plan.neighbors, plan.rows_per_person, plan.person, linked=project.linked is not None)
 
 
+def counted(project: Project) -> str:
+    """Return what n counts: people if the project has two linked tables, else rows."""
+    return "rows" if project.linked is None else "people"
+
+
 def people(project: Project) -> str:
     """Return sentences that state whether the row limit per person is enforced or promised."""
     if project.linked is not None:

@@ -16,16 +16,15 @@ _ON_SCREEN = {"delta": "Enter δ here: a number above 0 and far below 1/n, such 
 """Marks of messages about δ, which the project file calls delta."""
 _NEXT = {
     "rows": "δ is 1/n², so the plan needs the number of rows n: enter it here, or set δ.",
-    "person": "Next: type the **Declared total of rows** below. The number of rows after the limit per person is "
-    "confidential, so the table is filled or cut to a number that you declare. Or choose add-remove under "
-    "**Neighbouring tables**, which needs no such number.",
+    "person": "Next: type the **Declared total** below. The real total is confidential, so the table is filled or cut "
+    "to a number that you declare. Or choose add-remove under **Neighbouring tables**, which needs no such number.",
     "questions": "Next: add questions or counts below. This method answers only these.",
     "target": "Next: choose the **Target** above, the column to predict.",
 }
 """Next step for an empty field, by the field that shows it."""
 _EMPTY = {
     "rows": "the number of rows n, or δ",
-    "person": "the declared total of rows",
+    "person": "the declared total",
     "questions": "a question or a count",
     "target": "the target",
 }

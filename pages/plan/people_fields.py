@@ -32,16 +32,16 @@ def show(state: Session, spots: dict[str, Any], bound: Bound) -> None:
             **bound(state, "rows_per_person"),
         )
     if plan.person is not None and plan.neighbors == "replace-one":
+        left = "people" if project.linked is not None else "rows after the limit per person"
         st.number_input(
-            "Declared total of rows",
+            f"Declared total of {text.counted(project)}",
             1,
             10_000_000,
             plan.rows,
             placeholder="type a round number",
-            help="The number of rows after the limit per person is confidential. The table is filled with invented "
-            "rows, or cut at random, to this public number; the synthetic table has the same number. Take it from "
-            "a public source, such as an annual report, not from a count of this table. Under add-remove it is "
-            "not needed.",
+            help=f"The number of {left} is confidential. The table is filled with invented {text.counted(project)}, or "
+            "cut at random, to this public number; the synthetic table has the same number. Take it from a public "
+            "source, such as an annual report, not from a count of this table. Under add-remove it is not needed.",
             **bound(state, "rows"),
         )
     spots["private_evaluation"] = st.container()

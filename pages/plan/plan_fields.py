@@ -13,8 +13,9 @@ from espalier.core.blurring.registry import BLURRINGS, blurring_of, is_blurring
 from espalier.core.errors import EspalierError
 from espalier.core.methods import METHODS, method_of, offered
 from espalier.core.methods.purpose import Advice
+from espalier.core.planning.expectation import Assumed
 from espalier.core.privacy.contribution import public_rows
-from espalier.core.project.plan import AUTO, AccountingRule, Plan
+from espalier.core.project.plan import AUTO, LEAST_RARER, AccountingRule, Plan
 from espalier.core.release.blurred import SENTENCE
 from espalier.pages.common import fields, shell, text
 from espalier.pages.common.text import plain
@@ -52,9 +53,11 @@ def show(state: Session) -> Spots:
             columns,
             index=columns.index(plan.target) if plan.target else None,
             placeholder="Choose a column",
-            **_bound(state, "target"),
+            **_bound(state, "target", lambda s, v: s.editor.change_plan(target=v, rarer=None)),
         )
         spots["target"] = st.container()
+        if private and plan.target is not None:
+            _rarer(state, spots)
         spots |= method_options.first(state, _bound)
         if private:
             _fence(state, spots)
@@ -64,7 +67,7 @@ def show(state: Session) -> Spots:
         else:
             st.error(f"**{NOT_PRIVATE}.** {SENTENCE} This method takes no ε, and no ledger records its releases.")
     if private:
-        with st.expander("More: allocation, accounting, synthetic rows, schema"):
+        with st.expander(f"More: allocation, accounting, synthetic {text.counted(state.project)}, schema"):
             _more(state)
             spots["schema_share"] = st.container()
         if method_of(plan).capabilities.embedding or plan.embedding_share:
@@ -95,7 +98,7 @@ def _advanced(state: Session, spots: Spots, public: bool) -> None:
     """Unit of privacy, δ, n and rows per person; open if any differs from its default."""
     plan = state.project.plan
     unusual = not public or plan.delta is not None or state.public_rows is None or "delta" in state.trouble
-    with st.expander("Advanced: who is protected, δ, number of rows", expanded=unusual):
+    with st.expander(f"Advanced: who is protected, δ, number of {text.counted(state.project)}", expanded=unusual):
         known = list(text.NEIGHBORS)
         st.radio(
             "Neighbouring tables",
@@ -123,6 +126,29 @@ def _advanced(state: Session, spots: Spots, public: bool) -> None:
         if "delta" in state.trouble:
             spots["delta"].error(f"{plain(state.trouble['delta'])} The plan keeps its old δ.")
         people_fields.show(state, spots, _bound)
+
+
+def _rarer(state: Session, spots: Spots) -> None:
+    """Draw the field for the share of rows with the target's rarer value, if the verdict reads it."""
+    plan, method = state.project.plan, method_of(state.project.plan)
+    if not method.capabilities.links or not (method.capabilities.targets or method.fenced(plan)):
+        return
+
+    def take(s: Session, percent: float | None) -> None:
+        s.editor.change_plan(rarer=None if percent is None else round(percent / 100, 6))
+
+    st.number_input(
+        f"Rows with the rarer value of {plain(plan.target or '')} (%)",
+        100 * LEAST_RARER,
+        50.0,
+        None if plan.rarer is None else round(100 * plan.rarer, 4),
+        format="%g",
+        placeholder=f"not known: {100 * Assumed.rarer:g} is assumed",
+        help="Only the verdict uses this share, because noise hides rare values first. Take it from a public source, not "
+        "from a count of this table.",
+        **_bound(state, "rarer", take),
+    )
+    spots["rarer"] = st.container()
 
 
 def _fence(state: Session, spots: Spots) -> None:
@@ -159,18 +185,21 @@ def _promise(state: Session, spots: Spots) -> None:
         _n(state)
         spots["rows"] = st.container()
     if plan.neighbors == "add-remove":
+        counted = text.counted(state.project)
         st.number_input(
-            "Declared number of rows",
+            f"Declared number of {counted}",
             1,
             10_000_000,
             plan.rows,
             placeholder="type a round number",
-            help="Under add-remove the number of rows is confidential. Enter a public estimate, not a count of this "
-            "table. The verdict uses this number, and the synthetic table gets as many rows.",
+            help=f"Under add-remove the number of {counted} is confidential. Enter a public estimate, not a count of "
+            f"this table. The verdict uses this number, and the synthetic table gets as many {counted}.",
             **_bound(state, "rows"),
         )
         if plan.rows is None:
-            st.caption("Declare the number of rows to see the verdict on this plan. Without it, a release still works.")
+            st.caption(
+                f"Declare the number of {counted} to see the verdict on this plan. Without it, a release still works."
+            )
     _advanced(state, spots, public)
 
 
@@ -209,7 +238,7 @@ def _more(state: Session) -> None:
             _further_targets(state)
         if plan.person is None and plan.neighbors == "replace-one":
             st.number_input(
-                "Synthetic rows (blank: as many as the table)",
+                f"Synthetic {text.counted(state.project)} (blank: as many as the table)",
                 1,
                 10_000_000,
                 plan.rows,
@@ -314,8 +343,9 @@ def _n(state: Session) -> None:
         state.rows = public_rows(state.project.plan, rows)
 
     st.session_state[key] = state.rows
+    counted = text.counted(state.project)
     st.number_input(
-        "Number of rows n",
+        f"Number of {counted} n",
         1,
         None,
         None,
@@ -326,7 +356,7 @@ def _n(state: Session) -> None:
     )
     if state.public_rows is None and state.text is not None:
         st.button(
-            "Use the open table's number of rows",
+            f"Use the open table's number of {counted}",
             on_click=declare,
             args=(state.text.rows,),
             help="This declares it as public.",

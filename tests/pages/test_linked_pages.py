@@ -20,7 +20,7 @@ from espalier.core.server.allowed import VARIABLE
 from espalier.core.server.events import LOG
 from espalier.core.tables.catalogue import TRUSTED
 from espalier.pages.data import column_review, opening_on_server
-from tests.support.app import ROOT, finish, go, press, review, sample, sentences, state
+from tests.support.app import ROOT, field, finish, go, press, review, sample, sentences, state
 
 
 def two_files(people: int = 250) -> tuple[bytes, bytes]:
@@ -174,6 +174,8 @@ def test_a_project_of_linked_tables_opens_with_its_two_files(app: AppTest) -> No
     assert state(app).table().rows == 2
     go(app, "plan")
     assert not app.error, [e.value for e in app.error]
+    field(app, "number_input", "Declared number of people")
+    assert "number of rows" not in sentences(app)
 
 
 @pytest.mark.parametrize(

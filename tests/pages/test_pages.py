@@ -579,7 +579,7 @@ def test_a_person_column_leaves_the_schema_and_bounds_everybody(app: AppTest) ->
     answer(go(app, "data"), "patient")
     go(app, "plan")
     assert "patient" not in state(app).project.schema
-    assert "Next: type the **Declared total of rows**" in sentences(app)
+    assert "Next: type the **Declared total**" in sentences(app)
     assert not app.error
     next(n for n in app.number_input if n.label == "Declared total of rows").set_value(60).run()
     next(n for n in app.number_input if n.label.startswith("Rows per person")).set_value(1).run()

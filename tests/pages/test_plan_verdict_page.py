@@ -114,6 +114,26 @@ def test_under_add_remove_the_rows_are_declared_on_the_page(planned: AppTest) ->
     assert "Assumed: 7,000 rows" in sentences(planned).replace("\\", "")
 
 
+def test_the_share_of_the_rarer_value_is_declared_on_the_page(app: AppTest) -> None:
+    go(sample(app, "hiring"), "plan")
+    typed = field(app, "number_input", "Rows with the rarer value of hired (%)")
+    assert typed.value is None
+    assert any(box.value.startswith("Works") for box in app.success)
+    typed.set_value(0.9).run()
+    assert state(app).project.plan.rarer == 0.009
+    assert not any(box.value.startswith("Works") for box in app.success)
+    assert "the rarer value of the target in 0.9 %" in sentences(app).replace("\\", "")
+    field(app, "selectbox", "Target").set_value("gender").run()
+    assert state(app).project.plan.rarer is None, "it was the share of another column"
+
+
+def test_a_method_without_an_outcome_does_not_ask_for_its_share(app: AppTest) -> None:
+    go(sample(app, "hiring"), "plan")
+    state(app).editor.change_plan(method="mst", fair=None)
+    app.run()
+    assert not any("rarer value" in n.label for n in app.number_input)
+
+
 def test_a_target_with_one_value_is_refused_at_its_field(planned: AppTest) -> None:
     session = state(planned)
     session.describe(Column("y", "categorical", categories=("0",)))

@@ -14,7 +14,7 @@ from espalier.core.errors import ProjectError
 from espalier.core.planning.expectation import Assumed
 from espalier.core.planning.noise import noise_of
 from espalier.core.planning.preview import preview
-from espalier.core.planning.verdict import verdict_of
+from espalier.core.planning.verdict import enough, verdict_of
 from espalier.core.privacy.draws import Draw
 from espalier.core.privacy.rehearsal import Rehearsal
 from espalier.core.project.file import Project
@@ -151,6 +151,32 @@ def test_declared_assumptions_change_the_loss():
     noise = preview(project("prism", epsilon=2.0), 3000).verdict.noise
     loss = [verdict_of(noise, "outcome", 2.0, 1e-9, Assumed(3000, rarer=r)).now.loss for r in (0.1, 0.25)]
     assert loss[0] > loss[1]
+
+
+def test_the_first_sentence_states_how_rare_the_outcome_may_be():
+    found = preview(project("prism", (3, 4, 2), epsilon=3.0), 3000).verdict
+    rarest = found.now.rarest
+    assert found.rating == "works"
+    assert 0.005 < rarest < found.assumed.rarer
+    assert f"may be larger if fewer than {enough(100 * rarest)} % of rows have its rarer value." in found.headline
+    for share, rating in ((1.01 * rarest, "works"), (0.99 * rarest, "weak")):
+        again = preview(project("prism", (3, 4, 2), epsilon=3.0, rarer=share), 3000).verdict
+        assert again.assumed.rarer == share
+        assert again.rating == rating
+    assert again.now.rarest is None
+    assert "rarer value" not in again.headline
+
+
+def test_a_rare_outcome_needs_a_larger_epsilon_than_the_assumed_one():
+    needed = [preview(project("prism", (3, 4, 2), rarer=r), 3000).verdict.smallest_epsilon for r in (0.02, None, 0.5)]
+    assert needed[0] > 2 * needed[1] > 2 * needed[2]
+
+
+@pytest.mark.parametrize("wrong", [0, 0.6, "a", True, math.nan])
+def test_an_impossible_share_of_the_rarer_value_is_refused(wrong):
+    with pytest.raises(ProjectError, match="plan: rarer") as error:
+        project(rarer=wrong)
+    assert error.value.data["key"] == "rarer"
 
 
 def test_a_method_without_links_is_judged_by_its_columns():

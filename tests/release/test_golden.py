@@ -50,8 +50,9 @@ VERDICT = """
     verdict verdict.assumed verdict.assumed.auc verdict.assumed.rarer verdict.assumed.rows verdict.columns
     verdict.columns[].column verdict.columns[].drowned verdict.columns[].error verdict.columns[].rating
     verdict.columns[].share verdict.grid verdict.grid[].drowned verdict.grid[].epsilon verdict.grid[].loss
-    verdict.grid[].outcome verdict.grid[].pairs verdict.grid[].tv verdict.headline verdict.now verdict.now.drowned
-    verdict.now.epsilon verdict.now.loss verdict.now.outcome verdict.now.pairs verdict.now.tv verdict.pairs
+    verdict.grid[].outcome verdict.grid[].pairs verdict.grid[].rarest verdict.grid[].tv verdict.headline verdict.now
+    verdict.now.drowned verdict.now.epsilon verdict.now.loss verdict.now.outcome verdict.now.pairs verdict.now.rarest
+    verdict.now.tv verdict.pairs
     verdict.pairs.noise verdict.pairs.weak verdict.pairs.works verdict.purpose verdict.rating verdict.sentences
     verdict.smallest_epsilon verdict.steps
 """
