@@ -159,7 +159,7 @@ def test_services_counts_twelve_burdens_that_pairs_of_columns_do_not_keep() -> N
     for column, meant in count.members.items():
         share = np.isin(codes[column], meant).mean()
         alone = np.convolve(alone, [1 - share, share])
-    assert told[5:].sum() > 1.2 * 6000 * alone[5:].sum(), "burdens come together"
+    assert told[5:].sum() > 1.2 * 6000 * alone[5:].sum(), "burdens occur together"
     assert told[5:].sum() == 350
 
 

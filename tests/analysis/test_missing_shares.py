@@ -71,7 +71,7 @@ def test_shares_differences_and_odds_are_those_of_complete_rows():
     cells = [[((both["t"] == t) & (both["y"] == v)).sum() + 0.5 for v in (0, 1)] for t in (0, 1)]
     odds = cells[1][1] * cells[0][0] / cells[1][0] / cells[0][1]
     assert values(figure_from_text.odds_ratio(SCHEMA, "y", "t")) == pytest.approx(math.log(odds))
-    assert risk[1] - risk[0] > 0.15, "with a missing outcome as no event it would be near 0"
+    assert risk[1] - risk[0] > 0.15, "if a missing outcome counted as no event, it would be near 0"
 
 
 def test_a_number_with_missing_cells_has_a_mean():
@@ -118,7 +118,7 @@ def test_effects_are_those_of_complete_rows():
     got = dict(zip(names, values(figure), strict=True))
     assert names[:2] == ["crude difference, t: yes against no", "adjusted difference, t: yes against no"]
     both = frame("t", "y").groupby("t")["y"].mean()
-    assert got[names[0]] == pytest.approx(both[1] - both[0]), "crude figures need no z"
+    assert got[names[0]] == pytest.approx(both[1] - both[0]), "crude figures do not need z"
     assert got[names[1]] == pytest.approx(standardised("y"))
     logistic = figure_from_text.effect(SCHEMA, "t", "y", ["z", "size"], 100)
     assert logistic.form == "logistic"
@@ -169,14 +169,14 @@ def test_what_is_left_over_of_a_share_is_observed():
     m = Measurement(("t", "y"), np.array([[500.0, 3.0, 900.0], [300.0, 100.0, 100.0], [0.0, 0.0, 0.0]]), 10.0)
     gate = Gate([m], estimate({"t": 3, "y": 3}, [m], 1903.0))
     most, cell = Needs(("y", "t"), (), rests=((("y", 0), ("t", 0)),)), (("y", 0), ("t", 0))
-    assert gate.judge(most).kind == "counted", "with missing as a value 903 rows are left over"
+    assert gate.judge(most).kind == "counted", "with missing as a value, 903 rows remain"
     assert gate.judge(Needs(("y", "t"), (), rests=(cell,), missing={"y": 2})).kind == "thin"
     assert gate.noise(cell, rest=True, missing={"y": 2}) == pytest.approx(10.0)
     (part,) = figure_from_text.mean_difference(SCHEMA, "days", "t").parts()
     few = np.array([[60.0, 60, 60, 700], [2.0, 2, 2, 700], [0, 0, 0, 0]])
     m = Measurement(("t", "days"), few, 5.0)
     gate = Gate([m], estimate({"t": 3, "days": 4}, [m], float(few.sum())))
-    assert gate.judge(part.needs).kind == "thin", "700 rows have t, but hardly any of them a number"
+    assert gate.judge(part.needs).kind == "thin", "700 rows have t, but hardly any of these have a number"
 
 
 def test_shares_are_those_of_the_counts():

@@ -139,7 +139,7 @@ def test_copies_are_made_later_for_a_release_that_has_none(tmp_path, capsys):
         assert not (folder / "copies").exists()
         assert main(["copies", str(folder), "--number", "3", "--quiet"]) == 0
         written = folder.with_name(f"{folder.name}-copies") / "copies"
-        assert len(list(written.iterdir())) == 6, "rows and a model each"
+        assert len(list(written.iterdir())) == 6, "rows and a model for each"
         assert main(["copies", str(folder), "--number", "3", "--quiet"]) == 2, "nothing is overwritten"
         asked = ["analyse", str(folder), "--proportion", "sick==yes", "--among", "hours=20 – 40", "--json"]
         capsys.readouterr()
@@ -147,7 +147,7 @@ def test_copies_are_made_later_for_a_release_that_has_none(tmp_path, capsys):
         first = json.loads(capsys.readouterr().out)
         assert first[0]["low"] < first[0]["value"] < first[0]["high"]
         assert main(asked) == 0
-        assert json.loads(capsys.readouterr().out) == first, "who asks again gets the same answer"
+        assert json.loads(capsys.readouterr().out) == first, "asking again gives the same answer"
 
 
 def test_the_command_line_answers_in_sentences(folder, capsys):

@@ -430,7 +430,7 @@ def alias(work: Path) -> str:
             pay(way)
         except EspalierError:
             continue
-        raise OpenSeam(f"an earlier copy is spent from through {name}")
+        raise OpenSeam(f"an earlier copy can be spent from through {name}")
     return "refused through each of them"
 
 

@@ -49,7 +49,7 @@ def test_a_gaussian_that_keeps_its_promise_passes_and_half_of_it_does_not(rho):
     broken = judge(first + shift, second, rho, ALPHA)
     assert broken.refuted
     assert broken.rho_low > rho
-    assert judge(-second, -first - shift, rho, ALPHA).refuted, "either table may be the likelier one"
+    assert judge(-second, -first - shift, rho, ALPHA).refuted, "either table may be the more likely one"
 
 
 def test_the_bound_at_zero_is_below_the_true_distance():

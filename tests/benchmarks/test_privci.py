@@ -103,7 +103,7 @@ def test_pairs_and_their_one_sided_p():
     ours, theirs = np.array([3.0, 4.0, 5.0, 6.0, 9.0]), np.array([1.0, 2.5, 2.0, 2.0, 2.0])
     mean, p = bench.paired(ours, theirs, "AUC")
     assert mean == pytest.approx(3.5)
-    assert p == pytest.approx(1 / 32), "all five pairs speak for ours: one of 2⁵ orders of sign"
+    assert p == pytest.approx(1 / 32), "all five pairs favour ours: one of 2⁵ sign patterns"
     assert bench.paired(ours, theirs, "TV")[1] == pytest.approx(1.0)
     assert bench.paired(ours, ours, "q") == (0.0, 0.5)
     assert bench.paired(np.array([1.0, np.nan]), np.array([0.5, 1.0]), "q")[0] == 0.5

@@ -84,7 +84,7 @@ def test_the_checker_says_that_it_is_not_private(made, tmp_path):
 def test_linkage_and_membership_stand_beside_lid(made):
     told = made.to_json()["disclosure"]
     assert told["lid_inputs"] <= 0.3 + 1 / 400
-    assert told["linked"] > 0.5, "the untouched columns lead back to the person"
+    assert told["linked"] > 0.5, "the unchanged columns identify the person"
     assert 0.5 < told["membership"] <= 1
     assert told["untouched"] == ["age", "sex"]
     assert 0.8 < told["spread"] < 1.05
@@ -108,7 +108,7 @@ def test_numbers_come_out_with_the_declared_decimals():
 
 def test_the_folder_comes_back_and_can_be_judged(made, tmp_path):
     made.save(tmp_path / "out")
-    assert os.name != "posix" or (tmp_path / "out").stat().st_mode & 0o777 == 0o700, "no other user reads these rows"
+    assert os.name != "posix" or (tmp_path / "out").stat().st_mode & 0o777 == 0o700, "no other user can read these rows"
     back = load_release(tmp_path / "out")
     assert back.model is None
     assert back.table.rows == 400

@@ -80,7 +80,7 @@ class Board:
                 if found is not None and until(found):
                     return found
             self.page.wait_for_timeout(100)
-        raise AssertionError(f"the project never became what was expected: {found}")
+        raise AssertionError(f"the project never reached the expected state: {found}")
 
 
 def wide(person: Any, width: int) -> None:
@@ -321,7 +321,7 @@ def test_the_keyboard_walks_draws_links_and_deletes_on_the_board(person, tmp_pat
     found = board.project(lambda p: len(p.separations) == 1)
     assert found.separations[0].left == ("sex",)
     said = person.page.locator(".board .say").bounding_box()
-    assert said["y"] + said["height"] < 900, "consequences and refusals stand above the fold"
+    assert said["y"] + said["height"] < 900, "consequences and refusals are above the fold"
     board.drag("age", "diabetes")
     board.says("age → diabetes is drawn")
     board.drag("diabetes", "age")

@@ -89,4 +89,4 @@ def ends(person: Person, text: str) -> None:
         if person.page.get_by_text(text).count():
             return person.rests()
         person.page.wait_for_timeout(500)
-    pytest.fail(f"{text!r} did not come")
+    pytest.fail(f"{text!r} did not appear")

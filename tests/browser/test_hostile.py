@@ -107,7 +107,7 @@ def test_nothing_that_people_name_comes_alive(person: Person, tmp_path: Path) ->
     harmless(page)
     assert person.outside == []
     page.set_content('<b>hostile</b><a href="http://evil.example">x</a>')
-    assert len(page.evaluate(LIVE)) == 2, "the check sees what it looks for"
+    assert len(page.evaluate(LIVE)) == 2, "the check can find what it looks for"
 
 
 @pytest.mark.nightly

@@ -63,5 +63,5 @@ def test_neither_of_two_tabs_sees_what_is_in_the_other(person: Person, address: 
             shown[mark].append(Path(download.value.path()).read_text("utf-8"))
         somebody.fine()
     for mark, foreign in (("quokka", "axolotl"), ("axolotl", "quokka")):
-        assert all(mark in text for text in shown[mark][-4:]), "the check sees what it looks for"
+        assert all(mark in text for text in shown[mark][-4:]), "the check can find what it looks for"
         assert not any(foreign in text for text in shown[mark])

@@ -81,7 +81,7 @@ def test_a_clinician_reviews_her_own_table_and_draws_what_she_knows(person, tmp_
     line["smoker"].get_by_text("none counts as empty").wait_for()  # no answer is lost
     last = person.page.locator('[data-column="ill"] .values li').last
     button = person.page.get_by_role("button", name="Confirm these 2 columns: obviously public")
-    assert button.bounding_box()["y"] > last.bounding_box()["y"], "the button follows the last value"
+    assert button.bounding_box()["y"] > last.bounding_box()["y"], "the button comes after the last value"
     button.click()
     line["ill"].get_by_text("confirmed").wait_for()
     person.rests()
@@ -122,7 +122,7 @@ def test_a_clinician_learns_in_six_clicks_whether_it_holds_elsewhere(person) -> 
     person.visit("Release")
     person.sees("What was measured")
     person.sees(": 8,000 synthetic rows")
-    assert person.page.get_by_text("Release 2").count() == 0, "visits never spend again"
+    assert person.page.get_by_text("Release 2").count() == 0, "returning to a page never spends again"
     person.visit("Diagnostics")
     person.sees("How to read it")
     assert person.violations("Diagnostics") == []

@@ -307,7 +307,7 @@ def test_two_tables_never_share_a_file_on_any_system(people: str, visits: str):
         Linked(people, visits, "id", "id", "at", 2)
 
 
-@pytest.mark.skipif(os.name != "posix", reason="permissions of POSIX")
+@pytest.mark.skipif(os.name != "posix", reason="POSIX permissions")
 @pytest.mark.parametrize("linked", [False, True])
 def test_only_its_owner_reads_a_draft_which_never_goes_through_a_link(tables: Path, tmp_path: Path, linked: bool):
     """Previously, each user of the machine could read the values of the rows in a draft, or choose where it went."""

@@ -232,7 +232,7 @@ def test_init_writes_the_answer_of_its_options(
     said = capsys.readouterr().err
     assert ("one_row_per_person" in said) == (answer is None)
     lacking = "cannot be bought from a table that is filled" if extra else "declare a total (rows)"
-    assert (lacking in said) == (person is not None), "the person column is complete but for the public total"
+    assert (lacking in said) == (person is not None), "with a person column, only the public total is missing"
 
 
 @pytest.mark.parametrize(

@@ -172,7 +172,7 @@ def test_a_wheelhouse_installs_without_the_internet(tmp_path):
     shutil.copytree(DEPLOY, source / "deploy", ignore=shutil.ignore_patterns("__pycache__"))
     download = [sys.executable, "-m", "pip", "download", "--quiet", "--require-hashes", "--only-binary", ":all:"]
     lines = (DEPLOY / "wheelhouse").read_text("utf-8")
-    assert " ".join(download[3:]) in lines, "the script downloads as this test does"
+    assert " ".join(download[3:]) in lines, "the script uses the same download command"
     (source / "wheelhouse").mkdir()
     shutil.move(built, source / "wheelhouse")
     subprocess.run([*download, "-r", "deploy/requirements.lock", "-d", "wheelhouse"], cwd=source, check=True)

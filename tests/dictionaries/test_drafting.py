@@ -168,7 +168,7 @@ def test_declared_dates_are_read_in_the_order_of_the_table_which_is_a_guess():
     assert (made.date_order, made.guessed, made.edges) == ("dmy", ("date_order",), iso.edges)
     assert not iso.guessed
     unclear = table(seen=days[:12])
-    assert draft_schema([declared], unclear).undecided, "a person must say"
+    assert draft_schema([declared], unclear).undecided, "a person must decide"
     chosen = draft_schema([declared], unclear, date_order="mdy")
     assert not chosen.undecided
     assert chosen.schema["seen"].date_order == "mdy"

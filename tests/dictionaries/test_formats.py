@@ -73,7 +73,7 @@ def test_labels_on_some_codes_declare_no_domain():
     assert not declares_all(("0", "95", "96", "97", "98", "99"), {"0": "none", "95": "95 or more"})
     assert declares_all(("01", "02", "99"), {"99": "NIU (Not in universe)"})
     years = {str(year): f"census of {year}" for year in range(1800, 2000, 10)}
-    assert declares_all(tuple(years), years), "twenty labelled codes are a list"
+    assert declares_all(tuple(years), years), "twenty labelled codes are a complete list"
     assert not declares_all(tuple(years), {**years, "1800": ""})
     assert not declares_all(tuple(years)[1:], years)
 

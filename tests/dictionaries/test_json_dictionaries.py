@@ -117,7 +117,7 @@ def test_spellings_of_truth_values_count_as_the_first_one():
     assert own.categories == ("ja", "nein")
     marked = declared_column(field(type="boolean", missingValues=["0"]))
     assert marked is not None
-    assert marked.judge(["0"]).tolist() == [2], "a missing code is no spelling"
+    assert marked.judge(["0"]).tolist() == [2], "a missing code is not a spelling of true or false"
     kept = merged(
         [
             read_dictionary(b'{"fields": [{"name": "x", "type": "boolean"}]}', "d.json"),

@@ -266,7 +266,7 @@ def test_values_that_a_tool_counted_in_the_rows_are_no_domain():
     found = columns(DDI, "d.xml")
     assert (found["c"].kind, found["c"].categories) == ("numeric", ())
     assert (found["e"].kind, found["e"].categories) == ("open", ())
-    assert (found["f"].kind, found["f"].categories) == ("open", ()), "a label that repeats its value is no label"
+    assert (found["f"].kind, found["f"].categories) == ("open", ()), "a label that repeats its value is not a label"
     assert found["k"].categories == ("a", "b"), "a list without frequencies was written by a person"
 
 

@@ -209,7 +209,7 @@ def test_one_way_errors(sizes, n, sigma, error, where):
         assert found.low <= found.value <= found.high
         hit += found.low - 1e-12 <= truth <= found.high
         widths.append(found.high - found.low)
-    assert hit >= 104, "120 draws at 95 %: fewer than 104 would come once in ten thousand"
+    assert hit >= 104, "of 120 intervals at 95 %, fewer than 104 cover once in 10,000 runs"
     blur = sum(sizes) / len(sizes) * math.hypot(sigma / n, math.sqrt(0.1 / n)) / 2
     assert np.mean(widths) < 2.5 * blur, "an interval that says nothing would pass the count above"
 
@@ -234,7 +234,7 @@ def test_conditional_information(n, sigma, beta):
         hit += isinstance(found, str) or found.low - 1e-12 <= truth <= found.high
         widths += [] if isinstance(found, str) else [found.high - found.low]
     assert len(widths) > 30
-    assert hit >= 32, "40 draws at 95 %: fewer than 32 would come once in eight thousand"
+    assert hit >= 32, "of 40 intervals at 95 %, fewer than 32 cover once in 8,000 runs"
     assert np.mean(widths) < 0.06
     if truth > 0.03:
         assert np.mean(widths) < truth, "a large dependence is distinguished from none"

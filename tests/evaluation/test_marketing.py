@@ -67,7 +67,7 @@ def test_rows_beside_themselves_differ_in_nothing_and_empty_or_zero_sales_are_le
     few = rows.take(np.arange(160))
     assert prices_of(rows, few, "price", "sold", "brand")["left_out"], "ten rows of three brands"
     one = replace(rows, values={**rows.values, "price": np.full(rows.rows, 2.0)})
-    assert prices_of(rows, one, "price", "sold")["mapd"] is None, "a single price tells no slope"
+    assert prices_of(rows, one, "price", "sold")["mapd"] is None, "a single price determines no slope"
 
 
 @pytest.mark.parametrize(
@@ -117,7 +117,7 @@ def test_the_command_line_tells_both_and_refuses_wrong_columns_first(tmp_path, c
     found = json.loads(capsys.readouterr().out)
     assert found["private"] is False
     assert found["prices"]["sales"] == "sold", "the plan's target"
-    assert found["prices"]["mapd"] > 0.5, "columns released apart have no elasticity"
+    assert found["prices"]["mapd"] > 0.5, "columns released separately have no elasticity"
     assert found["public"]["rows"] == 60
     said = "\n".join(summary(found))
     assert "Price elasticity of sold" in said

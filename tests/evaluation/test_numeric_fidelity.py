@@ -78,7 +78,7 @@ def test_a_forest_on_real_rows_without_a_hold_out_is_judged_on_rows_each_tree_di
     table = Table(schema, {"x": np.zeros(300), "y": np.zeros(300)}, 300, values=held)
     told = numbers_of(Project("n", schema, Plan("mst", 1.0, target="y")), table, table, None)
     assert told is not None
-    assert told["r2_real"] < 0.1 < 0.2 < told["r2_synthetic"], "pure noise is predicted only from the rows themselves"
+    assert told["r2_real"] < 0.1 < 0.2 < told["r2_synthetic"], "pure noise can be predicted only from the same rows"
 
 
 def test_a_release_and_the_same_read_back_give_the_same_figures(tmp_path):

@@ -157,7 +157,7 @@ def test_intervals_hold_the_figures_of_a_large_table():
         held = large.take(rng.choice(60_000, 700, replace=False))
         found = judge(PROJECT, synthetic, held, Budget(1.0, 1e-6, 0.02)).figures[0]
         hit += found.low <= accuracy <= found.high
-    assert hit >= 46, "fewer would come twice in ten million; of intervals half as wide, 40 hold"
+    assert hit >= 46, "fewer would occur twice in ten million runs; of intervals half as wide, 40 cover"
 
 
 def test_what_the_rows_cannot_carry_is_said_and_not_paid_for():
@@ -165,7 +165,7 @@ def test_what_the_rows_cannot_carry_is_said_and_not_paid_for():
     reasons = {f["figure"]: f.get("reason", "") for f in few["figures"]}
     assert "too few" in reasons["cmi"]
     assert "error of" in reasons["one_way_tv"]
-    assert {m["pool"] for m in few["measurements"]} == {"accuracy"}, "what they leave sharpens the first figure"
+    assert {m["pool"] for m in few["measurements"]} == {"accuracy"}, "the first figure gets the budget of the others"
     assert few["rho"] == pytest.approx(sum(m["rho"] for m in few["measurements"]))
 
 

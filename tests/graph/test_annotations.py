@@ -73,7 +73,7 @@ def project(**plan):
 
 def test_advice_on_the_regime():
     causal, graphical, predictive = (advice(project(regime=r)) for r in ("causal", "graphical", "predictive"))
-    assert ["a → y" in s and "without it, a would" in s for s in causal] == [True], "y → c is nothing to Pa(Y)"
+    assert ["a → y" in s and "without it, a would" in s for s in causal] == [True], "y → c does not concern Pa(Y)"
     assert any("y → c" in s and "causal regime" in s for s in graphical)
     assert any("contested" in s for s in graphical)
     assert len(predictive) == 1

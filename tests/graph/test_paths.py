@@ -70,7 +70,7 @@ def test_paths_that_avoid_the_admissible_columns():
     paths = open_paths(edges, ["sex"], ["hired"], ["job"]).paths
     assert paths == (("sex", "club", "hired"), ("sex", "job", "age", "club", "hired"))
     assert is_causal(paths[0], edges)
-    assert not is_causal(paths[1], edges), "job is a collider that being admissible opens"
+    assert not is_causal(paths[1], edges), "job is a collider, and is open because it is admissible"
     assert arrows_of(paths[1], edges) == (("sex", "job"), ("age", "job"), ("age", "club"), ("club", "hired"))
     assert not is_open(("sex", "job", "hired"), edges, ["job"])
 

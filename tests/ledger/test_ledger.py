@@ -825,7 +825,9 @@ def test_another_machine_learns_what_it_sees(where, tmp_path, monkeypatch):
             if make is not large:
                 file.unlink()
             make()
-            assert "is unreadable" in ledger.verify()[0], "an earlier copy could pass, or the pipe be waited for"
+            assert "is unreadable" in ledger.verify()[0], (
+                "an earlier copy could pass, or the program could wait for the pipe"
+            )
             remove()
             file.write_text(kept)
     assert ledger.verify() == []
@@ -1109,7 +1111,7 @@ def test_every_file_of_a_release_is_in_its_archive_once():
     with pytest.raises(ProjectError, match="model.npz"):
         unpacked(zipped(lacking))
     open_method = {**lacking, "release.json": b'{"model": null}'}
-    assert unpacked(zipped(open_method)) == open_method, "a model that must not be written is not missed"
+    assert unpacked(zipped(open_method)) == open_method, "a model that must not be written is not reported as missing"
     with pytest.raises(ProjectError, match="release.json is not JSON"):
         unpacked(zipped({**files, "release.json": b"["}))
     more = {**files, "questions.csv": b"q", "copies/01.csv.gz": b"1", "copies/100.csv.gz": b"2"}

@@ -61,7 +61,7 @@ def test_many_rows_of_one_value_and_little_noise_do_not_stop_the_training(rows):
     solver = decoder_steps._Solver(inputs, np.array([[0.25, -0.25], [-0.25, 0.25]]), np.full(3, 1e-3))
     step = solver.solve(np.full((3, 2), 10.0) * [1, -1], np.zeros((3, 2)))
     assert np.isfinite(step).all()
-    assert np.abs(inputs @ step - 10 / 0.5 * np.array([1, -1])).max() < 0.5, "it still answers what the rows can tell"
+    assert np.abs(inputs @ step - 10 / 0.5 * np.array([1, -1])).max() < 0.5, "it still recovers what the rows determine"
 
 
 def test_noise_carries_weights_less_far_than_the_least_squares_answer_to_it():

@@ -96,4 +96,4 @@ def test_even_draws_are_closer_to_the_model_and_leave_columns_independent():
     assert abs(np.mean(ties)) < 4 * np.std(ties) / np.sqrt(len(ties)), (
         "x says nothing about y beyond the previous visit"
     )
-    assert np.std(ties) > 0.005, "nor are the numbers equal for both columns"
+    assert np.std(ties) > 0.005, "the numbers of the two columns are not equal"

@@ -173,7 +173,9 @@ def start(server: Server) -> subprocess.Popen[bytes]:
         assert process.poll() is None, "the app ended before it answered"
         try:
             urllib.request.urlopen(f"{server.url}/_stcore/health", timeout=1).close()
-            assert b"location.reload" in server.visitor().visit(), "its page came before the server's rules"
+            assert b"location.reload" in server.visitor().visit(), (
+                "its page was served before the server's rules were in place"
+            )
             return process
         except OSError:
             time.sleep(0.25)
@@ -292,7 +294,7 @@ def test_each_sees_on_a_fresh_server_what_the_lists_say(server: Server) -> None:
     assert not (server.kept / "ledger.db").exists()
 
     for thief in (server.visitor(session=steward.session), server.visitor("ben@partner.example", steward.session)):
-        assert b"Begin with an example" not in thief.visit(), "a session's number opens nothing"
+        assert b"Begin with an example" not in thief.visit(), "a session's number alone opens nothing"
 
 
 @pytest.mark.nightly

@@ -310,7 +310,7 @@ def test_a_viewer_neither_sees_nor_opens_nor_spends_a_budget(
     steward = visit(email="anna@hospital.example")
     steward.switch_page("pages/09_ledger.py").run()
     assert "register" in sentences(steward)
-    assert steward.metric, "what the viewer is kept from is there"
+    assert steward.metric, "the content that is hidden from viewers exists"
 
 
 def test_a_steward_shares_a_release_and_takes_it_back(visit: Any) -> None:

@@ -164,7 +164,9 @@ def test_a_separation_is_made_drawn_and_lifted_on_the_board() -> None:
     assert "linked only through c" in sent["apart"][0]["text"]
     state.editor.change_plan(method="privci", fair=None)
     sent = board.data(state, implications.now(state)[1])
-    assert [(e["from"], e["to"]) for e in sent["apart"]] == [("a", "y")], "the plan's show for what is selected"
+    assert [(e["from"], e["to"]) for e in sent["apart"]] == [("a", "y")], (
+        "the plan's separations are shown for the selection"
+    )
     send(state, {"do": "select", "columns": ["b"]}, start=3)
     sent = board.data(state, implications.now(state)[1])
     assert {(e["from"], e["to"]) for e in sent["apart"]} == {("a", "y"), ("y", "b")}

@@ -64,8 +64,8 @@ def test_diagnostics_of_a_sample_show_its_picture(name, rows):
 def test_what_the_pictures_say_is_true():
     readmission, hiring = story.stories()["readmission"], story.stories()["hiring"]
     everything, causes = (one["values"] for one in readmission["lines"])
-    assert everything[0] > causes[0], "at home all associations win"
-    assert causes[1] > everything[1] + 0.05, "elsewhere causes win"
+    assert everything[0] > causes[0], "at home, the model of all associations wins"
+    assert causes[1] > everything[1] + 0.05, "elsewhere, the model of causes wins"
     real, free, fenced = hiring["points"]
     assert fenced["x"] < 0.6 * min(real["x"], free["x"])
     for steady, changed in story.stories()["clinic"]["series"].values():

@@ -87,7 +87,7 @@ def test_the_structure_page_lists_columns_with_their_labels(app: AppTest) -> Non
     assert "age: age [x](http://y) → sex: Sex" in offered["Arrow or column"]
     text = "\n".join(m.value for m in app.markdown)
     assert "- `sex` (Sex) ← `age` (age" in text
-    assert "[x](http" not in text, "a label is no link"
+    assert "[x](http" not in text, "a label is not a link"
     data = board.data(state(app), implications.now(state(app))[1])
     assert data["labels"] == {"sex": "sex: Sex", "age": "age: age [x](http://y)", "ward": "ward: ward [x](http://y)"}
 

@@ -70,7 +70,7 @@ def test_a_table_of_names_alone_is_released(neighbors, tmp_path):
         "categories of job",
     ]
     assert 0 < shown.delta <= 0.25e-7
-    assert shown.budget.rho < rho_of(2.0, 1e-7), "ρ is converted at what the thresholds leave of δ"
+    assert shown.budget.rho < rho_of(2.0, 1e-7), "ρ is converted at the δ that the thresholds leave"
     made = release(project, the_table(project))
     schema = made.project.schema
     assert not schema.undeclared
@@ -79,7 +79,7 @@ def test_a_table_of_names_alone_is_released(neighbors, tmp_path):
     assert schema["age"].edges[0] == 0
     assert schema["age"].edges[-1] == 100
     assert 4 <= schema["age"].values <= 6
-    assert schema["income"].edges[0] <= 500, "a third of the rows stand below 1,000; where the range ends is noise"
+    assert schema["income"].edges[0] <= 500, "a third of the rows are below 1,000; noise decides where the range ends"
     assert schema["income"].edges[-1] >= 5000
     facts = made.to_json()
     assert facts["spent"]["rho"] == pytest.approx(shown.spent, rel=1e-9)

@@ -48,7 +48,7 @@ def test_the_first_pages_come_before_the_annex(made):
     assert "shows no link between <strong>hired</strong> and <strong>gender</strong>" in front
     assert "Every measurement" in annex
     assert "The columns</h2>" in annex
-    assert front.count("<svg") == 2, "what was drawn, measured and refused; and the picture that the sample ends in"
+    assert front.count("<svg") == 2, "the picture of the release, and the sample's own picture"
     assert front.count('class="refused"') == 1, "gender may not be linked to hired"
 
 

@@ -142,7 +142,7 @@ def until(holds: Callable[[], bool]) -> None:
         if holds():
             return
         time.sleep(0.01)
-    pytest.fail("it never came")
+    pytest.fail("the state was never reached")
 
 
 def _widgets(app: AppTest, kind: str) -> list[Any]:

@@ -131,7 +131,7 @@ class Person:
                 return
             except Late:
                 pass
-        pytest.fail(f"{label!r} does not take {file.name}")
+        pytest.fail(f"{label!r} does not accept {file.name}")
 
     def rests(self) -> None:
         """Wait until the page is drawn: it may lose clicks while it is redrawn."""
@@ -145,7 +145,7 @@ class Person:
         last = time.monotonic() + seconds
         while not what.is_visible():
             if time.monotonic() > last:
-                pytest.fail(f"{what} did not come within {seconds:g} s")
+                pytest.fail(f"{what} did not appear within {seconds:g} s")
             self.page.wait_for_timeout(150)
 
     def pick(self, field: str, option: str) -> None:

@@ -173,7 +173,7 @@ def test_whether_the_day_or_the_month_comes_first_is_asked_and_never_guessed():
     assert found.orders == ("dmy", "mdy")
     assert "day or the month comes first" in found.reason
     table = TextTable({"x": TextColumn.of(cells)}, len(cells))
-    assert identifiers(table) == (), "dates that hardly repeat are no identifiers"
+    assert identifiers(table) == (), "dates that hardly repeat are not identifiers"
     assert guess_schema(table)["x"].dates is None
     for order, first in (("dmy", 0), ("mdy", 0)):
         made = guess_schema(table, (), order)["x"]
@@ -264,7 +264,7 @@ def test_a_code_book_is_proposed_for_values_that_it_holds():
     assert "icd-9-cm" in found.reason
     assert placed("CA", "NY", "TX", "WA", "OR").books == ("us-states",)
     assert placed("CA", "NY", "TX", "WA", "ZZ").books == ()
-    assert placed(*(str(i) for i in range(100, 140))).books == (), "numbers are no codes"
+    assert placed(*(str(i) for i in range(100, 140))).books == (), "numbers are not codes"
 
 
 def test_the_digest_covers_what_is_shown_and_not_the_marks_of_the_guess():

@@ -47,7 +47,7 @@ def test_noise_is_drawn_to_independence_and_an_association_is_kept():
     _, found = star(np.random.default_rng(0))
     first, second, again = fits(found)
     sigma = {m.clique: m.sigma for m in again}
-    assert sigma["y", "a"] == pytest.approx(SIGMA), "a strong pair is drawn as the first fit draws it"
+    assert sigma["y", "a"] == pytest.approx(SIGMA), "a strong pair keeps the noise of the first fit"
     assert [sigma["y", f"x{i}"] for i in range(12)] == pytest.approx([WIDEST * SIGMA] * 12)
     assert association(second, ("y", "a")) == pytest.approx(association(first, ("y", "a")), rel=0.02)
     noise = [("y", f"x{i}") for i in range(12)]
