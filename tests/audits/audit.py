@@ -933,7 +933,7 @@ def main() -> int:
     """Run the audit and print a line for each case; returns the exit status."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n")[0])
     parser.add_argument("part", nargs="?", choices=(*PARTS, "schema", "seams"))
-    parser.add_argument("--only", default="", metavar="NAME", help="the cases whose names hold this")
+    parser.add_argument("--only", default="", metavar="NAME", help="cases whose names contain this")
     parser.add_argument(
         "--runs", type=int, default=600, help="runs on each table (some cases take a multiple: see the table)"
     )
@@ -967,7 +967,7 @@ def main() -> int:
             f"{w.claimed:.3f}: {word}{'' if fine else '  <-- WRONG'}  {time.perf_counter() - start:.0f} s",
             flush=True,
         )
-    print(f"\n{'as it should be' if not wrong else f'{wrong} of {len(wanted)} wrong'}")
+    print(f"\n{'as expected' if not wrong else f'{wrong} of {len(wanted)} wrong'}")
     return 1 if wrong else 0
 
 

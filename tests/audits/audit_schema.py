@@ -305,7 +305,7 @@ def judge(case: Case, runs: int, alpha: float) -> Verdict:
 def main() -> int:
     """Read the command line."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n")[0])
-    parser.add_argument("--only", default="", metavar="NAME", help="the cases whose names contain this")
+    parser.add_argument("--only", default="", metavar="NAME", help="cases whose names contain this")
     parser.add_argument("--runs", type=int, default=600, help="runs on each table (each case takes a multiple)")
     opt = parser.parse_args()
     return audited(opt.only, opt.runs)
@@ -326,7 +326,7 @@ def audited(only: str, runs: int) -> int:
             f"δ({w.epsilon:.2f}) ≥ {w.low:.3f}, {w.claimed:.3f}: {word}{'' if fine else '  <-- WRONG'}",
             flush=True,
         )
-    print(f"\n{'as it should be' if not wrong else f'{wrong} wrong'}")
+    print(f"\n{'as expected' if not wrong else f'{wrong} wrong'}")
     return 1 if wrong else 0
 
 

@@ -251,7 +251,7 @@ def bought(work: Path) -> str:
         for status, said, files in made:
             need(status == 0, f"exit {status}, {said.strip()[-80:]}")
             need(files == made[0][2] and said == made[0][1], f"{differing(made[0][2], files)} or the output differs")
-    return f"{2 * len(tables)} releases, read where they are and in memory, the same files to the byte"
+    return f"{2 * len(tables)} releases, read in place and in memory, with byte-identical files"
 
 
 def forms(work: Path) -> str:
@@ -325,7 +325,7 @@ def table_and_plan(_: Path) -> str:
         except EspalierError:
             continue
         raise OpenSeam(f"rows bounded by {read!r} were released as bounded by {planned!r}")
-    return "refused: all three pairs that do not agree"
+    return "refused: all three pairs that disagree"
 
 
 def units(work: Path) -> str:
@@ -361,7 +361,7 @@ def shelf(work: Path) -> str:
         need(not app.exception, "the page fails")
         shown = " ".join(str(e.value) for e in (*app.markdown, *app.caption))
         need("seam" not in shown and not app.get("download_button"), "the shelf is shown to everyone")
-    return "nothing is shown before signing in"
+    return "nothing is shown before sign-in"
 
 
 def archive(work: Path) -> str:
@@ -387,7 +387,7 @@ def marks(_: Path) -> str:
 
     (guess,) = guess_schema(read_table(b"ill\nflu\nrare\n")).columns
     row = {**row_of(guess), "categories": join((*guess.categories, "other"))}
-    need("categories" in column_of(row, guess).guessed, "a guessed list with one more value passes as declared")
+    need("categories" in column_of(row, guess).guessed, "a guessed list with one more value is treated as declared")
     return "the list stays marked"
 
 
@@ -403,7 +403,7 @@ def left_out(work: Path) -> str:
     (work / "p.json").write_text(json.dumps(given))
     (work / "t.csv").write_text("ill,number\n1,2\n")
     status, _ = run("release", work / "p.json", "--data", work / "t.csv", "--out", work / "o")
-    need(status == 2, "columns that a guess left out pass unconfirmed")
+    need(status == 2, "columns that a guess left out are accepted unconfirmed")
     return "a release refuses unconfirmed columns"
 
 
@@ -473,18 +473,18 @@ def figures(_: Path) -> str:
     """Privacy figures are shown rounded up."""
     for x in np.random.default_rng(0).uniform(0, 10, 2000) ** 9:
         need(float(round_up(float(x))) >= x, f"{x!r} is shown as {round_up(float(x))}")
-    return "2,000 figures, none shown smaller than it is"
+    return "2,000 figures, none shown too small"
 
 
 SEAMS = (
     Seam("1 forms", "the release form with every default, n and n + 1 rows", forms),
     Seam("2 reader", "malformed and odd lines, between plain and quoted ones", reader),
     Seam("2 reader", "one person more, less, or another, through the command line", one_person),
-    Seam("2 reader", "the same, the file read by DuckDB where it is", in_engine),
-    Seam("2 reader", "one person more or less where the schema is bought", bought),
-    Seam("3 table and plan", "person columns that do not agree", table_and_plan),
+    Seam("2 reader", "the same, with the file read in place by DuckDB", in_engine),
+    Seam("2 reader", "one person more or less, with a bought schema", bought),
+    Seam("3 table and plan", "person columns that disagree", table_and_plan),
     Seam("4 units", "releases for patients, visits and rows from one budget", units),
-    Seam("5 shared page", "the page served by itself, no one signed in", shelf),
+    Seam("5 shared page", "the page served by itself, without sign-in", shelf),
     Seam("6 archive", "names that lead out of the folder", archive),
     Seam("7 guessed marks", "one value added to a guessed list", marks),
     Seam("8 left out", "identifiers found by counting, unconfirmed", left_out),
@@ -515,7 +515,7 @@ def judge(seam: Seam) -> tuple[bool, str]:
         except OpenSeam as seen:
             return False, str(seen)
         except EspalierError as error:
-            return False, f"it could not be tried: {error}"
+            return False, f"it could not be tested: {error}"
 
 
 if __name__ == "__main__":

@@ -86,14 +86,14 @@ def consistent(where: str) -> list[str]:
         people = row["population"]
         counted = sum(counts[r["entry"]] for r in rows if r["kind"] == "reserve" and r["population"] == people)
         if row["kind"] == "open" and counted > Fraction(row["rho"]):
-            wrong.append(f"what counts exceeds the total of {people}")
+            wrong.append(f"the charged budget exceeds the total of {people}")
     turns = [r for r in rows if r["kind"] in ("reserve", "spend", "return")]
     twice = [k for k, n in Counter((r["entry"], r["kind"]) for r in turns).items() if n > 1]
     parts: dict[str, Fraction] = {}
     for row in rows:
         if row["kind"] in ("select", "measure"):
             parts[row["entry"]] = parts.get(row["entry"], Fraction(0)) + Fraction(row["rho"])
-    wrong += [f"more was drawn than counts: {e}" for e, drawn in parts.items() if drawn > counts[e] * (1 + ROUNDED)]
+    wrong += [f"more was drawn than is charged: {e}" for e, drawn in parts.items() if drawn > counts[e] * (1 + ROUNDED)]
     whole = [r["entry"] for r in turns if r["kind"] == "spend" and r["released"]]
     wrong += [f"parts are lost: {e}" for e in whole if not parts.get(e, 0) >= counts[e] * (1 - ROUNDED)]
     ends = Counter(r["entry"] for r in rows if r["kind"] in ("spend", "return"))
@@ -189,18 +189,22 @@ def kills(where: str, releases: int, processes: int, seed: int, folder: Path) ->
     wrong += ["a worker failed"] * failed
     wrong += [f"lost: {e}" for e in given if e not in entries] + ["given twice"] * (len(given) != len(set(given)))
     wrong += ["an entry without a request"] * (unsure < 0 or unsure > killed)
-    wrong += [f"drawn for and returned: {m[0]}" for m in said.get("draws", []) if entries[m[0]].status == "returned"]
+    wrong += [
+        f"returned although something was drawn: {m[0]}"
+        for m in said.get("draws", [])
+        if entries[m[0]].status == "returned"
+    ]
     for entry, (released, trouble) in made.items():
         known = entries[entry]
         if trouble != "recorded" or (known.status, known.released) != ("spent", released):
-            wrong.append(f"handed over and not in the ledger: {entry}: {trouble}")
+            wrong.append(f"delivered but not in the ledger: {entry}: {trouble}")
     statuses = Counter(e.status for e in entries.values())
     further = 0
     try:
         while further <= releases:  # further releases until nothing more fits
             release(PROJECT, private, ledger=ledger.account("people"))
             further += 1
-        wrong.append("the total is never reached")
+        wrong.append("the total was never reached")
     except LedgerError:
         wrong += consistent(where)
     population = Ledger(where).population_of("people")
@@ -211,7 +215,7 @@ def kills(where: str, releases: int, processes: int, seed: int, folder: Path) ->
         "handed over": len(made),
         "refused": len(said.get("refused", [])),
         "entries": dict(statuses),
-        "by hand up to the total": further,
+        "released one by one up to the total": further,
         "spent of the total": population.spent / population.rho,
         "seconds": round(seconds, 1),
     }
@@ -258,7 +262,7 @@ def until_it_fails(where: str) -> str:
     for _ in range(500):
         made = release(PROJECT, private, ledger=account)
         if made.ledger_trouble:
-            return f"handed over, and said: {made.ledger_trouble}"
+            return f"delivered, with the message: {made.ledger_trouble}"
     return ""
 
 
@@ -367,11 +371,11 @@ def vanished(where: str) -> dict[str, Any]:
 
     def run() -> str:
         made: Release = release(PROJECT, table(), taken, Ledger(where).account("people"))
-        gone = "not made anew" if not os.path.exists(where) else "MADE ANEW"
+        gone = "not created again" if not os.path.exists(where) else "MADE ANEW"
         os.rename(away, where)
-        return f"{gone}; handed over {made.rows} rows, and said: {made.ledger_trouble}"
+        return f"{gone}; delivered {made.rows} rows, with the message: {made.ledger_trouble}"
 
-    found = fault("a ledger that is lost in the middle", where, run, "counts in full")
+    found = fault("a ledger that is lost during a release", where, run, "counts in full")
     if "MADE ANEW" in found["message"]:
         found["wrong"].append("an empty ledger took its place")
     return _still_reserved(found, where, "people")
@@ -379,7 +383,7 @@ def vanished(where: str) -> dict[str, Any]:
 
 def _still_reserved(found: dict[str, Any], where: str, table: str) -> dict[str, Any]:
     if [e.status for e in Ledger(where).population_of(table).entries] != ["reserved"]:
-        found["wrong"].append("what was reserved does not count")
+        found["wrong"].append("the reserved budget is not charged")
     return found
 
 
@@ -403,10 +407,10 @@ def lost_connection(running: Server) -> dict[str, Any]:
         except LedgerUnavailable as error:
             said = str(error)
         running.start()
-        return f"handed over {made.rows} rows, and said: {made.ledger_trouble}; then: {said}"
+        return f"delivered {made.rows} rows, with the message: {made.ledger_trouble}; then: {said}"
 
     opened(where, 10, "others")
-    found = fault("a database server that is lost in the middle", where, run, "counts in full")
+    found = fault("a database server that is lost during a release", where, run, "counts in full")
     return _still_reserved(found, where, "others")
 
 
@@ -428,7 +432,7 @@ def cancelled(where: str) -> dict[str, Any]:
         except Cancelled as error:
             message = str(error)
         statuses.append(ledger.population_of("people").entries[-1].status)
-    found = fault("a run that is cancelled at five moments", where, lambda: message, "cancelled")
+    found = fault("a run that is cancelled at five points", where, lambda: message, "cancelled")
     if statuses != ["returned", *["reserved"] * 4]:  # each can be resumed
         found["wrong"].append(f"{statuses}")
     return found
@@ -477,8 +481,8 @@ def main() -> int:
     )
     parser.add_argument("--releases", type=int, default=300)
     parser.add_argument("--processes", type=int, default=4)
-    parser.add_argument("--seed", type=int, default=0, help="of the moments of the kills")
-    parser.add_argument("--postgres", action="store_true", help="on a PostgreSQL server of our own")
+    parser.add_argument("--seed", type=int, default=0, help="seed for the moments of the kills")
+    parser.add_argument("--postgres", action="store_true", help="on a PostgreSQL server started for this run")
     opt = parser.parse_args()
     try:
         found = run(opt.releases, opt.processes, opt.seed, opt.postgres)

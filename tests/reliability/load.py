@@ -146,7 +146,7 @@ async def give(page: Any, label: str, file: Path) -> None:
         with suppress(Late):
             await box.get_by_text(file.name).first.wait_for(timeout=40_000)
             return
-    raise TimeoutError(f"{label!r} does not take {file.name}")
+    raise TimeoutError(f"{label!r} does not accept {file.name}")
 
 
 async def open_files(page: Any, visitor: Visitor, address: str) -> None:
