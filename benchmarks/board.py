@@ -180,7 +180,7 @@ def main() -> None:
                 took = open_project(page, base, project(200, 400, rng), Path(folder))
                 print(f"200 columns, 400 arrows, {attempt}: the drawing is there after {took:.2f} s")
             context.close()
-            print(f"load average of the machine during the run: {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
+            print(f"load average during the run: {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
     finally:
         server.terminate()
         server.wait(20)

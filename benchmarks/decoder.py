@@ -487,7 +487,7 @@ def main() -> None:
     parser.add_argument("--epsilon", type=float, nargs="+")
     parser.add_argument("--neighbors", default="replace-one", choices=("replace-one", "add-remove"), help="for wide")
     parser.add_argument("--families", default="auto", choices=("auto", "tables", "additive"))
-    parser.add_argument("--only", default="", metavar="WORD", help="for wide: the variants whose name contains this")
+    parser.add_argument("--only", default="", metavar="WORD", help="for wide: variants whose names contain this")
     opt = parser.parse_args()
     epsilons = opt.epsilon or [1.0, 3.0]
     for what in opt.what:

@@ -286,7 +286,7 @@ def main() -> None:
     parser.add_argument("--releases", type=int, default=30)
     parser.add_argument("--copies", type=int, default=20)
     parser.add_argument("--quick", action="store_true", help="four releases each")
-    parser.add_argument("--keep", type=Path, metavar="FOLDER", help="write numbers there, and go on from them")
+    parser.add_argument("--keep", type=Path, metavar="FOLDER", help="write numbers there, and continue from them")
     args = parser.parse_args()
     for name in args.settings:
         show(name, run(name, 4 if args.quick else args.releases, args.copies, args.keep))

@@ -310,10 +310,10 @@ def main() -> None:
         prog="python -m benchmarks.peers", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("what", nargs="*", default=["general", "predict", "report"])
-    parser.add_argument("--only", nargs="*", default=[""], help="tables whose names hold one of these")
+    parser.add_argument("--only", nargs="*", default=[""], help="tables whose names contain one of these")
     parser.add_argument("--splits", type=int, default=3)
-    parser.add_argument("--until", type=float, default=0.003, help="the standard error at which predict ends")
-    parser.add_argument("--most", type=int, default=60, help="runs of predict at most")
+    parser.add_argument("--until", type=float, default=0.003, help="standard error at which predict stops")
+    parser.add_argument("--most", type=int, default=60, help="maximum number of runs of predict")
     parser.add_argument("--without-mbi", action="store_true")
     parser.add_argument("--epsilon", type=float, nargs="*", default=[])
     parser.add_argument("--neighbors", default="add-remove", choices=("replace-one", "add-remove"), help="for general")

@@ -217,14 +217,14 @@ def check_codes(rng: random.Random, turn: Turn, rows: list[dict[str, Any]], othe
             turn.wrong("a refusal depends on other rows", table, refused, messages)
         for row, (codes_alone, message) in zip(table, alone, strict=True):
             if not message and not refused and codes_alone[row[ROW]] != codes[row[ROW]]:
-                turn.wrong("a row alone has other codes", row, table, codes_alone, codes)
+                turn.wrong("a single row has different codes", row, table, codes_alone, codes)
     if turn.family.alike and not found[0][1]:
         second = rng.choice(turn.family.layouts)
         without = (*second.without, "zoned")  # DuckDB writes timestamps in UTC, which is another type
         if not any(kind and kind.name in without for kind in turn.kinds.values()):
             codes, refused = turn.read(rows, second)
             if not refused and codes != found[0][0]:
-                turn.wrong(f"{second.name} gives other codes", rows, found[0][0], codes)
+                turn.wrong(f"{second.name} gives different codes", rows, found[0][0], codes)
 
 
 def check_people(turn: Turn, rows: list[dict[str, Any]], other: list[dict[str, Any]]) -> None:
@@ -330,7 +330,7 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=900, help="processor time")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", default="", help="a part of the layouts' names")
-    parser.add_argument("--turn", type=int, help="this turn alone")
+    parser.add_argument("--turn", type=int, help="run this turn only")
     given = parser.parse_args()
     counts: collections.Counter[str] = collections.Counter()
     reads, broken, number = 0, 0, given.turn or 0

@@ -274,7 +274,7 @@ def main() -> None:
         if opt.what != "walks":
             for columns, most in ((50, 0.5), (200, 1.0)):
                 waits(context.new_page(), base, invented(columns, folder), columns, opt.clicks, most)
-        print(f"load average of the machine meanwhile: {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
+        print(f"load average during the run: {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
 
 
 if __name__ == "__main__":

@@ -240,7 +240,7 @@ def people(folder: Path, rows: int) -> None:
     schema = adult_project("mst").schema
     before = peak()
     snapshot, seconds = clock(lambda: open_relation(path).snapshot(schema, "person", 3))
-    line(f"at most 3 rows a person, {rows:,} rows → {snapshot.rows:,}", seconds)
+    line(f"at most 3 rows per person, {rows:,} rows → {snapshot.rows:,}", seconds)
     print(f"peak {peak()} MB ({before} before)")
 
 
@@ -307,7 +307,7 @@ def app(folder: Path, rows: int) -> None:
         seen = driven(address, path, project, rows)
         spent, most = tree_seconds(pid) - start, memory(pid, "VmHWM")
     print(agreed(f"{rows:,} synthetic rows" in seen, f"{rows:,} rows opened, planned and released in a browser"))
-    line("CPU of the server in all", spent)
+    line("total CPU of the server", spent)
     print(
         f"peak {1024 * most:.0f} MB of the server ({1024 * idle:.0f} idle; the rows as text in memory: {text_mb(rows)})"
     )
@@ -465,7 +465,7 @@ def spark(folder: Path, rows: int) -> None:
         line(f"snapshot and all {len(cliques())} counts", first + more, scan)
     with_duckdb = open_relation(path).snapshot(schema).count_many(cliques())
     same = all(np.array_equal(a, b) for a, b in zip(got, with_duckdb, strict=True))
-    print(agreed(same, "as DuckDB counts"), f"· peak {peak()} MB beside Spark's own")
+    print(agreed(same, "as DuckDB counts"), f"· peak {peak()} MB in addition to Spark's own")
 
 
 def elsewhere(cpu: Callable[[], float], work: Callable[[], Any]) -> tuple[Any, float]:

@@ -257,7 +257,7 @@ def main(parts: list[str], clicks: int) -> None:
                 session(opened(n, partial(plan, clicks=clicks, columns=n)))
         if "pages" in parts:
             session(opened(48, lambda person, waits: pages(person, waits, clicks)))
-    print(f"load average of the machine at the end: {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
+    print(f"load average at the end: {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
 
 
 if __name__ == "__main__":

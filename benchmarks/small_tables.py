@@ -189,10 +189,10 @@ def main() -> None:
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--chosen", action="store_true", help="the tables on which the rule was chosen")
+    parser.add_argument("--chosen", action="store_true", help="run the tables on which the rule was chosen")
     parser.add_argument("--epsilon", type=float, nargs="*", default=[1.0])
     parser.add_argument("--splits", type=int, default=4)
-    parser.add_argument("--only", nargs="*", default=[""], help="tables whose names hold one of these")
+    parser.add_argument("--only", nargs="*", default=[""], help="tables whose names contain one of these")
     parser.add_argument("--quick", action="store_true", help="leave out triples and mst")
     opt = parser.parse_args()
     cases = [c for c in (CHOSEN if opt.chosen else REPORTED) if any(part in c.name for part in opt.only)]

@@ -31,12 +31,12 @@ def pytest_xdist_auto_num_workers() -> int:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with the longest files, so that no worker ends long after the others."""
+    """Start with the longest files, so that no worker finishes long after the others."""
     items.sort(key=lambda item: not item.nodeid.startswith(LONGEST))
 
 
 def pytest_collection_finish() -> None:
-    """Exempt what is imported and collected by now from garbage collection, and collect less often; this saves time."""
+    """Exempt all objects created so far from garbage collection, and collect less often; this saves time."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(50_000, 20, 50)

@@ -28,7 +28,7 @@ def later(project: Project) -> dict[str, str]:
 
 
 def copies(project: Project, columns: Iterable[str]) -> list[str]:
-    """Return the boxes that a drawing of these columns also has: the days between visits, and the next visit."""
+    """Return the further boxes of a drawing of these columns: the days between visits, and the next visit."""
     if project.linked is None:
         return []
     known, gap = {*columns}, project.linked.gap_name

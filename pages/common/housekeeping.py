@@ -70,7 +70,7 @@ def end(server: Any, name: str) -> None:
     manager.close_session(name)
     if ended is not None:
         ended.session._session_state = SessionState()
-        ended.session._fragment_storage = MemoryFragmentStorage()  # the old one has functions of the last page
+        ended.session._fragment_storage = MemoryFragmentStorage()  # the old one refers to the last page
         server.media_file_mgr.remove_orphaned_files()
 
 
@@ -109,7 +109,7 @@ def start() -> None:
                 kept_work.KEPT.sweep()
                 ended, now = rounds.go(), manager.num_active_sessions()
                 if ended:
-                    time.sleep(1.0)  # until then, the loop closes them
+                    time.sleep(1.0)  # the loop closes them in the meantime
                 if ended or now < before:
                     downloads.forget([info.session.id for info in manager.list_sessions()])
                     if not now:

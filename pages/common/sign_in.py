@@ -68,11 +68,11 @@ def guarded() -> bool:
             if len(str(st.secrets["auth"].get("cookie_secret", ""))) < SECRET:
                 _shut(f"The cookie_secret in the server's secrets.toml has fewer than {SECRET} characters.")
             if st.get_option("server.trustedUserHeaders"):  # they replace what the provider states about a person
-                _shut("The option server.trustedUserHeaders takes names of people from headers of the request.")
+                _shut("The option server.trustedUserHeaders reads the names of people from request headers.")
             _check_visit(signed=True)
             return True
         if "roles" in st.secrets:
-            _shut("The server's secrets.toml lists roles, but has no [auth] to sign in with.")
+            _shut("The server's secrets.toml lists roles, but has no [auth] section for sign-in.")
     elif any(path.exists() for path in secret_files()):
         _shut("The server's secrets.toml cannot be read.")
     if _asked:
@@ -84,11 +84,12 @@ def guarded() -> bool:
 
 
 def _check_visit(*, signed: bool) -> None:
-    """Stop the page unless its own address opened this session, and without sign-in the user who started this server.
+    """Stop the page unless its own address opened this session and, without sign-in, the user who started this server
+    did.
 
-    Streamlit also admits pages of other ports of this machine. A proxy is refused without sign-in, because its visitors
-    would all be stewards. So is a header of proxies, by which anyone could state another connection's address. Only
-    Linux can tell users apart. In Streamlit's own tests, there is no connection.
+    Streamlit also admits pages from other ports of this machine. A proxy is refused without sign-in, because its
+    visitors would all be stewards. So is a proxy's header, in which anyone could claim the address of another
+    connection. Only Linux can tell users apart. In Streamlit's own tests, there is no connection.
     """
     context = get_script_run_ctx()
     if context is None or not runtime.exists() or st.config.get_option("global.appTest") or _FITS in st.session_state:
@@ -181,7 +182,7 @@ def enter(needed: Role) -> None:
         return
     if not signed_in():
         st.title("Espalier", anchor=False)
-        st.markdown("This server asks who you are before it opens.")
+        st.markdown("Sign in to use this server.")
         st.button("Sign in", type="primary", on_click=st.login, icon=":material/login:")
         st.stop()
     mine = role()

@@ -1,4 +1,4 @@
-"""Bought regressions: with almost no noise they match those of the rows, and intervals follow the noise."""
+"""Bought regressions match those of the rows if noise is negligible, and their intervals account for the noise."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The stages of the two-stage method that a plan may choose, and α next to the requested LID."""
+"""The stages of the two-stage method that a plan may choose, and α compared with the requested LID."""
 
 from __future__ import annotations
 

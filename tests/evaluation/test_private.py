@@ -1,6 +1,4 @@
-"""Private figures are paid for, have the booked noise, come from people whom the release never saw, and are near the
-truth.
-"""
+"""Private figures are paid for, have the recorded noise, come from held-out people, and are near the truth."""
 
 from __future__ import annotations
 
@@ -79,7 +77,7 @@ def test_where_a_release_spends_less_looking_may_not_spend_more(accounting):
 
 @pytest.mark.parametrize("unit", [Unit(), Unit("replace-one", 3), Unit("add-remove"), Unit("add-remove", 2)], ids=str)
 def test_noise_of_the_held_out_counts_has_the_booked_scale(unit):
-    """The test is two-sided: it refuses less noise than booked as well as more."""
+    """The test is two-sided: it rejects less noise than recorded as well as more."""
     schema = Schema((Column("v", "categorical", tuple(map(str, range(3000)))),))
     plan = Plan(
         "mst", 1.0, 1e-9, neighbors=unit.neighbors, rows_per_person=unit.rows_per_person, private_evaluation=0.1

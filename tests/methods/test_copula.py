@@ -72,8 +72,7 @@ def test_what_it_cannot_keep_is_refused_with_the_reason(changed, says):
 
 
 def test_bounds_whose_squares_no_float_holds_are_refused_with_the_plan():
-    """Previously, such columns were fitted with a useless result: the first fit contains values that are not
-    numbers."""
+    """Previously, the fit of such columns was useless, because the first fit contained values that are not numbers."""
     for name in ("b", "y"):
         wide = replace(cast(Any, SCHEMA[name]), edges=(-1.0, 0.5, 1e151))
         schema = type(SCHEMA)(tuple(wide if c.name == name else c for c in SCHEMA.columns))

@@ -86,7 +86,8 @@ def changed(files, name, **more):
 
 
 def broken(files):
-    """Files of a release with single bytes or facts changed, which cause errors of many kinds in what reads them."""
+    """Files of a release with single bytes or facts changed, which cause many kinds of errors in the code that reads
+    them."""
     rng = np.random.default_rng(0)
     for name in ("model.npz", "answers.npz") * 60:
         data = bytearray(files[name])

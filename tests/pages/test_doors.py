@@ -398,12 +398,12 @@ def test_a_page_of_another_address_makes_no_request(monkeypatch: pytest.MonkeyPa
 
 
 def test_no_header_says_who_is_there(visit: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Streamlit can take a person's address from a header of the request, in place of the provider's."""
+    """Streamlit can take a person's address from a request header instead of from the provider."""
     asked = st.get_option
     trusted = {"server.trustedUserHeaders": {"X-Forwarded-Email": "email"}}
     monkeypatch.setattr(st, "get_option", lambda key: trusted.get(key, asked(key)))
     app = visit(email="anna@hospital.example")
-    assert "names of people from headers" in sentences(app)
+    assert "names of people from request headers" in sentences(app)
     assert "Signed in as" not in sentences(app)
 
 

@@ -1,4 +1,4 @@
-"""Every private method of one table goes through the app; linked tables do so in `test_linked_pages.py`."""
+"""Every private method for a single table goes through the app; linked tables do so in `test_linked_pages.py`."""
 
 from __future__ import annotations
 

@@ -201,7 +201,7 @@ def test_a_choice_counts_each_candidate_once_and_keeps_no_score():
         assert c.choose(score, pairs, 0.01, "edge") in pairs
     assert sorted(table.asked) == pairs
     assert {f.name for f in fields(Draw)}.isdisjoint({"value", "values", "answer"}), (
-        "the booked fields contain no answer"
+        "the recorded fields contain no answer"
     )
     assert all(draw.kind == "choice" and draw.columns in pairs for draw in c.spending.draws)
 

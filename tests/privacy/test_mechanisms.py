@@ -1,4 +1,4 @@
-"""The noise has exactly the booked scale, and protective noise cannot be seeded."""
+"""The noise has exactly the recorded scale, and protective noise cannot be seeded."""
 
 from __future__ import annotations
 
@@ -54,8 +54,8 @@ def test_measured_noise_has_the_booked_scale(unit):
     assert made.sigma == pytest.approx(expected, rel=1e-12)
     draws = made.values - 7
     assert scale_interval(draws, made.sigma)
-    assert not scale_interval(draws, made.sigma * 1.15), "noise smaller than booked would pass"
-    assert not scale_interval(draws, made.sigma / 1.15), "noise larger than booked would pass"
+    assert not scale_interval(draws, made.sigma * 1.15), "noise smaller than recorded would pass"
+    assert not scale_interval(draws, made.sigma / 1.15), "noise larger than recorded would pass"
     assert np.all(made.values == np.rint(made.values)), "counts are discrete"
 
 
@@ -74,7 +74,7 @@ def test_two_way_counts_get_the_booked_noise_too():
 
 @pytest.mark.parametrize("unit", [Unit(), Unit("add-remove", 2)], ids=str)
 def test_bought_scores_carry_the_booked_noise(unit):
-    """For 3,240 scores at once, all 0, the spread is the booked scale, with Δ = √m times that of one score, in rows."""
+    """For 3,240 zero scores at once, the spread is the recorded scale, with Δ = √m times that of one score, in rows."""
     names = [f"c{i}" for i in range(81)]
     c = PrivateCurator(Fixed(np.full((2, 2), 4), **dict.fromkeys(names, 2)), unit, Budget(1.0, 1e-9, 0.5), 10**6)
     pairs = [(a, b) for i, a in enumerate(names) for b in names[i + 1 :]]

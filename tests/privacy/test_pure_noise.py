@@ -1,4 +1,4 @@
-"""Pure draws: discrete Laplace noise with the booked scale, L1 sensitivities, and values of ε that add up."""
+"""Pure draws: discrete Laplace noise with the recorded scale, L1 sensitivities, and values of ε that add up."""
 
 from __future__ import annotations
 

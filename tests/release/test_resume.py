@@ -316,7 +316,7 @@ def test_a_resume_that_stops_before_its_first_answer_keeps_what_is_stored(tmp_pa
 
 
 def test_held_out_people_of_bought_columns_are_not_dealt_again(tmp_path, recorder):
-    """The fingerprint of a part sees only codes, and a bought column has none yet."""
+    """The fingerprint of a part covers only codes, and a bought column has none yet."""
     frame = pd.DataFrame({"city": ["Rome", "Oslo"] * 200, "sick": ["yes", "no", "no", "no"] * 100})
     schema = Schema((to_buy("city", "categorical", 10), Column("sick", "categorical", ("no", "yes"))))
     plan = Plan("independent", 3.0, 1e-5, schema_share=0.3, private_evaluation=0.2, target="sick")

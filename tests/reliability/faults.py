@@ -102,7 +102,7 @@ def consistent(where: str) -> list[str]:
 
 
 def kills(where: str, releases: int, processes: int, seed: int, folder: Path) -> dict[str, Any]:
-    """``processes`` workers try ``releases`` releases; at random moments one is killed and replaced."""
+    """``processes`` workers attempt ``releases`` releases; at random moments, one worker is killed and replaced."""
     ledger = opened(where, SHARE * releases)
     rng, private = random.Random(seed), table()
     tokens, give = os.pipe()

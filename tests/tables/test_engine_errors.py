@@ -1,4 +1,4 @@
-"""The guard of engine errors: an engine's messages are replaced, and our own pass."""
+"""The guard of engine errors replaces an engine's messages and leaves Espalier's own unchanged."""
 
 from __future__ import annotations
 

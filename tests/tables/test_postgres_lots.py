@@ -82,7 +82,8 @@ def test_a_replaced_row_keeps_its_lot_and_changes_one_row_of_one_part(con):
 
 
 def test_a_person_changes_at_most_k_rows_of_a_declared_total(con):
-    """As proved in `bounded`: any rows of a person become any others, lot by lot, with the filler rows last."""
+    """As proved in `bounded`: for fixed random numbers, a person's rows are replaced by any others, with filler rows
+    last."""
     rng = np.random.default_rng(1)
     for _ in range(6):
         others = [(*rng.integers(0, (3, 2)).tolist(), lot(int(rng.integers(0, 6)))) for _ in range(5)]

@@ -1,4 +1,4 @@
-"""Tables that stay in an engine: the schema's own codes, the same random selection everywhere, and one state of the
+"""Tables that stay in an engine: the schema's own codes, the same random selection everywhere, and one snapshot of the
 rows."""
 
 from __future__ import annotations

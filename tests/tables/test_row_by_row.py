@@ -45,7 +45,7 @@ def of(name: str) -> Any:
 
 
 def alone(kinds: list[Kind], layout: Layout, folder: Path) -> Outcome:
-    """Each kind, view and special value in a table of its own, where a table is refused as a whole."""
+    """Each kind, view and special value has its own table if tables are refused as a whole."""
     out = Outcome()
     for i, kind in enumerate(kinds):
         for view in kind.views:
