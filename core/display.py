@@ -1,4 +1,4 @@
-"""HTML shown to people: no name in it may reorder the text around it. Cards for notebooks."""
+"""HTML for display, in which no name can reorder the text around it, and cards for notebooks."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ def first_twice(texts: Iterable[str]) -> str | None:
 
 
 class ErrorData(TypedDict, total=False):
-    """Subject of an error, which pages use to place it and tests read."""
+    """Subject of an error: pages use it to decide where to show the error, and tests read it."""
 
     key: str
     """Key of the plan or of the project file."""

@@ -21,7 +21,8 @@ MOST_PIECES, MOST_PIECE = 200, 10_000
 
 
 def read_xml(data: bytes, what: str) -> Element:
-    """Return the root of the document, its tags without namespaces; raise :class:`SchemaError` that names ``what``.
+    """Return the root of the document, with namespaces removed from all tags; raise :class:`SchemaError` that names
+    ``what``.
 
     A document with one of these faults is read again without it: leading blank lines, HTML entities such as
     ``&nbsp;``, an unescaped ``&``, control characters, and an encoding other than the stated one.
@@ -56,7 +57,7 @@ def read_xml(data: bytes, what: str) -> Element:
 
 
 def _mended(data: bytes) -> str | None:
-    """Return the text of a document without the faults that many programs make; `None` if it has none of them."""
+    """Return the text of a document with common faults of other programs corrected; `None` if it has none of them."""
     stated = True
     try:
         text = data.decode("utf-8-sig")
@@ -80,6 +81,6 @@ def _number(found: re.Match[str]) -> str:
 def inner_text(element: Element) -> str:
     """Return the text in an element, with that of the elements inside, up to `MOST_PIECES` parts.
 
-    Elements may be nested, so a text without a limit would be read again for each element around it.
+    Without this limit, the text of deeply nested elements would be read again for each enclosing element.
     """
     return "".join(piece[:MOST_PIECE] for piece in itertools.islice(element.itertext(), MOST_PIECES))

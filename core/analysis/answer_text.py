@@ -1,4 +1,4 @@
-"""Answers as text: sentences, tables to copy, plain values for JSON, and advice on getting a missing interval."""
+"""Answers as text: sentences, tables to copy, plain values for JSON, and advice on how to obtain a missing interval."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def value_names(column: Column) -> list[str]:
 def event_name(schema: Schema, event: str) -> str:
     """Return ``column=value`` with the value's label in brackets; a column's name alone is returned unchanged.
 
-    A name may contain ``=`` too, so the column is the longest name that fits.
+    A name may contain ``=`` too, so the longest column name that matches is used.
     """
     found = [c for c in schema.columns if event.startswith(f"{c.name}=")]
     if event in schema or not found:

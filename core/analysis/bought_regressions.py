@@ -4,8 +4,8 @@ For the others, γ is the last Newton step of maximum likelihood: A is the curva
 released fit, whose noise therefore does not matter.
 
 An interval holds every value θ of a coefficient for which the score of the profile is within 1.96 standard deviations
-of 0 (Fieller 1954). The interval covers the known noise of A and b, and the sampling error. It is bounded only if noise
-could not make the coefficient's own information vanish. A system that is not positive definite gives no number.
+of 0 (Fieller 1954). The interval covers the known noise of A and b, and the sampling error. It is bounded only if the
+noise is too small to cancel the coefficient's own information. A system that is not positive definite yields no number.
 """
 
 from __future__ import annotations

@@ -58,7 +58,7 @@ def alternatives(dag: Dag, names: Sequence[str]) -> list[tuple[str, str]]:
 def chosen(
     dag: Dag, candidates: Sequence[Separation], null: Callable[[Separation], Null], level: float, most: int
 ) -> tuple[Separation, ...]:
-    """Return at most ``most`` of the candidates; ``null`` gives the counts of a statement if it holds."""
+    """Return at most ``most`` of the candidates; ``null`` returns the counts expected if a statement is true."""
     names = list(dict.fromkeys(name for edge in dag.edges for name in edge))
     arrows = alternatives(dag, names)
     if len(arrows) > MOST_ALTERNATIVES:
@@ -101,7 +101,7 @@ def powers(
 ) -> FloatArray:
     """Return the power of each statement's test (row) against each alternative (column), given its `covariances`.
 
-    The power is the mean over ``factors`` of the partial correlation.
+    The power is averaged over partial correlations multiplied by each of ``factors``.
     """
     from scipy.stats import chi2, ncx2
 
@@ -127,8 +127,8 @@ def powers(
 
 
 def _reference(null: Null) -> tuple[float, float, int]:
-    """Return the noncentrality at log odds ratio `REFERENCE`, the correlation per unit of it, and the degrees of
-    freedom.
+    """Return the noncentrality at log odds ratio `REFERENCE`, the correlation per unit of log odds ratio, and the
+    degrees of freedom.
     """
     sums = np.einsum("ijk,k->ij", associated(null, REFERENCE) - null.expected, null.weights).ravel()
     far = float(sums @ np.linalg.pinv(null.covariance(), rcond=1e-9, hermitian=True) @ sums)
@@ -160,7 +160,7 @@ def covariances(
 
 
 def _reached(dag: Dag, start: str) -> set[str]:
-    """Return the columns that ``start`` causes, directly or not."""
+    """Return the columns that ``start`` causes, directly or indirectly."""
     found, queue = {start}, [start]
     for name in queue:
         for other in dag.children(name):

@@ -146,7 +146,7 @@ def _even(project: Project, statement: Separation, rows: int, sigma: float) -> N
 
 
 def outcome(project: Project, tests: Sequence[Test], rng: np.random.Generator) -> tuple[tuple[Test, Tested], ...]:
-    """Return each test with its result; all tests are judged together."""
+    """Return each test with its result; all tests are evaluated together."""
     schema, tables = project.schema, []
     for test in tests:
         names, clique = (*test.statement.left, *test.statement.right, *test.statement.given), test.counts.clique

@@ -189,7 +189,7 @@ def effect_by_drawing(
     """Return :func:`effect` with an adjustment set that the drawing allows.
 
     ``adjust`` defaults to the plan's set, or else to the cheapest valid set. Raises an :class:`EspalierError` that
-    names an open path if the set is not valid, or if no set is.
+    names an open path if the set is not valid, or if there is no valid set.
     """
     schema, name = project.schema, outcome.partition("=")[0]
     for each in (treatment, name, *(adjust or ())):

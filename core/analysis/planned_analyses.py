@@ -1,4 +1,5 @@
-"""Planned analyses of a study: counts of exactly their rows, the promised half-width, and the achieved half-width.
+"""Planned analyses of a study: counts of exactly the rows that they use, the promised half-width, and the achieved
+half-width.
 
 Each analysis buys the counts of its own cells, the rows with and without the event in each group, or the sums of its
 regression. Promises follow from public facts and the declared assumptions only, so a plan and a release divide the

@@ -108,7 +108,7 @@ class Quantile:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Column and those of the conditions."""
+        """The numeric column, and the columns of the conditions."""
         return (self.column, *(level.column for level in self.among))
 
     def parts(self) -> tuple[Part, ...]:

@@ -1,15 +1,15 @@
 """Shares of visits after which the person returned within a number of days, with intervals, from the noisy counts in a
 release.
 
-The estimand. Of a person with n kept visits, the first m = min(n, k − 1) count, each with weight 1/m. What follows the
-k-th kept visit is unknown, so that visit is left out; after every other kept visit, the table shows whether another one
-follows. Let x_i be person i's weight at visits with the value, and y_i the weight of those whose next visit comes at
-most D days later by the dates of the order column. The share is Σ E y_i / Σ E x_i: an average over people, not visits.
-A visit without a later one in the table, or whose next visit has no date, counts as not followed by a return. So people
-whose records end within D days of a visit lower the share, because this censoring is not modelled.
+The estimand. For a person with n kept visits, the first m = min(n, k − 1) visits count, each with weight 1/m. The table
+does not show what follows the k-th kept visit, so that visit is left out. For every other kept visit, it shows whether
+another one follows. Let x_i be person i's weight at visits with the value, and y_i the weight of those whose next visit
+comes at most D days later by the dates of the order column. The share is Σ E y_i / Σ E x_i: an average over people, not
+visits. A visit without a later one in the table, or whose next visit has no date, counts as not followed by a return.
+People whose records end within D days of a visit therefore lower the share, because this censoring is not modelled.
 
-The interval. Since 0 ≤ y_i ≤ x_i ≤ 1, it is that of `espalier.core.analysis.transitions`, with three noisy cells per
-value: returned in time, returned later, did not return. The answer depends on the release alone and may be shared.
+The interval. Since 0 ≤ y_i ≤ x_i ≤ 1, it is computed as in `espalier.core.analysis.transitions`, from three noisy cells
+per value: returned in time, returned later, did not return. The answer depends on the release alone and may be shared.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class ReturnShare(IntervalShare):
 
     @property
     def asked(self) -> str:
-        """The share in words."""
+        """Description of the share."""
         return f"{self.column}: return within {self.days} days after {self.value}"
 
 

@@ -207,7 +207,7 @@ def _python(schema: Schema, figure: Figure) -> tuple[list[str], list[str]]:
             cells = [f"{total(e, g, *among)} + {HALF}" for e in (event, instead) for g in (one, other)]
             return [], [f"a, b, c, d = np.log([{', '.join(cells)}])", f"return {{{name}: a - b - c + d}}"]
         case Mean(column, scores, among):
-            helper = [f"MIDDLE = {_middles(column, schema, scores)}  # of bins; Espalier covers other places too"]
+            helper = [f"MIDDLE = {_middles(column, schema, scores)}  # bin midpoints; Espalier allows for any position"]
             return helper, [*_mean("q", schema, column, among), f"return {{{name}: q}}"]
         case Quantile(column, probability, edges, among):
             labels, group = schema[column].labels[: len(edges) - 1], _where(schema, *among)
@@ -222,7 +222,7 @@ def _python(schema: Schema, figure: Figure) -> tuple[list[str], list[str]]:
                 f"return {{{name}: EDGES[i - 1] + (EDGES[i] - EDGES[i - 1]) * min(max(inside, 0), 1)}}",
             ]
         case MeanDifference(column, scores, one, other, among=among):
-            helper = [f"MIDDLE = {_middles(column, schema, scores)}  # of bins; Espalier covers other places too"]
+            helper = [f"MIDDLE = {_middles(column, schema, scores)}  # bin midpoints; Espalier allows for any position"]
             lines = [*_mean("q", schema, column, (one, *among)), *_mean("r", schema, column, (other, *among))]
             return helper, [*lines, f"return {{{name}: q - r}}"]
         case Regression():

@@ -1,7 +1,7 @@
 """Shares of people with a value at their t-th visit, with intervals, from the noisy counts in a release. Among people
 with at least t kept visits, each person counts once. The cells of a visit are therefore counts of independent people.
-The interval is that of `espalier.core.analysis.transitions` with whole weights; without noise it is Wilson's. The
-answer depends on the release alone and may be shared.
+The interval is computed as in `espalier.core.analysis.transitions`, with weights of 1; without noise it is Wilson's.
+The answer depends on the release alone and may be shared.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class VisitShare(IntervalShare):
 
     @property
     def asked(self) -> str:
-        """Share in words."""
+        """Description of the share."""
         return f"{self.column}: {self.value} at visit {self.visit}"
 
 
@@ -57,7 +57,7 @@ class VisitTable:
 
 
 def visit_tables(facts: Mapping[str, Any], linked: Linked, schema: Schema) -> dict[tuple[str, int], VisitTable]:
-    """Return the counts at visits of a release's ``release.json``, by column and visit.
+    """Return the counts at each visit in a release's ``release.json``, by column and visit.
 
     Empty for a release of an earlier version. Raises :class:`ProjectError` for damaged counts.
     """

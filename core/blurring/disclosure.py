@@ -1,5 +1,5 @@
 """Disclosure by rows of stage one, measured by linkage and membership and always shown next to LID. LID measures
-whether one value is close to the real value. It does not measure the actual harm, which is that a row can be traced to
+whether one value is close to the real value. It does not measure the actual harm, which occurs when a row is traced to
 its person: on insurance data LID was 11 %, but nine in ten people could be identified.
 """
 
@@ -11,7 +11,7 @@ from scipy.spatial import cKDTree
 
 
 def reidentified(known: NDArray[np.float64], released: NDArray[np.float64], whose: NDArray[np.int64]) -> float:
-    """Return the share of people for whom the released row nearest to an attacker's knowledge is their own.
+    """Return the share of people whose own released row is the one nearest to what an attacker knows about them.
 
     ``known`` has one row per person, ``released`` the same columns; ``whose[i]`` is the person from whom released row i
     was made. If several rows are equally near, the attacker picks one at random, and the result is the expected share

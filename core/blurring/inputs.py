@@ -56,8 +56,8 @@ def independent(real: NDArray[np.float64], source: str, rng: np.random.Generator
     """Return inputs of the paper's other first stages (§5): independent draws, mapped to each column's range of 0 to 1.
 
     ``source`` is "uniform", "weibull" (λ = 1, k = 8) or "cauchy" (x₀ = 0, γ = 1). The paper does not state how draws
-    outside the range are mapped into it. Here Weibull draws are clipped, Cauchy draws pass through their distribution's
-    logistic counterpart, x ↦ 1/(1 + e^(−x)).
+    outside the range are mapped into it. Here, Weibull draws are clipped, and Cauchy draws pass through their
+    distribution's logistic counterpart, x ↦ 1/(1 + e^(−x)).
     """
     if source == "uniform":
         return rng.random(real.shape)
@@ -150,7 +150,7 @@ def alpha_for(near: NDArray[np.float64], lid: float) -> float:
     x − (αx + (1−α)s) = (1−α)(x − s), so row i is disclosed if m_i ≤ 1/(1−α). At most k = ⌊lid·n⌋ rows are disclosed as
     long as m₍k+1₎ > 1/(1−α); α is set below 1 − 1/m₍k+1₎ by a millionth of the distance. The paper's equation (10) is a
     bound for rows drawn independently; after matching, LID is several times larger, so this function does not use the
-    bound. Raises :class:`ProjectError` if even α = 0 discloses more: its data hold ``best``, the share that was
+    bound. Raises :class:`ProjectError` if even α = 0 discloses more: its ``data`` contains ``best``, the share that was
     reached, and ``offer``, a share that another Latin hypercube will almost surely reach (None if only 1 would).
     """
     k = math.floor(lid * len(near) + 1e-9)

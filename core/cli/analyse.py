@@ -182,7 +182,7 @@ def _analyse(opt: argparse.Namespace) -> None:
     if opt.effect:
         if not study.project.dag.edges:
             raise ProjectError(
-                "this release has no drawing from which the adjustment of an effect could follow; ask for a "
+                "this release has no drawing, so no adjustment set for an effect is known; ask for a "
                 "--difference, or draw on the Structure page before the next release"
             )
         treatment, outcome = opt.effect

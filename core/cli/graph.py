@@ -17,13 +17,13 @@ def add(commands: Any) -> None:
     graph.add_argument(
         "--to",
         choices=FORMAT_NAMES,
-        help="print the graph in this format, and list the parts that the format cannot hold",
+        help="print the graph in this format, and list the parts that the format cannot represent",
     )
     graph.set_defaults(run=run)
 
 
 def run(opt: argparse.Namespace) -> None:
-    """Summarise a drawing, or print it in the format of ``--to``. Parts that this format cannot hold are noted on
+    """Summarise a drawing, or print it in the format of ``--to``. Parts that this format cannot represent are noted on
     stderr.
     """
     from espalier.core.graph.formats import not_held, write_graph

@@ -108,7 +108,7 @@ def add(commands: Any) -> None:
         type=whole,
         metavar="K",
         help=f"with --person, how many rows of each person are kept (default: {ROWS_KEPT}); otherwise, your "
-        "promise of the most rows one person has",
+        "promise of the largest number of rows that one person has",
     )
     init.set_defaults(run=run)
 
@@ -167,7 +167,7 @@ def run(opt: argparse.Namespace) -> None:
     schema, used = _drafted(text, opt) if opt.dictionary else (guess_schema(text, opt.missing, opt.date_order), ())
     schema = _with_books(schema, opt)
     if strange := [m for m in opt.missing if not any(m in c.missing_marks for c in schema.columns)]:
-        raise ProjectError(f"no column of {opt.table} holds {', '.join(map(repr, strange))}; see --missing")
+        raise ProjectError(f"no column of {opt.table} contains {', '.join(map(repr, strange))}; see --missing")
     plan = Plan(DEFAULT, 1.0, schema_share=SCHEMA_SHARE if schema.undeclared else 0.0)
     draft = Project(name, schema, plan, dictionaries=used, one_row_per_person=None)
     draft = _answered(draft, opt, list(filter(None, text.columns)))

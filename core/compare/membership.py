@@ -1,7 +1,7 @@
 """Membership game on a plan: attacks on releases of small tables. Confidential, and never in a report.
 
-Every shadow release is a real release of part of a pool from the open table. None of them leaves the machine and no
-ledger records them, so the result is for the curator alone.
+Every shadow release is a real release of half of a pool of rows from the loaded table. None of them leaves the machine
+and no ledger records them, so the result is for the curator alone.
 """
 
 from __future__ import annotations
@@ -90,9 +90,9 @@ class Played:
     def game(self) -> str:
         """Description of the game."""
         return (
-            f"The attacker holds {2 * self.rows:,} rows of the table and knows method and schema. Each release is made "
-            f"from {self.rows:,} of these rows, drawn at random. The attacker must say whether it contained a given "
-            "row or another row instead."
+            f"The attacker has {2 * self.rows:,} rows of the table and knows the method and the schema. Each release "
+            f"is made from {self.rows:,} of these rows, drawn at random. The attacker must say whether the release was "
+            "made with a given row or with another row instead."
         )
 
     @property
@@ -142,9 +142,9 @@ def play(
 
     Each release spends the ρ that the plan would spend on ``table``. Rows are attacked one by one, so the person column
     is left out, and so is the private evaluation with its held-out rows. The first of ``attacks`` is the main one, and
-    ``classifier`` learns from the summaries. ``rng`` deals out rows and never draws protective noise. ``report`` is
-    called for every release and cancels by raising. Raises :class:`EspalierError` if the plan cannot be carried out or
-    the result could not be interpreted.
+    ``classifier`` learns from the summaries. ``rng`` assigns rows to releases and never draws protective noise.
+    ``report`` is called for every release and cancels by raising. Raises :class:`EspalierError` if the plan cannot be
+    carried out or the result could not be interpreted.
     """
     project.need_unit()
     check_fits(project, table, figures=True)

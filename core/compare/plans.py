@@ -1,5 +1,5 @@
-"""Release of several plans from one table, all judged alike. Confidential, because the figures are computed on real
-rows.
+"""Releases of one table under several plans, all evaluated in the same way. Confidential, because the figures are
+computed on real rows.
 
 Each plan is actually carried out, so the comparison is meant for samples, for public tables, or for an earlier
 synthetic table that replaces the real one. Running it on a private table spends every plan's budget.

@@ -31,7 +31,7 @@ _SPACE = re.compile(r"\s+")
 _SEP = re.compile(r"sep=", re.IGNORECASE)
 _QUOTED = re.compile(r'"[^"]*"')
 _START, _FIRST = 1 << 16, 10
-"""The delimiter is found in this many characters and lines."""
+"""Number of characters and lines that are searched for the delimiter."""
 
 
 @dataclass(frozen=True)

@@ -25,9 +25,9 @@ from espalier.core.errors import SchemaError
 from espalier.core.project.schema import NUMBER
 
 MOST_SEEN = 5_000
-"""The headings are judged by this many lines."""
+"""Number of lines by which headings are judged."""
 MOST_TITLES = 10
-"""The header is searched for in this many lines."""
+"""Number of lines that are searched for the header."""
 FEWEST = 2
 """Smallest number of codes by which a column is recognised as a column of codes."""
 
@@ -85,13 +85,13 @@ def _is_comment(line: Sequence[str]) -> bool:
 
 
 def is_pair_list(lines: Sequence[Sequence[str]]) -> bool:
-    """Return whether the lines may be a code list with unknown headings or none: two different texts in each."""
+    """Return whether the lines may be a code list with unknown headings or none: each has two different texts."""
     return _pair_start(lines) is not None
 
 
 def _pair_start(lines: Sequence[Sequence[str]]) -> tuple[int, tuple[str, ...]] | None:
-    """Return the place before the first code and the meanings of two columns; `None` if these are no two columns of
-    different texts.
+    """Return the place before the first code and the meanings of two columns; `None` unless there are two columns whose
+    texts differ.
 
     The codes are the shorter texts, unless the headings name them. The first line is a header if a word in it is known
     as one, or if a cell has another shape than all cells below it.
@@ -120,7 +120,8 @@ def read_code_list(data: bytes, source: str, column: str | None = None) -> Dicti
     """Return the dictionary in the file. ``column`` names the column that a ``code,label`` file describes.
 
     A code list is complete: its codes are the column's categories. An empty cell for the column repeats the cell above.
-    A code with two labels keeps the first, which is noted. A column without codes is open. Raises :class:`SchemaError`.
+    If a code has two labels, the first is kept, and a note says so. A column without codes is open. Raises
+    :class:`SchemaError`.
     """
     text = text_of(data)
     seen = [cells for _, cells in itertools.islice(csv_lines(text, source), MOST_SEEN)]
@@ -168,7 +169,7 @@ def read_code_list(data: bytes, source: str, column: str | None = None) -> Dicti
 def _cells(kinds: Sequence[str], line: Sequence[str]) -> dict[str, str]:
     """Return the cells by their meaning; the first label counts.
 
-    Cells after a label in the last column belong to it: it has commas.
+    Cells after a label in the last column belong to the label, because it contains commas.
     """
     cells = dict(reversed([*zip(kinds, line, strict=False)]))
     if kinds[-1] == "label" and kinds.count("label") == 1 and any(line[len(kinds) :]):

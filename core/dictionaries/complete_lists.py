@@ -38,8 +38,9 @@ _SPAN = re.compile(
     r"(-?\d+(?:\.\d+)?)\s*(?:-|–|—|:|\.\.|to|thru|through)\s*(-?\d+(?:\.\d+)?)", re.IGNORECASE | re.ASCII
 )
 WIDE, MOST_OTHERS = 5, 20
-"""A code such as ``0-97`` is a range of numbers if it has at least the first width, and the column has at most
-the second number of other codes."""
+"""A code such as ``0-97`` counts as a range of numbers if its width is at least the first number, and if the column has
+at most as many other codes as the second number states.
+"""
 _PAIRS = (
     *({"male", "female"}, {"m", "f"}, {"man", "woman"}, {"men", "women"}, {"boy", "girl"}, {"homme", "femme"}),
     *({"mann", "frau"}, {"männlich", "weiblich"}, {"hombre", "mujer"}, {"masculino", "feminino"}, {"man", "vrouw"}),

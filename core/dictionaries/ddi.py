@@ -29,7 +29,7 @@ _WITH_ZEROS = re.compile(r"-?[0-9]+\.0+")
 _DATE_TEXT = re.compile(r"(Y{2,4}|D{1,2}|M{1,3})([-/. ]?(Y{2,4}|D{1,2}|M{1,3})){2}([T ]?H.*)?", re.IGNORECASE)
 """Texts that state a format, such as ``YYYY-MM-DD``."""
 _TEXT = re.compile(r"\$?(A|CHAR|STR)[0-9.]*|\$[0-9.]*|%-?[0-9]+s|(free )?text|string|character|ascii", re.IGNORECASE)
-"""Names of formats of texts."""
+"""Names of text formats."""
 _EMPTY = {"sysmiss", "sysmis", ".", "nan", "(blank)"}
 """Names of an empty cell in Nesstar, SPSS, Stata and others."""
 _STATA_MISSING = re.compile(r"\.[a-z]")
@@ -72,7 +72,7 @@ def _outermost(root: Element, tag: str) -> Iterator[Element]:
 
 
 def _files(var: Element) -> tuple[str, ...]:
-    """Return what sets apart variables with the same name: their files, and their identifiers."""
+    """Return the facts that distinguish variables with the same name: their files and their identifiers."""
     places = (place.get("fileid", "") + place.get("recSegNo", "") for place in var.iterfind("location"))
     return var.get("files", ""), var.get("ID", ""), *places
 
@@ -144,7 +144,7 @@ def _declared(var: Element, notes: list[str]) -> Declared:
 
 
 def _has_fractions(codes: Sequence[str], labels: Mapping[str, str]) -> bool:
-    """Return whether all codes have a label and some have decimals: where numbers have none, these are categories."""
+    """Return whether all codes have a label and some have decimals. Whole numbers with such codes are categories."""
     return len(codes) > 2 and all(map(labels.get, codes)) and any(_FRACTION.fullmatch(code) for code in codes)
 
 
@@ -162,7 +162,7 @@ def _measured(var: Element, form: Element | None) -> bool:
 
 
 def _is_text(form: Element) -> bool:
-    """Return whether a format is one of texts. By the DDI specification, a format without a type is one of numbers."""
+    """Return whether a format is for text. By the DDI specification, a format without a type is numeric."""
     named = form.get("formatname", "").strip() or _text(form)
     return form.get("type", "") == "character" or ("type" not in form.attrib and _TEXT.fullmatch(named) is not None)
 

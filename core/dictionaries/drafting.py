@@ -30,8 +30,8 @@ CHOICES: dict[Choice, str] = {
 Problem = Literal["values that the dictionary does not declare", "empty cells, which the dictionary does not allow"]
 BINS = 10
 FINEST, FARTHEST = 1e-300, 1e300
-"""Limits of a declared range, which is ignored if it is narrower or extends further, because its rounded bounds would
-not be numbers.
+"""Smallest width of a declared range, and largest absolute value of its bounds. Any other range is ignored, because its
+rounded bounds would not be finite numbers.
 """
 
 

@@ -38,16 +38,16 @@ _LANGUAGES = _words(
     "english french german spanish portuguese italian dutch swedish danish norwegian finnish polish anglais francais "
     "deutsch englisch espanol ingles portugues italiano nederlands svenska dansk norsk suomi"
 )
-"""Names of languages: next to codes, a column with such a heading has their labels."""
+"""Names of languages. Next to codes, a column with such a heading contains their labels."""
 _NAME = _words("name nom nombre nome naam navn namn nimi nazwa nazev nev ad adi")
 _FILLERS = _words(
     "short full official national data sas spss stata in new old standard preferred official local "
     "numeric alpha alphanumeric iso number concept"
 )
 _OF = _words("of the de del della di da do dos das du des la le les von der des van")
-"""Words between what a column holds and what that belongs to."""
+"""Words that connect a column's content with its owner, as in ``label of the value``."""
 _FIRST = _words("cod lib libelle etiqueta etichetta rotulo nombre nom nome codigo codice")
-"""Words that may come first without such a word, as in ``lib_var``."""
+"""Words that may come first without such a connecting word, as in ``lib_var``."""
 _KNOWN = COLUMN | _LISTS | _CODE | PROPERTIES | _LABEL | _NAME | _LANGUAGES | _FILLERS | _OF
 _EXACT = _words("variable var column field columna variavel champ")
 """Headings that name a column for certain; a question or an item may be another property."""
@@ -79,7 +79,7 @@ def _parts(word: str) -> list[str]:
 def words_of(heading: str) -> list[str]:
     """Return the words of a heading, in the singular, without a language at its end as in ``name_en``.
 
-    The word that says what the column holds comes last: ``label of the value`` is returned as ``value label``.
+    The word for the column's content comes last: ``label of the value`` is returned as ``value label``.
     """
     shown = _LANGUAGE.sub("", heading.strip()[:SHORT])
     words = [part for word in _WORD.findall(shown) if (known := letters(word)) for part in _parts(known)]
@@ -141,7 +141,7 @@ def kinds_of(header: Sequence[str]) -> tuple[str, ...]:
 
 
 def _with_one_code(cells: Sequence[str], kinds: list[str]) -> list[str]:
-    """Return the meanings with one code, if another heading than ``code`` names it."""
+    """Return the meanings with one code, if a heading other than ``code`` names it."""
     if kinds.count("code") > 1:
         kinds = [
             "?" if one == "code" and words_of(cell)[-1] == "id" else one for cell, one in zip(cells, kinds, strict=True)

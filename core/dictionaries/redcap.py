@@ -82,7 +82,7 @@ _SERVICE = re.compile(r"[A-Za-z][A-Za-z0-9_]*:\S")
 _SIGN, _NOT_IN_NAME = re.compile(r"[-.]"), re.compile(r"[^a-z0-9_]")
 """REDCap writes these characters of a code as ``_`` in the name of a checkbox, and leaves out the others."""
 _LONG_NUMBER = re.compile(r"&#[0-9]{8,};?")
-"""The number of no character. Python reads at most 4,300 digits."""
+"""A character reference with too many digits for any character. Python converts at most 4,300 digits."""
 _ONE_BOX = (("0", "Unchecked"), ("1", "Checked"))
 
 
@@ -220,7 +220,8 @@ def _without_tags(text: str) -> str:
 def redcap_csv(columns: Sequence[Declared], form: str) -> str:
     """Return a REDCap data dictionary of these columns; texts that look like formulas are defused.
 
-    REDCap ends a code at the first comma, so a column whose codes hold a comma or a bar becomes text, its codes a note.
+    REDCap ends a code at the first comma, so a column whose codes contain a comma or a bar becomes text, and its codes
+    become a note.
     """
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")

@@ -1,5 +1,5 @@
 """Reader of Table Schema by Frictionless Data (JSON): a schema, a resource or a data package with schemas. The readers
-of JSON Schema and CSV on the Web, which describe the same facts by other keys, also use `declared_field`.
+of JSON Schema and CSV on the Web, which describe the same facts with other keys, also use `declared_field`.
 """
 
 from __future__ import annotations
@@ -155,7 +155,7 @@ def _ordered(field: Mapping[str, Any]) -> bool:
 
 
 def _range(limits: Mapping[str, Any], shape: str) -> tuple[str, str]:
-    """Return the bounds as written. Of dates with times, only the day is used."""
+    """Return the bounds as written. For dates with times, only the day is used."""
     low, high = (
         value_text(limits.get(f"{end}imum", limits.get(f"exclusive{end.capitalize()}imum"))) for end in ("min", "max")
     )
@@ -175,7 +175,7 @@ def value_text(value: Any) -> str:
 
 
 def text_of_value(value: Any) -> str:
-    """Return a text. Of several languages, return the English one or else the first."""
+    """Return a text. If there are several languages, return the English text, or else the first one."""
     if isinstance(value, dict):
         value = value.get("@value", value.get("en", next(iter(value.values()), "")))
     if isinstance(value, Sequence) and not isinstance(value, str):

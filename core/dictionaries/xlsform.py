@@ -112,7 +112,9 @@ def _heading(cell: str) -> tuple[str, str]:
 
 
 def _records(rows: Sequence[Sequence[str]]) -> Iterator[dict[str, str]]:
-    """Yield the cells of each row by their headings. Of several languages, English or else the first is used."""
+    """Yield the cells of each row by their headings. If there are several languages, English is used, or else the first
+    one.
+    """
     if not rows:
         return
     places: dict[str, list[tuple[int, int]]] = {}

@@ -122,7 +122,7 @@ def evaluate(
     same arguments always give the same figures. Raises :class:`TableError` for a table without rows or with a different
     schema.
 
-    A table read in place gives counts of all its rows for fidelity and questions. Classifiers and fairness read
+    For a table read in place, fidelity and questions use counts of all its rows. Classifiers and fairness read
     `MOST_ROWS` random rows of a local file. Database rows stay in the database, so these figures are None with the
     reason.
     """

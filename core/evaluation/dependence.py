@@ -1,4 +1,4 @@
-"""Conditional mutual information of the columns of a table, and its level by chance when the truth is 0 (PrivCI
+"""Conditional mutual information of the columns of a table, and its chance level when the true value is 0 (PrivCI
 §III-B).
 """
 
@@ -13,8 +13,8 @@ from espalier.core.graph.separations import Clique, Separation
 from espalier.core.tables.table import Table
 
 SHUFFLES = 199
-"""Number of shuffled tables from which the CMI by chance is estimated. Under a true separation the CMI exceeds the
-190th of them, the floor, in exactly 5 % of cases (a permutation test); ties do not count as exceeding.
+"""Number of shuffled tables from which the chance level of the CMI is estimated. Under a true separation the CMI
+exceeds the 190th of them, the floor, in exactly 5 % of cases (a permutation test); ties do not count as exceeding.
 """
 
 LEVEL = 0.95
@@ -31,7 +31,7 @@ class Dependence(NamedTuple):
 
 
 def cmi(table: Table, separation: Separation) -> Dependence:
-    """Return the plug-in I(left; right | given) of a table in nats, with its chance level when the truth is 0.
+    """Return the plug-in I(left; right | given) of a table in nats, with its chance level when the true value is 0.
 
     I = Σ n(x,y,z)/n · log(n(x,y,z) n(z) / (n(x,z) n(y,z))) over the cells that occur (PrivCI §III-B), so no table is
     too large. With an empty ``given``, this is the mutual information. The chance level comes from `SHUFFLES` tables in

@@ -43,7 +43,7 @@ class ClassifierFigures:
     """Figures for one target and one classifier, trained on real rows and on synthetic ones.
 
     ``target`` is the column, ``rarer`` the share of tested rows in the rarer class, which F1 counts as positive.
-    The paper reports accuracy, which says little about a target with a rare side.
+    The paper reports accuracy, which says little about a target with a rare class.
     """
 
     target: str

@@ -120,12 +120,12 @@ class Fairness:
 
     @property
     def cmi_real_debiased(self) -> float:
-        """CMI of the real table minus its level by chance."""
+        """CMI of the real table minus its chance level."""
         return self.cmi_real - self.cmi_real_chance
 
     @property
     def cmi_synthetic_debiased(self) -> float:
-        """CMI of the synthetic table minus its level by chance."""
+        """CMI of the synthetic table minus its chance level."""
         return self.cmi_synthetic - self.cmi_synthetic_chance
 
     def to_json(self) -> dict[str, Any]:

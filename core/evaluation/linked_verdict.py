@@ -1,4 +1,4 @@
-"""Verdict on linked tables: do visits belong to their people and follow each other like the real ones?
+"""Verdict on linked tables: are visits related to people and to earlier visits as in the real tables?
 
 Each distance is compared with its *floor*, the distance of real people resampled with replacement. Confidential.
 """
@@ -106,7 +106,7 @@ def _task(task: NextVisit) -> Grade:
 def _headline(grade: Grade, grades: Mapping[str, Grade]) -> str:
     weak = [(DISTANCES | RATES).get(n, "predicting the next visit") for n, g in grades.items() if g in ("fair", "poor")]
     if grade == "good":
-        return "Visits follow each other and belong to their people as in the real tables."
+        return "Visits are related to people and to earlier visits as in the real tables."
     if grade == "poor":
-        return f"Visits should not be analysed together. Far from the real tables: {', '.join(weak)}."
-    return f"Visits follow each other roughly as in the real tables. Weaker: {', '.join(weak)}."
+        return f"Do not analyse several visits together. Very different from the real tables: {', '.join(weak)}."
+    return f"Visits are related roughly as in the real tables. Less accurate: {', '.join(weak)}."

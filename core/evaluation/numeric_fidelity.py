@@ -28,8 +28,8 @@ MOST_ROWS = 20_000
 @dataclass(frozen=True)
 class NumericFidelity:
     """Comparison of one numeric column, in its own unit: ``real`` and ``synthetic`` quantiles at ``SHARES``.
-    ``wasserstein`` is the mean distance that values must move, and ``relative`` is this distance as a share of the
-    declared range. ``spread`` is the synthetic standard deviation divided by the real one.
+    ``wasserstein`` is the mean distance by which values must move to match, and ``relative`` is this distance as a
+    share of the declared range. ``spread`` is the synthetic standard deviation divided by the real one.
     """
 
     name: str

@@ -35,7 +35,7 @@ _THINNED = " Very long tables were sampled for training."
 
 @dataclass(frozen=True)
 class Predictions:
-    """Predictions of the two classifiers for the tested rows. Private, because it holds real rows.
+    """Predictions of the two classifiers for the tested rows. Private, because it contains real rows.
 
     ``synthetic`` and ``real`` are scores (rows × K, :meth:`espalier.core.evaluation.classifier.Classifier.scores`)
     by the model trained on synthetic and on real rows; None if ``why_not`` gives a reason. ``target`` is None if there

@@ -1,5 +1,5 @@
-"""Verdict on a synthetic table: its good and bad uses, and their certainty. Confidential. It reads only the figures of
-:func:`espalier.core.evaluation.evaluate`.
+"""Verdict on a synthetic table: suitable and unsuitable uses, and the certainty of each. Confidential. It reads only
+the figures of :func:`espalier.core.evaluation.evaluate`.
 """
 
 from __future__ import annotations

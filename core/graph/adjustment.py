@@ -38,9 +38,7 @@ class Choice:
 
 @dataclass(frozen=True)
 class Validity:
-    """Validity of a set. For an invalid set, ``forbidden`` columns or an open ``path`` are given. There is always a
-    sentence.
-    """
+    """Validity of a set. An invalid set has ``forbidden`` columns or an open ``path``; ``sentence`` is never empty."""
 
     valid: bool
     sentence: str

@@ -32,9 +32,9 @@ class Annotation:
         for key in ("note", "source"):
             text = getattr(self, key)
             if not isinstance(text, str):
-                raise GraphError(f"the {key} of an annotation must be a text, not {text!r}")
+                raise GraphError(f"the {key} of an annotation must be text, not {text!r}")
             if len(text) > MOST:
-                raise GraphError(f"the {key} of an annotation has {len(text):,} characters; at most {MOST:,} are kept")
+                raise GraphError(f"the {key} of an annotation has {len(text):,} characters; the limit is {MOST:,}")
         if self.belief not in ("", *BELIEFS):
             raise GraphError(f"belief is {self.belief!r}; it must be one of {', '.join(BELIEFS)}")
         if not isinstance(self.may_break, bool):

@@ -3,12 +3,14 @@
 The tree has one clique per column: the column ``v`` and the columns ``given`` that were its neighbours when it was
 eliminated (a *bucket tree*, Dechter 1999; Koller & Friedman 2009, chapter 10). The separator to the parent is ``given``
 itself. On the way up, each clique eliminates its own column and adds the message to its parent; on the way down, each
-clique is completed from its parent. The semiring defines the meaning of "eliminate": =============
-=======================  ==========================  ================================== semiring       up
-kept on the way             down =============  =======================  ==========================
-================================== sum-product    log Σ exp (log space)    p(v | given)                marginals, or one
-draw per row max-plus       max                      the best category of v      the most likely row =============
-=======================  ==========================  ==================================
+clique is completed from its parent. The semiring defines the meaning of "eliminate":
+
+===========  =====================  ======================  =============================
+semiring     up                     kept on the way         down
+===========  =====================  ======================  =============================
+sum-product  log Σ exp (log space)  p(v | given)            marginals, or one draw per row
+max-plus     max                    the best category of v  the most likely row
+===========  =====================  ======================  =============================
 
 Because p(v | given) is kept, the way down needs no logarithm: p(clique) = p(v | given) p(given). Drawing rows is
 ancestral sampling in a Bayesian network with the parents ``given``.
@@ -109,7 +111,7 @@ class JunctionTree:
     position: Mapping[str, int] = field(repr=False)
 
     def place(self, clique: Sequence[str]) -> Place:
-        """Return the place of ``clique``. Raises ``LookupError`` if no node holds all of its columns."""
+        """Return the place of ``clique``. Raises ``LookupError`` if no node contains all of its columns."""
         names = [name for name in clique if self.sizes[name] > 1]
         spots = [self.position[name] for name in names]
         axes = tuple(sorted(range(len(spots)), key=spots.__getitem__))
@@ -138,7 +140,7 @@ def _embed(columns: tuple[int, ...], node: Node) -> tuple[tuple[int, ...], tuple
     held = (*node.given, node.own)
     inside = set(columns)
     if not inside <= set(held):
-        raise LookupError("no clique of the junction tree holds all of these columns")
+        raise LookupError("no clique of the junction tree contains all of these columns")
     lift = tuple(n if c in inside else 1 for c, n in zip(held, node.shape, strict=True))
     drop = tuple(axis for axis, c in enumerate(held) if c not in inside)
     return lift, drop

@@ -15,7 +15,7 @@ class Link:
     ``path`` is a shortest path between them, or empty; for two columns that were measured together it is the pair.
     ``refused`` is the separation that forbids measuring them together, and ``around`` is the path from its left to its
     right side that the pair would open. They are `None` and empty if nothing forbids the pair. ``gate`` are the columns
-    of ``path`` through which a separation lets the two be linked.
+    of ``path`` through which a separation allows the two to be linked.
     """
 
     a: str

@@ -211,8 +211,8 @@ class Reservation:
         )
 
     def forget(self) -> None:
-        """Delete the stored answers of a release that is kept or was written. If this fails, they remain without
-        harm.
+        """Delete the stored answers of a release that is kept or was written. If this fails, the remaining answers do
+        no harm.
         """
         with suppress(EspalierError):
             self.account.store.forget(self.entry.id)

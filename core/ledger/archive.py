@@ -133,7 +133,7 @@ def check_arrays(data: bytes, name: str) -> None:
                     read = np.lib.format.read_array_header_1_0 if version == (1, 0) else _HEADER_2
                     shape, _, kind = read(file)
                 if kind.hasobject or math.prod(shape) * kind.itemsize > info.file_size:
-                    raise ProjectError(f"{name}: an array claims more than the file holds")
+                    raise ProjectError(f"{name}: an array claims more data than the file contains")
     except DAMAGED as error:
         raise ProjectError(f"{name} is damaged") from error
 
@@ -159,7 +159,9 @@ def unpacked(data: bytes, names: Sequence[str] | None = None) -> dict[str, bytes
 def check_release(folder: Path) -> None:
     """Raise :class:`ProjectError` unless a release wrote ``folder``."""
     if not (folder / "release.json").is_file():
-        lacking = "holds no release.json" if folder.is_dir() else "is a file" if folder.exists() else "is not there"
+        lacking = (
+            "contains no release.json" if folder.is_dir() else "is a file" if folder.exists() else "does not exist"
+        )
         raise ProjectError(
             f"{folder} {lacking}, so it is not a release folder: name the folder that `release` wrote (its --out)",
             path=str(folder),

@@ -70,7 +70,9 @@ def engine_of(url: sa.URL, table: str) -> sa.Engine:
         if names and table not in names:
             raise LedgerUnavailable(f"{url.database} is another program's database; name a new file for the ledger")
         if connection.execute(_COMPUTED).fetchone() is not None:
-            raise LedgerUnavailable(f"{url.database} computes values that a ledger stores; restore a backup")
+            raise LedgerUnavailable(
+                f"{url.database} has computed values where a ledger has stored ones; restore a backup"
+            )
         connection.isolation_level = None  # transactions begin explicitly, below
         for pragma in ("journal_mode=DELETE", "synchronous=EXTRA"):
             connection.execute(f"PRAGMA {pragma}").close()
@@ -92,7 +94,7 @@ def need_file(path: Path, create: bool) -> None:
         with suppress(FileExistsError):
             os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
     if not path.is_file():
-        there = "is not a file" if path.exists() else "is not there"
+        there = "is not a file" if path.exists() else "does not exist"
         raise LedgerUnavailable(
             f"the ledger {path} {there}; opening a table's budget creates one", missing=not path.exists()
         )

@@ -20,13 +20,13 @@ since the theorem needs fixed totals: anyone who could exchange δ₀ for ρ aft
 (`tests/ledger/test_delta.py` does). (ε, δ − D) is converted to ρ once, rounded down. Sums are exact (rational numbers)
 and shown rounded up; the remainder is rounded down. The ρ of parts adds up likewise, except for the private evaluation,
 which affects different people from the rest of its entry: an entry counts the larger of the two sums
-(`espalier.core.evaluation.private.held_out`). Their δ₀ all add up. The sum is for one person and at most this number of
-their rows in each table, so all releases of a table must refer to the same people: a release with a different person
+(`espalier.core.evaluation.private.held_out`). Their δ₀ all add up. The sum covers one person with at most this number
+of rows in each table, so all releases of a table must refer to the same people: a release with a different person
 column is refused. With consent it may be released for **another unit**. The ledger records and shows this, and the sum
 then adds up ρ for different units. Without a person column the sum is valid if the promise is true.
 
-**Diagnostics** that are not private influence later plans and releases, which no budget covers. The ledger records a
-view of diagnostics before they are computed. Each entry states the number of earlier views.
+**Diagnostics** that are not private influence later plans and releases, and no budget covers this influence. The ledger
+records a view of diagnostics before they are computed. Each entry states the number of earlier views.
 """
 
 from __future__ import annotations
@@ -165,8 +165,8 @@ class Ledger:
         Return the populations concerned: those of ``tables``. Names that are not open are ignored.
 
         Raises :class:`LedgerError` if one of the digests was released, according to its fingerprint, and no population
-        of such a release is named. It is not recorded by its fingerprint alone, because events are exported, and they
-        would then show whether a table has changed since its release.
+        of such a release is named. A view is never recorded on the basis of a fingerprint alone, because the exported
+        events would then show whether a table has changed since its release.
         """
         who, what = _line("who", who) or whoami(), _line("what", what)
         digests, tables = [octets("digest", d) for d in digests], [_line("table", table) for table in tables]

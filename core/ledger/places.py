@@ -31,7 +31,8 @@ def database_url(where: str | Path) -> sa.URL:
             raise LedgerUnavailable(
                 f"A ledger in PostgreSQL needs psycopg: the extra [postgres]. {wheel_with('postgres')}"
             )
-        if "options" in url.query:  # the ledger's own options would replace them, and the ledger would be elsewhere
+        # the ledger's own options would override them, so the ledger might be in another schema
+        if "options" in url.query:
             raise LedgerUnavailable(
                 "the ledger's URL contains options, which a ledger does not pass on. Remove them, and set a "
                 "schema with ALTER ROLE ... SET search_path"

@@ -160,7 +160,7 @@ class Population:
         if others := sum(e.another_unit and e.counted > 0 for e in self.entries):
             out.append(
                 f"{others} release{'s were' if others > 1 else ' was'} for a different unit from the table's, so "
-                "the sums add up ρ of different units, and the total holds for neither"
+                "the sums add up ρ of different units, and the total is valid for neither"
             )
         if promised := [t for t in self.tables if self.persons.get(t, "") is None]:
             out.append(
@@ -236,8 +236,8 @@ class Population:
     def fits(self, project: Project, table: str, another_unit: bool = False) -> Project:
         """Return the project for a release from ``table``, with the population's δ if the plan has none.
 
-        Raises :class:`LedgerError` for a plan with another unit of privacy; ``another_unit`` lets another person column
-        pass.
+        Raises :class:`LedgerError` for a plan with another unit of privacy; ``another_unit`` accepts another person
+        column.
         """
         plan = project.plan
         wanted = {"neighbors": self.neighbors, "rows_per_person": self.rows_per_person, "delta": self.delta}
@@ -268,9 +268,9 @@ class Population:
         return project.with_plan(delta=self.delta) if plan.delta is None else project
 
     def outlook(self, rho: float, pure: bool = False) -> dict[str, Any]:
-        """Return the remaining budget after one more release of ``rho``, with facts on whether it fits and how many
-        more like it would fit. If ``pure``, the release has δ = 0, and so have the releases for which the largest ε is
-        given.
+        """Return the remaining budget after one more release of ``rho``, and state whether the release fits and how
+        many more like it would fit. If ``pure``, the release has δ = 0, and so have the releases for which the largest
+        ε is given.
         """
         after = self.after(rho)
         return {

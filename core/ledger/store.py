@@ -299,7 +299,7 @@ class Store:
         return rows
 
     def _compare(self, rows: Sequence[Row], before: Sequence[tuple[Path, int, str]]) -> None:
-        """Raise :class:`LedgerError` unless ``rows`` continue the events that ``before``, an earlier read, has seen."""
+        """Raise :class:`LedgerError` unless ``rows`` continue the events that earlier reads, ``before``, returned."""
         for file, count, hash_ in before:
             if len(rows) < count or (count and rows[count - 1]["hash"] != hash_):
                 raise LedgerError(
@@ -354,7 +354,7 @@ class Store:
             )
         if found is None:
             with self._writing() as connection:
-                if not sa.inspect(connection).has_table(_meta.name):  # another process may have been faster
+                if not sa.inspect(connection).has_table(_meta.name):  # another process may have created it first
                     _metadata.create_all(connection)
                     for statement in _ONLY_GROWS[self._engine.dialect.name]:
                         connection.exec_driver_sql(statement)

@@ -232,5 +232,5 @@ def test_copies_and_intervals_are_refused_with_the_reason(made, tmp_path):
     made.save(tmp_path)
     with pytest.raises(ProjectError, match=NOT_PRIVATE):
         Study.of_folder(tmp_path)
-    with pytest.raises(ProjectError, match="is not there, so it is not a release folder"):
+    with pytest.raises(ProjectError, match="does not exist, so it is not a release folder"):
         Study.of_folder(tmp_path / "elsewhere")

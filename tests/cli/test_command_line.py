@@ -72,12 +72,12 @@ def test_a_folder_that_is_no_release_is_told_with_what_to_do(work, capsys):
     assert capsys.readouterr().err == said, "the same from every command"
     assert run("release", "p.json", "--data", "t.csv", "--out", "t.csv") == 2
     assert "t.csv is a file. Name a new folder" in capsys.readouterr().err
-    assert "nothere is not there" in said
+    assert "nothere does not exist" in said
     assert "name the folder that `release` wrote" in said
     assert "Errno" not in said
     (work / "empty").mkdir()
     assert run("evaluate", "empty", "--data", "t.csv") == 2
-    assert "empty holds no release.json" in capsys.readouterr().err
+    assert "empty contains no release.json" in capsys.readouterr().err
     assert run("release", "p.json", "--data", "t.csv", "--out", "o", "--quiet") == 0
     (work / "o" / "model.npz").unlink()
     assert run("evaluate", "o", "--data", "t.csv") == 2
@@ -445,7 +445,7 @@ def test_a_draft_says_what_looks_like_dates_and_like_marks_of_empty_cells(work, 
     assert "Columns with many values" not in said, "each column is reported once"
     (work / "m.json").unlink()
     assert run("init", "m.csv", "--missing", "NA") == 2
-    assert "no column of m.csv holds 'NA'" in capsys.readouterr().err
+    assert "no column of m.csv contains 'NA'" in capsys.readouterr().err
     assert run("init", "m.csv", "--missing", "?", "-9") == 0
     assert "empty cell" not in capsys.readouterr().err
     columns = {c["name"]: c for c in json.loads((work / "m.json").read_text())["schema"]}

@@ -164,7 +164,7 @@ def test_a_ledger_that_computes_its_rows_is_refused(tmp_path, monkeypatch, state
         for statement in statements:
             connection.execute(statement)
     connection.close()
-    with pytest.raises(LedgerUnavailable, match="computes values that a ledger stores"):
+    with pytest.raises(LedgerUnavailable, match="has computed values where a ledger has stored ones"):
         Ledger(tmp_path / "l.db")
 
 
@@ -214,7 +214,7 @@ def test_a_release_folder_with_pipes_or_huge_files_is_refused_unread(tmp_path, m
         check_release(folder, ledger)
     (folder / "release.json").unlink()
     os.mkfifo(folder / "release.json")
-    with pytest.raises(ProjectError, match=r"holds no release\.json"):
+    with pytest.raises(ProjectError, match=r"contains no release\.json"):
         check_release(folder, ledger)
     with pytest.raises(ProjectError, match="is not a file"):
         check_export(folder / "release.json")

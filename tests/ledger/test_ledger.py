@@ -306,7 +306,7 @@ def test_a_release_for_another_person_column_is_refused_or_shown(where, other):
     assert [e.another_unit for e in population.entries] == [False, True]
     assert population.entries[0].unit == "enforced by the person column 'pid'"
     assert "a different unit" in population.entries[1].unit
-    assert "the total holds for neither" in population.caveats[0]
+    assert "the total is valid for neither" in population.caveats[0]
     with pytest.raises(LedgerError, match="fixed"):
         release(of(other), visits(other), ledger=ledger.account("people"))
     assert ledger.verify() == []
@@ -1049,7 +1049,7 @@ def version(ledger):
 @pytest.mark.parametrize(
     ("where", "text"),
     [
-        ("none.db", "is not there"),
+        ("none.db", "does not exist"),
         (".", "is not a file"),
         ("text.db", "it is not a ledger"),
         ("empty.db", "contains no ledger"),

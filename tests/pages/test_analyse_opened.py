@@ -51,7 +51,7 @@ def test_a_folder_is_opened_where_nobody_else_uses_the_server(made, tmp_path, mo
     app.text_input(key="analyse-folder").input(str(tmp_path / "none")).run()
     press(app, "Open the folder")
     assert "was not opened" in app.error[0].value
-    assert "is not there" in app.error[0].value
+    assert "does not exist" in app.error[0].value
     monkeypatch.setattr("espalier.pages.common.sign_in.guarded", lambda: True)
     monkeypatch.setattr("espalier.pages.common.sign_in.enter", lambda _: None)
     app.run()

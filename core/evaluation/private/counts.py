@@ -112,7 +112,7 @@ class HeldOutCounts:
         return math.prod(self.schema[name].size for name in self.conditional)
 
     def levels(self) -> Iterator[HeldOutCounts]:
-        """Yield these counts with each separation that CMI may have, from the project's own to the coarsest."""
+        """Yield these counts with each separation that CMI may use, from the project's own to the coarsest."""
         yield self
         for one in self.coarser:
             yield replace(self, separation=one)

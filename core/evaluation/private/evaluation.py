@@ -20,8 +20,8 @@ class PrivateFigure:
 
     ``value`` lies in ``low`` … ``high``, the interval at 95 %; ``method`` describes how it was computed. ``about`` is
     the condition of CMI if it differs from the project's own admissible columns. ``bound`` is an interval that needs no
-    assumption, or that is available even if the rows allow no other. For AUC it holds for any positions of the scores
-    inside their bins; for CMI it comes from the entropy of its columns.
+    assumption, or that is available even if the rows allow no other. For AUC it is valid for any positions of the
+    scores inside their bins; for CMI it comes from the entropy of its columns.
     """
 
     name: str

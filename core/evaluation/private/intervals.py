@@ -21,7 +21,7 @@ TAIL = 0.025
 DRAWS = 400
 STEPS = 61
 FARTHEST = 64.0
-"""Largest multiple of the observed dependence that the upper end may be."""
+"""Limit for the upper end of an interval, as a multiple of the observed dependence."""
 FILLED, FILLED_SIGMAS = 5.0, 3.0
 """Number of rows, and multiple of σ, that independence must predict in each cell of a stratum for the stratum to be
 used.
@@ -69,12 +69,12 @@ def area_interval(tables: Sequence[tuple[FloatArray, float]], k: int, least: flo
     it is never released with its own noise; from noisy cells it is a ratio whose numerator is unbiased, since the noise
     of different cells is independent. The interval uses the delta method: with g the gradient of A, the variance is
     Σ(σ² + k·c)g² (Σ c·g² is DeLong's variance of a binned score), plus σ⁴B²/2(n₀n₁)² for the product of two noises. The
-    sampling errors of several tables are taken to be one and the same, their noises to be independent. The figure is
-    the mean over all tables. A table in which either truth has fewer rows than ``least``·σ√B shows nothing, so its area
-    may be anything from 0 to 1. Bins hide the ranking of the rows inside them, so the area is slightly too small. The
-    upper end includes the loss from binning normal scores with this area (`hidden`: 0.001 to 0.004 with ten bins). The
-    ``bound`` holds for any scores: it starts at the low end for the area if every pair within a bin is ranked wrongly,
-    A − ½Σ_b h₀(b)h₁(b)/(n₀n₁), and ends at the high end for the area if every such pair is ranked rightly.
+    sampling errors of several tables are assumed to be identical, and their noise to be independent. The figure is the
+    mean over all tables. A table in which either truth has fewer rows than ``least``·σ√B shows nothing, so its area may
+    be anything from 0 to 1. Bins hide the ranking of the rows inside them, so the area is slightly too small. The upper
+    end includes the loss from binning normal scores with this area (`hidden`: 0.001 to 0.004 with ten bins). The
+    ``bound`` is valid for any scores: it starts at the low end for the area if every pair within a bin is ranked
+    wrongly, A − ½Σ_b h₀(b)h₁(b)/(n₀n₁), and ends at the high end for the area if every such pair is ranked rightly.
     """
     found = _area(tables, k, least, 0.5)
     if found is None:
@@ -89,8 +89,9 @@ def area_interval(tables: Sequence[tuple[FloatArray, float]], k: int, least: flo
     if unknown:
         over += f"; {unknown} of them have too few rows for the noise and count as anything from 0 to 1"
     method = (
-        f"delta method (DeLong) with the variance of the noise; scores in {tables[0][0].shape[1]} bins, whose cost for "
-        f"normal scores is in the upper end, and which for any scores leave {bound[0]:.3f} to {bound[1]:.3f}{over}"
+        f"delta method (DeLong) with the variance of the noise; scores in {tables[0][0].shape[1]} bins; the upper end "
+        "includes the loss from binning normal scores, and for any scores the AUC is between "
+        f"{bound[0]:.3f} and {bound[1]:.3f}{over}"
     )
     return Interval(value, low, high, method, bound)
 

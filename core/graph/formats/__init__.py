@@ -44,7 +44,7 @@ class Format:
     positions: bool = False
     annotations: bool = False
     plain: str = r"(?s).*"
-    """Regular expression for names that other tools are sure to read in this format."""
+    """Regular expression for names that other tools can reliably read in this format."""
 
 
 ALL = (True, True, True, True)
@@ -114,7 +114,7 @@ def _decode(data: str | bytes) -> str:
     text = data if isinstance(data, str) else _text(data)
     text = text.removeprefix("\ufeff")
     if "\x00" in text:
-        raise broken(text.count("\n", 0, text.index("\x00")) + 1, "this is not text: it contains zero bytes")
+        raise broken(text.count("\n", 0, text.index("\x00")) + 1, "this is not text: it contains null bytes")
     return text if "\n" in text else text.replace("\r", "\n")
 
 

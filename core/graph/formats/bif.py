@@ -27,7 +27,7 @@ def _tokens(text: str, line: int) -> Iterator[Token]:
     while at < len(text):
         found = _TOKEN.match(text, at)
         if found is None:
-            raise broken(line, "a text in quotes is never closed")
+            raise broken(line, "a quotation mark is never closed")
         kind, piece, at = found.lastgroup or "", found[0], found.end()
         if kind == "space":
             line += piece.count("\n")

@@ -38,8 +38,8 @@ def after_prose(text: str) -> bool:
 
 
 def legacy_after_prose(text: str) -> int:
-    """Return the position at which old model code begins after an empty line; 0 if it begins the text or there is
-    none.
+    """Return the position at which old model code begins after an empty line; 0 if it is at the start of the text or
+    absent.
     """
     if is_legacy(text):
         return 0

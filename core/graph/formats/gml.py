@@ -41,7 +41,7 @@ def _parse(text: str, line: int) -> list[_Entry]:
     while at < len(text):
         found = _TOKEN.match(text, at)
         if found is None:
-            what = "a text in quotes is never closed" if text[at] == '"' else f"cannot read {shown(text[at])} here"
+            what = "a quotation mark is never closed" if text[at] == '"' else f"cannot read {shown(text[at])} here"
             raise broken(line, what)
         kind, piece, at = found.lastgroup, found[0], found.end()
         if kind == "space":
@@ -80,7 +80,7 @@ def read(text: str, line: int = 1) -> MixedGraph:
     graphs = [e for e in _parse(text, line) if e.key == "graph" and isinstance(e.value, list)]
     if len(graphs) != 1:
         where = graphs[1].line if graphs else line
-        raise broken(where, "a GML file must hold exactly one graph [ … ]")
+        raise broken(where, "a GML file must contain exactly one graph [ … ]")
     builder = Builder("gml")
     entries: list[_Entry] = graphs[0].value
     directed = next((e.value for e in entries if e.key == "directed"), "0") in ("1", "1.0", "true")

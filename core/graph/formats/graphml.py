@@ -48,7 +48,7 @@ class _Reader:
         if tag == "graph":
             self.graphs += 1
             if self.graphs > 1 and not self.nodes:
-                raise broken(self.line, "a GraphML file must hold exactly one graph")
+                raise broken(self.line, "a GraphML file must contain exactly one graph")
             self.directed = attributes.get("edgedefault", "undirected") == "directed"
         elif tag == "key":
             if "id" in attributes:
@@ -96,7 +96,7 @@ def read(text: str, line: int = 1) -> MixedGraph:
         what = expat.errors.messages.get(error.code, "not XML")
         raise broken(line + error.lineno - 1, f"the XML cannot be read: {what}") from None
     if not reader.graphs:
-        raise broken(line, "the XML holds no GraphML graph")
+        raise broken(line, "the XML contains no GraphML graph")
     for where, attributes, data in reader.nodes:
         _node(where, attributes, data, builder)
     for where, attributes, data in reader.edges:
@@ -145,11 +145,11 @@ def _quoted(name: str) -> str:
 
 def write(graph: MixedGraph) -> str:
     """Return GraphML text that networkx, igraph and yEd can read; raises :class:`GraphError` for a name that XML cannot
-    hold.
+    contain.
     """
     for node in graph.nodes:
         if any(c in "\ufffe\uffff" for c in node.name):
-            raise GraphError(f"GraphML cannot hold the name {shown(node.name)}: XML forbids one of its characters")
+            raise GraphError(f"GraphML cannot contain the name {shown(node.name)}: XML forbids one of its characters")
     lines = ['<?xml version="1.0" encoding="UTF-8"?>', '<graphml xmlns="http://graphml.graphdrawing.org/xmlns">']
     lines += [f'  <key id="{n}" for="{what}" attr.name="{n}" attr.type="{kind}"/>' for n, what, kind in _KEYS]
     lines.append('  <graph edgedefault="directed">')

@@ -71,7 +71,7 @@ def read(text: str, line: int = 1) -> MixedGraph:
         raise broken(line + error.lineno - 1, f"this is not JSON: {error.msg}") from None
     except (RecursionError, ValueError) as error:
         what = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
-        raise broken(line, f"this is not JSON that can be read: {what}") from None
+        raise broken(line, f"this JSON cannot be read: {what}") from None
     lines = _Lines(text, line)
     builder = Builder("json")
     if isinstance(data, list):

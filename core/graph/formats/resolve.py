@@ -196,7 +196,7 @@ def _latent(node: Node, may_stay: bool) -> Question:
 
 
 def _unknown(node: Node, free: FreeColumns, every: dict[str, str]) -> Question:
-    """Ask which of the ``free`` columns a node is; ``every`` holds all choices, which every such question shares."""
+    """Ask which of the ``free`` columns a node is; ``every`` contains all choices, which all such questions share."""
     names = [n for n in (node.name, node.label) if n]
     same = free.same(*names)
     like = [same] if same else free.like(*names)

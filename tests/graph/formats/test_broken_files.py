@@ -131,7 +131,7 @@ BROKEN = {
     "csv without a cause": ("cause,effect\n,b\n", 2, "a node needs a name"),
     "nothing": ("", 1, "known format"),
     "prose": ("I went to the woods\nbecause I wished", 1, "known format"),
-    "zero bytes": ("a,b\nc,\x00", 2, "zero bytes"),
+    "null bytes": ("a,b\nc,\x00", 2, "null bytes"),
 }
 
 
