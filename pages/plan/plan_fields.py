@@ -144,8 +144,8 @@ def _rarer(state: Session, spots: Spots) -> None:
         None if plan.rarer is None else round(100 * plan.rarer, 4),
         format="%g",
         placeholder=f"not known: {100 * Assumed.rarer:g} is assumed",
-        help="Only the verdict uses this share, because noise hides rare values first. Take it from a public source, not "
-        "from a count of this table.",
+        help="Only the verdict uses this share, because noise hides rare values first. Take it from a public source, "
+        "not from a count of this table.",
         **_bound(state, "rarer", take),
     )
     spots["rarer"] = st.container()
