@@ -98,7 +98,7 @@ class LinkedOptions:
     )
     return_days: int = option(
         30,
-        "Days within which a next visit is a return",
+        "Days within which the next visit counts as a return",
         low=0,
         high=3650,
         whole=True,

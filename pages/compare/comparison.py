@@ -206,7 +206,7 @@ def results(state: Session, plans_by_name: Mapping[str, Project]) -> None:
     if "cmi" in known:
         st.markdown(
             f"{term('CMI')} measures how much the outcome reveals about protected columns once the admissible ones are "
-            "known. 0 is none. Drawing rows at random adds a little, even if the model has exactly 0."
+            "known. 0 means none. Drawing rows at random adds a little, even if the model has exactly 0."
         )
     if any(keeps_causes_only(p.plan) for p in plans_by_name.values()):
         st.info(

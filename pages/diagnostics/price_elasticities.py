@@ -52,8 +52,8 @@ def show(project: Project, tables: tuple[Table, Table], which: object) -> None:
             "elasticity_real": st.column_config.NumberColumn("elasticity, real", format="%.2f"),
             "elasticity_synthetic": st.column_config.NumberColumn("synthetic", format="%.2f"),
             "markup_real": st.column_config.NumberColumn("best mark-up, real", format="%.0f %%"),
-            "markup_synthetic": st.column_config.NumberColumn("by synthetic rows", format="%.0f %%"),
-            "profit_ratio": st.column_config.NumberColumn("of the best profit", format="%.1f %%"),
+            "markup_synthetic": st.column_config.NumberColumn("best mark-up, synthetic", format="%.0f %%"),
+            "profit_ratio": st.column_config.NumberColumn("share of the best profit", format="%.1f %%"),
         },
     )
     st.caption(
