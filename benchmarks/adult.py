@@ -193,7 +193,8 @@ def side_by_side(data: Path) -> None:
 
 
 def classifiers(data: Path) -> None:
-    """Print the seconds of the table of targets (at most 20; Adult has twelve) × five classifiers, and its means."""
+    """Print the seconds that five classifiers take for all targets (at most 20; Adult has twelve), and their mean
+    figures."""
     from espalier.core.evaluation.downstream import many_targets
     from espalier.core.release import release
     from espalier.core.tables.reading import read_table
@@ -221,7 +222,7 @@ PREVIEWED: dict[str, dict[str, object]] = {
 
 
 def previews() -> None:
-    """Print median and slowest of seven previews of each plan, for 48,842 rows; none is read."""
+    """Print median and slowest of seven previews of each plan, for 48,842 rows; no row is read."""
     from espalier.core.planning.preview import preview
 
     for name, changes in PREVIEWED.items():

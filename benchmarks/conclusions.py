@@ -96,7 +96,7 @@ def _kept(name: str, *values: str, missing: bool = False) -> Column:
 
 
 def generated(number: bool = False, shares: tuple[float, float] = (0.05, 0.5)) -> Population:
-    """Return the table of the note: an outcome of 20 % and 42 %, missing in 5 % of one group and 50 % of the other.
+    """Return the generated table: an outcome of 20 % and 42 %, missing in 5 % of one group and 50 % of the other.
 
     ``number``: an outcome in bins of days, 1.5 days longer in one group.
     """

@@ -242,12 +242,12 @@ def wide(seeds: int, epsilons: Sequence[float], neighbors: str, only: str, way: 
         ways: dict[str, tuple[Arrows, dict[str, Any]]] = {
             f"decoder, {name}": (edges, {"families": way}) for name, edges in drawings(drawn, list(codes), rng).items()
         }
-        ways["latent VAE (4, one arrow)"] = (drawn[:1], {"latent": 4})  # with no arrow the schema's order is drawn
+        ways["latent VAE (4, one arrow)"] = (drawn[:1], {"latent": 4})  # without arrows, the schema's order is used
         ways["mst"] = (drawn, {"method": "mst"})
         ways["privbayes, drawn"] = (drawn, {"method": "privbayes"})
         ways["privbayes, learned"] = ((), {"method": "privbayes"})
         ten = {"target": targets[0], "targets": dict.fromkeys(targets[1:], 1.0)}
-        ways["prism causal, told the targets"] = (drawn, {"method": "prism", "regime": "causal", **ten})
+        ways["prism causal, targets given"] = (drawn, {"method": "prism", "regime": "causal", **ten})
         chosen = [(name, way) for name, way in ways.items() if only in name]
         for (name, (edges, plan)), epsilon in itertools.product(chosen, epsilons):
             start = time.process_time()
@@ -389,8 +389,8 @@ def _small(seed: int, rows: int, kind: str, **plan: Any) -> list[float]:
 
 
 def _on_further_rows(codes: Codes, sizes: Mapping[str, int], drawn: Arrows, **plan: Any) -> list[float]:
-    """Return the figures on further rows. An error sums squared errors over categories, less that of the column's own
-    distribution.
+    """Return the figures on further rows. An error is the sum of squared errors over categories, minus that of the
+    column's own distribution.
     """
     real, held = ({n: c[part] for n, c in codes.items()} for part in (slice(-6_000), slice(-6_000, None)))
     made = _release(real, sizes, drawn, target="y", **plan)

@@ -3,8 +3,8 @@
 
 Each release is made from 20,000 rows drawn with replacement from Adult, which is the population. The questions are a
 proportion and a difference for every counted pair of columns with a promised interval, and logistic regressions of
-income on two columns. For each method it prints coverage, the median ratio of widths (part to whole) and CPU seconds of
-an answer.
+income on two columns. For each method, the benchmark prints coverage, the median ratio of widths (part to whole) and
+CPU seconds of an answer.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@
 - **general**: Adult under add-remove, ε = 0.2, 1 and 3, three splits: workload, mst (width 6), prism, the star and MST
   of mbi 2.0, and SWIFT's figures as measured elsewhere.
 - **trees**: workload against mst (width 6) under add-remove on every table, ε = 0.2 and 1: two-way TV and AUC of both,
-  and the mean difference in pairs on the same splits.
+  and the mean difference, paired by split.
 - **predict**: prism against the star on every table on which rules were chosen, ε = 0.2, 0.5, 1, 2, replace-one: the
   mean difference in AUC over runs on the same splits. There are at least `LEAST` runs, and more until the standard
   error is at most ``--until``. Where prism has made the star's own measurements, each for the same ρ, the star is
@@ -160,7 +160,7 @@ def run(
 
 
 def beside_mst(cases: Iterable[Case], epsilons: Iterable[float], splits: int) -> None:
-    """Print one line per table and ε: workload, mst, and their differences, in pairs on the same splits."""
+    """Print one line per table and ε: workload, mst, and their differences, paired by split."""
     ways = (ours(method="workload"), ours(method="mst", width=6))
     print(f"\nadd-remove, {splits} splits, workload against mst with width 6\n")
     print("| table | ε | two-way TV: workload | mst | difference | AUC: workload | mst | difference |")
@@ -179,7 +179,7 @@ def beside_mst(cases: Iterable[Case], epsilons: Iterable[float], splits: int) ->
 
 
 def beside_star(cases: Iterable[Case], epsilons: Iterable[float], splits: int, until: float, most: int) -> None:
-    """Print one line per table and ε: prism, and its difference from the star, in pairs on the same splits."""
+    """Print one line per table and ε: prism, and its difference from the star, paired by split."""
     unit: Neighbors = "replace-one"
     epsilons = tuple(epsilons)
     print(f"\n{unit}, {LEAST} to {most} runs, until the standard error is {until:g}\n")

@@ -69,7 +69,7 @@ def rows_along(
 
 
 def predicates(scopes: Sequence[tuple[int, ...]], categories: int, k: int, rng: np.random.Generator) -> list[Question]:
-    """Return k random conjunctions of category sets over the scopes in turn; each holds about half of each column's
+    """Return k random conjunctions of category sets over the scopes in turn; each contains about half of each column's
     codes.
     """
     asked = []

@@ -1,7 +1,7 @@
 """Tables of about 10,000 rows and twenty columns, on which `workload` chooses pairs.
 
 `python -m benchmarks.small_tables [--chosen] [--epsilon ε ...] [--splits N] [--only NAME ...]` prints a line per table
-and ε: two-way TV and AUC of workload, and the mean differences from it, in pairs on the same splits, of workload that
+and ε: two-way TV and AUC of workload, and the mean differences from it, paired by split, of workload that
 chooses all pairs one at a time, of workload with ``"triples": 5``, and of mst with width 3 (add-remove).
 
 The rule was chosen on ``CHOSEN`` and is reported on ``REPORTED``. The surveys are those of Wooldridge's "Introductory

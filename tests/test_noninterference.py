@@ -156,7 +156,7 @@ def linked_parquet(tables, place):
 
 
 LINKED = [linked_sqlite, *(pytest.param(one, marks=pytest.mark.nightly) for one in (linked_duckdb, linked_parquet))]
-"""Databases and files with two tables; in each commit one of them."""
+"""Databases and files with two tables; each commit tests only one of these."""
 
 
 @pytest.mark.parametrize("neighbors", ["add-remove", pytest.param("replace-one", marks=pytest.mark.nightly)])

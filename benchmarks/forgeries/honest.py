@@ -181,7 +181,8 @@ def alarms(times: int) -> bool:
 
 
 def honest(setting: Setting, seed: int, key: Signer, place: Path) -> tuple[Path, bytes]:
-    """Return the folder of an honest release in a setting, and the export of the ledger that holds it alone."""
+    """Return the folder of an honest release in a setting, and the export of the ledger that contains only this
+    release."""
     rows = table(seed, setting.rows)
     rows = _with_constant(rows) if setting.constant else rows
     plan = Plan(**{"epsilon": 1.0, "delta": 1e-6, "target": "c", **_split(setting.plan)})

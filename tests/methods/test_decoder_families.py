@@ -168,7 +168,8 @@ def test_one_cause_is_always_a_table_and_a_private_number_of_rows_comes_from_the
 
 
 def test_a_table_is_counted_up_to_the_noise_of_a_fifth_of_the_rows():
-    """y has 2 × 4 × 4 cells, of which additive causes need 2 · (1 + 3 + 3); a budget of ρ leaves noise of 1/√(2ρ)."""
+    """y has 2 × 4 × 4 cells, and additive causes need 2 · (1 + 3 + 3) of them; a budget of ρ leaves noise of
+    1/√(2ρ)."""
     heads, rho = Heads({"a": 4, "b": 4, "y": 2}, {"y": ("a", "b")}), 1 / 200
     further, sigma = 32 - 14, 10.0
     rows = further * sigma / 0.2

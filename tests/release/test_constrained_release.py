@@ -1,3 +1,5 @@
+"""Releases under constraints: no synthetic row breaks one, and the model stays within the largest allowed table."""
+
 from __future__ import annotations
 
 import json
@@ -56,7 +58,7 @@ def a_project(method: str = "mst", **plan: object) -> Project:
 
 
 def rows(n: int = 600) -> Table:
-    """Return rows, some of which break each constraint, because declarations do not hold in dirty data."""
+    """Return rows that include violations of each constraint, because dirty data violate declarations."""
     rng = np.random.default_rng(7)
     return Table(SCHEMA, {c.name: rng.integers(0, c.size, n) for c in SCHEMA.columns}, n)
 

@@ -265,7 +265,7 @@ def workbooks() -> Iterator[tuple[str, Callable[[], bytes], int | None]]:
     )
     yield "a bomb of one cell", lambda: sheet(HEAD + f'<row r="2">{cell("A2", "x" * 60_000_000)}</row>'), 2
     yield "a bomb of rows", lambda: sheet(HEAD + f"<row>{cell('A2', 'x')}</row>" * 1_500_000), 2
-    yield "a bomb beside the sheet", lambda: repacked(excel(*good), "xl/media/1.bin", b"\0" * 80_000_000), 2
+    yield "a bomb next to the sheet", lambda: repacked(excel(*good), "xl/media/1.bin", b"\0" * 80_000_000), 2
     yield "no sheet", lambda: repacked(excel(*good), "xl/workbook.xml", b"<workbook/>"), 2
     yield "a zip without a workbook", lambda: repacked(_zip({}), "a.csv", text().encode()), 2
     yield "an empty zip", lambda: _zip({}), 2
