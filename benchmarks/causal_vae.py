@@ -16,9 +16,9 @@ published. A noisy-OR network of the simulator's shape replaces them, with 222 b
   model) on one differentially private model: releases split at random, as the paper seems to do (every accuracy that it
   prints for the pain tables is a multiple of 1/1650, a third of 5,000 releases), and split by model.
 - **attack**: the membership game on 1,000 rows and eight columns of Adult for five methods, with its control and the
-  ceiling of ρ: the main attack on 20 rows, and a summary of Stadler's on eight of them (a forest for each row and fold
-  takes longer than most methods' 64 models). The VAE without privacy is meant to leak: a hidden layer on either side,
-  600 passes over 500 rows, no early stopping.
+  ceiling of ρ: the main attack on 20 rows, and one of Stadler's summaries on eight of them (a forest for each row and
+  fold takes longer than most methods' 64 models). The VAE without privacy is meant to leak: a hidden layer on either
+  side, 600 passes over 500 rows, no early stopping.
 """
 
 from __future__ import annotations
@@ -176,7 +176,7 @@ def _cells(values: Sequence[float]) -> str:
     return " ".join(f"{v:6.2f}" for v in values)
 
 
-# --- the attack of the paper, split both ways ---------------------------------------------------------------------
+# --- the paper's attack, with both kinds of split ---------------------------------------------------------------------
 
 TARGETS, SAMPLES, SAMPLE_ROWS = 5, 100, 100
 FOLDS = 3

@@ -27,7 +27,7 @@ CHOSEN: dict[str, Any] = {
     "features": 8,
     "pools": {"one-way": 0.2, "selection": 0.1, "target": 0.7},
 }
-"""The plan keys, next to the regime, in the causal and graphical regimes and on Adult."""
+"""Plan keys in addition to the regime, for the causal and graphical regimes and for Adult."""
 
 
 def scm_rows(seeds: int, sd: float) -> Iterator[Row]:

@@ -1,4 +1,4 @@
-"""The layers: allowed imports between rooms. `tests/test_callers.py` lists who may touch private rows."""
+"""The layers: allowed imports between packages. `tests/test_callers.py` lists who may touch private rows."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ LAYERS = (
     "notebook",
     "cli",
 )
-"""The rooms of `core`, lowest first: a room imports only rooms before it."""
+"""The packages of `core`, lowest first: each one imports only packages before it."""
 TOP = {
     "app.py",
     "deploy",
@@ -128,7 +128,7 @@ def test_top_level_names():
 
 
 def rooms_of(path: Path) -> set[str]:
-    """Return the rooms that a file imports from: at the top, inside functions, and for types."""
+    """Return the packages that a file imports from: at the top, inside functions, and for types."""
     found = set()
     for node in ast.walk(ast.parse(path.read_text("utf-8"))):
         if isinstance(node, ast.Import):
@@ -141,12 +141,12 @@ def rooms_of(path: Path) -> set[str]:
 
 
 def layer(path: Path) -> str:
-    """Return the room of a file, or the name of a file without a folder."""
+    """Return the package of a file, or the name of a file without a folder."""
     return path.stem if path.parent == ROOT / "core" else room(path)
 
 
 def listed() -> list[str]:
-    """Return the rooms in the first column of the table in docs/architecture.md, in its order."""
+    """Return the packages in the first column of the table in docs/architecture.md, in its order."""
     out: list[str] = []
     for line in (ROOT / "docs" / "architecture.md").read_text("utf-8").splitlines():
         if line.startswith("| `core/"):
@@ -159,7 +159,7 @@ def test_every_room_has_its_layer_and_every_layer_a_room():
 
 
 def test_a_room_imports_only_rooms_below_it():
-    """This includes imports inside functions and for types, so that no two rooms import each other."""
+    """This includes imports inside functions and for types, so that no two packages import each other."""
     placed = [path for path in CORE if layer(path) in LAYERS]
     assert len(placed) > 300
     assert not [p for p in placed if rooms_of(p) & set(LAYERS[LAYERS.index(layer(p)) + 1 :])]
@@ -204,7 +204,7 @@ def circle(after: dict[Path, set[Path]]) -> set[Path]:
 
 
 def test_no_files_of_core_are_in_a_circle():
-    """Imports inside functions are left out: they load a heavy library or a room above only when it is needed."""
+    """Imports inside functions are left out: they load a heavy library or a higher package only when it is needed."""
     assert circle({path: imported_files(path) for path in CORE}) == set()
 
 

@@ -138,7 +138,7 @@ def port(full: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
 def test_the_installed_server_is_closed_by_default(port):
     """Read from the running server: Streamlit's own defaults are the opposite of each of these."""
     socket.create_connection(("127.0.0.1", port), 5).close()
-    with pytest.raises(ConnectionRefusedError):  # this address answers where a server listens to all of them
+    with pytest.raises(ConnectionRefusedError):  # this address answers if the server listens on all addresses
         socket.create_connection(("127.0.0.2", port), 5)
     with connect(f"ws://127.0.0.1:{port}/_stcore/stream", subprotocols=[Subprotocol("streamlit")]) as opened:
         asked = BackMsg()

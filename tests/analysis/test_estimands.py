@@ -121,7 +121,7 @@ def test_the_adjusted_effect_is_the_adjustment_formula(form):
     crude = [data["y"][data["t"] == t].mean() for t in (0, 2)]
     assert got["crude difference, t=2"] == pytest.approx(crude[1] - crude[0])
     assert len(names) == 8
-    assert abs(got["crude difference, t=2"]) > abs(got["adjusted difference, t=2"])  # z confounds upward
+    assert abs(got["crude difference, t=2"]) > abs(got["adjusted difference, t=2"])  # confounding by z is upward
 
 
 def test_where_nothing_is_adjusted_for_the_crude_figures_stand_alone():

@@ -68,7 +68,7 @@ def test_whole_numbers_in_bins_of_their_own_are_known(study):
     assert found.at_midpoints is None
     assert found.value == pytest.approx(frame()["visits"].astype(float).mean(), abs=0.05)
     assert found.high - found.low < 0.15
-    (found,) = study.ask(ask.mean(SCHEMA, "days"))  # the last bin holds 2 and 3
+    (found,) = study.ask(ask.mean(SCHEMA, "days"))  # the last bin contains 2 and 3
     real = frame()["days"].astype(float).mean()
     assert found.low <= real <= found.high
     assert found.high - found.low == pytest.approx(0.5 + found.at_midpoints[1] - found.at_midpoints[0], rel=0.1)

@@ -37,7 +37,7 @@ SIZES = dict.fromkeys("abcdef", 3)
 )
 def test_columns_that_join_the_question_stay(cliques, asked, kept):
     found = nearby(SIZES, [tuple(c) for c in cliques], asked)
-    if set(kept) == set("abcd") and "da" in cliques:  # a ring is cut by one diagonal: one side may be enough
+    if set(kept) == set("abcd") and "da" in cliques:  # a diagonal divides the ring, and one side may be enough
         assert set(asked) <= set(found) <= set(kept)
     else:
         assert "".join(found) == kept

@@ -318,7 +318,7 @@ def test_regressions_and_effects_keep_their_promises_where_the_assumptions_hold(
     for name, truth in (("risk", 0.0), ("drug", 0.2)):
         some = [one for one in made if one["name"] == name]
         assert 0.5 <= np.median([one["reached"] / one["promised"] for one in some]) <= 1, name
-        assert sum(one["low"] <= truth <= one["high"] for one in some) >= 3, name  # fewer: 1e-4
+        assert sum(one["low"] <= truth <= one["high"] for one in some) >= 3, name  # fewer has a probability of 1e-4
     assert 0.5 <= np.median([m["reached"] / m["promised"] for m in made if m["name"] == "stay by age"]) <= 1
 
 

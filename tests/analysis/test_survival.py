@@ -138,7 +138,7 @@ def test_a_difference_covers_and_several_rows_per_person_widen_it():
     counts = np.stack(
         [[counted(rng.integers(0, 5, n), (rng.random(n) < p).astype(int), 5) for p in (0.5, 0.2)] for _ in range(400)]
     )
-    exact = [np.cumprod([1 - p / (5 - t) for t in range(5)])[2] for p in (0.5, 0.2)]  # every time is equally frequent
+    exact = [np.cumprod([1 - p / (5 - t) for t in range(5)])[2] for p in (0.5, 0.2)]  # all times are equally frequent
     noisy = counts + sigma * rng.standard_normal(counts.shape)
     one, other = (survival(noisy[:, g], sigma, exact=True) for g in (0, 1))
     value, low, high = difference(one, other, 2)

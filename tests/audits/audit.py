@@ -779,11 +779,11 @@ def methods(broken: bool) -> Iterator[Case]:
 
         if not broken:
             yield Case(name, relation, budget.rho, run)
-        elif METHOD_CASES[name]["method"] == "workload" or name == "decoder, tables":  # slow: fits, steps
+        elif METHOD_CASES[name]["method"] == "workload" or name == "decoder, tables":  # slow, because of fits and steps
             yield Case(name, relation, budget.rho, run, "a quarter of the noise")
             yield Case(name, relation, budget.rho, run, "seeded", _times("seeded"))
         else:
-            easy = {"width", "schema", "asked"} & METHOD_CASES[name].keys()  # and slow
+            easy = {"width", "schema", "asked"} & METHOD_CASES[name].keys()  # also slow
             yield Case(name, relation, budget.rho, run, "half the noise", 3 if easy else 8)
 
 
@@ -939,13 +939,13 @@ def main() -> int:
     )
     opt = parser.parse_args()
     if opt.part == "schema":
-        from tests.audits import audit_schema  # which builds on this file
+        from tests.audits import audit_schema  # imported here because it imports this file
 
         return audit_schema.audited(opt.only, opt.runs)
     if opt.part == "seams":
         return seams.main()
     cases = [(part, c) for broken in (False, True) for part, made in PARTS.items() for c in made(broken)]
-    alpha = CONFIDENCE / len(cases)  # even if few are run, so that the bounds of several calls hold
+    alpha = CONFIDENCE / len(cases)  # even if few are run, so that the bounds of several calls hold together
     wanted = [c for part, c in cases if part == (opt.part or part) and opt.only in c.what]
     wrong = 0
     print(

@@ -67,7 +67,7 @@ def quantile_cases(broken: bool) -> Iterator[Case]:
             pair = _pair(unit, crowd, grid[0], grid[-1])
             buy = _buy_edges(grid, bins, unit)
             ways = ["half the noise", "seeded"] if bins == 2 else []
-            # under add-remove, one row moves a half by only 1, which is its sensitivity
+            # under add-remove, one row moves one side by only 1, which is the sensitivity
             ways += ["no sensitivity"] * (bins == 2 and relation == "replace-one")
             for way in ways if broken else [""]:
                 yield _case(f"edges of {bins} bins", unit, rho, _choices(pair, buy, one), way)

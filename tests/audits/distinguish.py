@@ -107,7 +107,7 @@ def _threshold(first: NDArray[np.float64], second: NDArray[np.float64], epsilon:
     cuts = np.unique(np.concatenate([first, second]))
     p = 1 - np.searchsorted(np.sort(first), cuts, side="right") / len(first)
     q = 1 - np.searchsorted(np.sort(second), cuts, side="right") / len(second)
-    one = 1 / min(len(first), len(second))  # an event never seen is not one that never happens
+    one = 1 / min(len(first), len(second))  # an event that was never observed may still happen
     spread = np.sqrt((p * (1 - p) + one) / len(first)) + math.exp(epsilon) * np.sqrt((q * (1 - q) + one) / len(second))
     return float(cuts[np.argmax(p - math.exp(epsilon) * q - 4 * spread)])
 

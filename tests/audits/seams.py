@@ -296,7 +296,7 @@ def _through_the_form(work: Path, given: Project, rows: int) -> dict[str, Any]:
         labels[0].click().run()
         need(not app.exception, "the form fails")
         spend = [b for b in app.button if b.label.startswith("Spend")]
-        if not spend:  # such as a δ that does not fit: the message is the same for all rows
+        if not spend:  # such as a δ that does not fit; the message does not depend on the rows
             return {"refused": [str(e.value) for e in (*app.info, *app.error)]}
         spend[0].click().run()
         need(state.job is not None or state.made is not None, "the form did not start a release")

@@ -41,7 +41,7 @@ def test_alpha_reproduces_the_lid_asked_wherever_it_can(d, lid):
     made = mixed(real, synthetic, alpha).values
     measured = float(np.mean((np.abs(made - real) <= 0.001).any(axis=1)))
     assert measured == pytest.approx(lid, abs=1e-9)
-    assert disclosed(near, alpha + 1e-3 * (1 - alpha)) > lid  # no larger mixture stays within the threshold
+    assert disclosed(near, alpha + 1e-3 * (1 - alpha)) > lid  # no larger α stays within the threshold
 
 
 def test_the_papers_bound_fails_after_matching():

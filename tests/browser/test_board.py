@@ -326,7 +326,7 @@ def test_the_keyboard_walks_draws_links_and_deletes_on_the_board(person, tmp_pat
     board.says("age → diabetes is drawn")
     board.drag("diabetes", "age")
     board.says("would close the cycle")
-    board.says("Drag from a cause to its effect")  # a refusal clears itself
+    board.says("Drag from a cause to its effect")  # a refusal disappears by itself
     person.fine()
 
 

@@ -22,7 +22,7 @@ def test_a_budget_is_opened_spent_from_and_gives_its_release_again(person: Perso
     person.press("Open hiring")
     person.visit("Ledger")
     page.get_by_text(re.compile("No budget is open yet|The ledger itself")).first.wait_for()
-    if page.get_by_text("The ledger itself").count():  # another test has opened a budget before
+    if page.get_by_text("The ledger itself").count():  # another test may have opened a budget already
         page.get_by_text("Open another table's budget").click()
     page.get_by_label("Name of the table").fill("applicants of 2024")
     page.get_by_label("Total ε", exact=True).fill("1.5")

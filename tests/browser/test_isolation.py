@@ -48,7 +48,7 @@ def test_neither_of_two_tabs_sees_what_is_in_the_other(person: Person, address: 
         somebody.page.bring_to_front()
         somebody.rests()
         somebody.pick("Paid from the budget of", "Not recorded in a ledger")
-    for somebody in marks.values():  # both before either is finished
+    for somebody in marks.values():  # start both before either has finished
         somebody.page.bring_to_front()
         somebody.sees("This release will not be counted")
         somebody.rests()

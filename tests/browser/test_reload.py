@@ -22,7 +22,7 @@ def test_a_reload_returns_to_the_release(person: Person, tmp_path: Path) -> None
     person.press("Spend ε = 1 and release")
     person.page.wait_for_function("() => sessionStorage.getItem('espalier-work') !== null")
     token = person.page.evaluate("() => sessionStorage.getItem('espalier-work')")
-    person.page.reload()  # the worker process has hardly begun
+    person.page.reload()  # the worker process has only just started
     person.sees(": 120 synthetic rows")
     person.sees("Reloading this tab restores it for 15 minutes")
     person.page.wait_for_function("() => document.activeElement.innerText.startsWith('Release 1 of wombat')")

@@ -85,7 +85,7 @@ def test_each_sample_s_report_is_two_pages_and_an_annex_and_accessible(name: str
     for paper in ("A4", "Letter"):
         for part, pages in (('<div class="second">', 1), ('<div class="annex">', 3), ("</html>", 7)):
             page.set_content(whole.split(part)[0])
-            assert 1 <= pages_of(page, paper) <= pages, f"{part} on {paper}"  # paid figures have a page of their own
+            assert 1 <= pages_of(page, paper) <= pages, f"{part} on {paper}"  # paid figures are on a separate page
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
     found = violations(page)
     assert not found, "\n".join(found)

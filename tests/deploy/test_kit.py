@@ -29,7 +29,7 @@ DEPLOY = ROOT / "deploy"
 def test_the_generated_files_are_current():
     for path, text in kit.files().items():
         written = path.read_text("utf-8")
-        if path.suffix == ".json":  # licences are as the installed version declares them
+        if path.suffix == ".json":  # licences are those that the installed version declares
             text, written = (re.sub(r'(?s),\n   "licenses": .*?\n   \]', "", t) for t in (text, written))
         assert written == text, f"{path.name}: run python -m deploy.kit"
 

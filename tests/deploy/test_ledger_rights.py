@@ -178,7 +178,7 @@ def test_a_ledger_in_postgres_is_backed_up_and_restored(url, empty, tmp_path):
     assert not (tmp_path / "b2" / "ledger.dump").exists()
     key = ledger.store.secret()
 
-    # A new machine: nothing of the old home is there.
+    # A new machine has nothing from the old home folder.
     shutil.rmtree(tmp_path / "home")
     run(made := empty("restored"), str(DEPLOY / "ledger-roles.sql"))
     with pytest.raises(LedgerError, match="restored to an earlier copy"):

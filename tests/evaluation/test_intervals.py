@@ -217,7 +217,7 @@ def test_one_way_errors(sizes, n, sigma, error, where):
 def conditional(beta, cells, rng):
     z, y = rng.dirichlet(np.full(cells, 8.0)), rng.uniform(0.3, 0.7, cells)
     base = rng.uniform(-1.5, 0.5, cells)
-    x = 1 / (1 + np.exp(-(base + beta * np.array([[-0.5], [0.5]]))))  # by y and z
+    x = 1 / (1 + np.exp(-(base + beta * np.array([[-0.5], [0.5]]))))  # indexed by y and z
     weight = np.stack([1 - y, y]) * z
     return np.stack([(1 - x) * weight, x * weight])
 

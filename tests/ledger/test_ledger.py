@@ -117,7 +117,7 @@ def wider():
 
 def test_each_selection_measurement_and_looking_is_a_line_of_its_own(where):
     ledger = opened(where)
-    reserve(ledger, 0.5)  # someone else's reservation, still running
+    reserve(ledger, 0.5)  # another user's reservation is still running
     made = release(LOOKING, wider(), ledger=ledger.account("people"))
     population = ledger.population_of("people")
     other, entry = population.entries
@@ -562,7 +562,7 @@ def test_the_reservation_is_there_before_the_first_draw(where, monkeypatch):
 
 def test_a_crash_leaves_it_counted(where):
     ledger = opened(where, epsilon=1.0)
-    reserve(ledger, 1.0)  # and the process is gone
+    reserve(ledger, 1.0)  # the process no longer exists
     with pytest.raises(LedgerError, match="Nothing more fits"):
         reserve(Ledger(where), 0.01)
     assert Ledger(where).verify() == []
@@ -698,7 +698,7 @@ def test_an_earlier_copy_is_refused_by_whatever_name(tmp_path, monkeypatch, how)
     elif how == "a copy elsewhere":
         alias = tmp_path / "elsewhere.db"
         alias.write_bytes(copy)
-    else:  # written before a ledger had an identity: next to the ledger only
+    else:  # written before ledgers had an identity, next to the ledger only
         by_identity.unlink()
         alias = path
     with pytest.raises(LedgerError, match="earlier copy: it had 2 events"):
@@ -784,7 +784,7 @@ def served(folder):
             worker.join()
 
 
-@pytest.mark.nightly  # a server of its own; SQLite has the same test under links
+@pytest.mark.nightly  # uses a separate server; the tests of links cover SQLite
 def test_an_earlier_copy_is_refused_under_another_spelling_of_the_host(postgres, tmp_path, monkeypatch):
     monkeypatch.setenv("ESPALIER_LEDGER_KEY", str(tmp_path / "ledger.key"))
     name = f"test_{os.urandom(6).hex()}"
@@ -1026,7 +1026,8 @@ LAYOUT_1 = [
 
 
 def test_a_ledger_from_before_entries_had_parts_goes_on(where, tmp_path, monkeypatch):
-    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "home"))  # it begins like the other database's
+    # the ledgers of both databases begin with the same events, so each has its own home folder
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "home"))
     ledger = stored(where, [Event(**{k: v for k, v in row.items() if k != "hash"}) for row in LAYOUT_1], "1")
     assert [e["hash"] for e in ledger.store.read()] == [row["hash"] for row in LAYOUT_1]
     assert ledger.verify() == []

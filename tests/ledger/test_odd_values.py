@@ -145,7 +145,7 @@ def refusal(ledger: Ledger, act: str, field: str, value: object) -> EspalierErro
 def test_no_odd_value_breaks_the_ledger(ledger, where, act, field):
     """Each odd value of each field is refused with its name or stored as it is; either way, the ledger is intact."""
     refused, odd = 0, list((NUMBERS if field in NUMERIC else TEXTS).items())
-    if not str(where).endswith(".db"):  # on a server, a sixth of them: a different sixth for each field
+    if not str(where).endswith(".db"):  # on a server, only a sixth of them: a different sixth for each field
         odd = odd[CALLS.index((act, field)) % 6 :: 6]
     for name, value in odd:
         before = len(ledger.events())

@@ -59,7 +59,7 @@ CASES = {
     "fpt-lp": {
         "method": "fpt-lp",
         "question_list": ASKED,
-    },  # fpt-mw may end early: test_question_answers.py
+    },  # fpt-mw may end early; see test_question_answers.py
     "mst with questions": {"method": "mst", "question_list": ASKED, "question_share": 0.3},
     "privci with questions": {"method": "privci", "question_list": ASKED, "question_share": 0.3, "width": 2},
     "independent with questions": {"method": "independent", "question_list": ASKED, "question_share": 0.5},

@@ -221,7 +221,7 @@ def test_contradictions_have_the_stated_rate_of_false_alarms():
         found = family_contradictions(given, fitted)["drawing_in_families"]
         assert found["tested"] == 3
         alarms += bool(found["contradicted"])
-    assert 1 <= alarms <= 15  # of 7.5 expected; beyond 15 in 1 of 200 runs
+    assert 1 <= alarms <= 15  # 7.5 are expected; more than 15 occur in 1 of 200 runs
 
 
 def test_an_arrow_with_a_small_effect_is_seldom_listed_and_one_without_mostly():

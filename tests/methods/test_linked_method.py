@@ -223,7 +223,7 @@ def test_a_fence_holds_at_every_visit_of_the_model_and_of_its_rows():
     rows = drawn(project, model, 60_000)
     for at in range(4):
         statistic, df = g_test(rows, at)
-        assert chi2.sf(statistic, df) > 1e-7  # Holm over four tests: a false alarm below one in a million
+        assert chi2.sf(statistic, df) > 1e-7  # with Holm's correction over four tests: below one in a million
 
 
 @pytest.mark.nightly

@@ -126,7 +126,7 @@ def test_a_file_that_somebody_changed_is_refused_in_words(number):
             read = Decoder.loads(data)
         except EspalierError:
             refused += 1
-        else:  # which parts were damaged says nothing about the model
+        else:  # the choice of damaged parts does not depend on the model
             assert read.heads.sizes == model.heads.sizes
     assert refused > 0.9 * len(files)
 
@@ -163,7 +163,7 @@ def test_a_file_of_the_second_format_is_read_as_the_same_distribution(latent):
     parameters = now.parameters.copy()
     blocks, encoder = now.heads.blocks(parameters)
     for block in (*blocks.values(), encoder):
-        block[:1] *= CONSTANT  # its intercepts were multiplied by 1
+        block[:1] *= CONSTANT  # in the old format, intercepts are multiplied by 1
     told: dict[str, Any] = {
         "format": "espalier-decoder/2",
         "sizes": list(SIZES.items()),

@@ -45,13 +45,13 @@ def test_the_solver_inverts_the_whole_matrix_and_rests_at_the_posterior_mean():
     ridge = np.array([0.5, 1.0, 2.0, 2.0])
     solver = decoder_steps._Solver(inputs, outputs, ridge)
     whole = np.kron(inputs, outputs)
-    found = rng.normal(size=(4, 3)) @ outputs  # a gradient, whose entries of an input sum to 0
+    found = rng.normal(size=(4, 3)) @ outputs  # a gradient; its entries for one input sum to 0
     away = rng.normal(size=(4, 3)) @ outputs
     prior = np.diag(np.repeat(ridge, 3))
     dense = np.linalg.solve(whole @ whole + prior, whole @ found.ravel() - prior @ away.ravel())
     assert solver.solve(found, away) == pytest.approx(dense.reshape(4, 3))
     mean = np.linalg.solve(whole @ whole + prior, whole @ found.ravel()).reshape(4, 3)
-    left = found - inputs @ mean @ outputs  # the gradient at the posterior mean of weights whose gradient at 0 is found
+    left = found - inputs @ mean @ outputs  # the gradient at the posterior mean, given the gradient at 0
     assert np.abs(solver.solve(left, mean)).max() < 1e-9
 
 
@@ -74,7 +74,7 @@ def test_noise_carries_weights_less_far_than_the_least_squares_answer_to_it():
     assert np.abs(np.concatenate(blocks)).mean() < 0.5
     bold = Descent(Decoder(HEADS, np.zeros(HEADS.parameters), 3000), CLIP, 60)
     rng = np.random.default_rng(0)
-    for _ in range(60):  # with the same noise declared as none
+    for _ in range(60):  # with the same noise, but declared as none
         bold.step(answer(rng.normal(0, sigma, HEADS.parameters), 0.0), rng)
     assert np.abs(HEADS.blocks(bold.mean)[0]["y"][1:]).mean() > 1.0
 

@@ -129,7 +129,7 @@ def test_no_ceremony_by_default() -> None:
         ({"email": "anna@hospital.example\u2003"}, None),
         ({"email": "anna@hospital.example\n"}, None),
         ({"email": "anna@hospital.example."}, None),
-        ({"email": "MAR\u212a@HOSPITAL.EXAMPLE"}, "viewer"),  # not mark, who is a steward: this k is the Kelvin sign
+        ({"email": "MAR\u212a@HOSPITAL.EXAMPLE"}, "viewer"),  # the Kelvin sign is not k: this is not the steward mark
         ({"email": "carl@ho\u017fpital.example"}, None),
         ({"email": "carl@sub.hospital.example"}, None),
         ({"email": "carl@evil.example@hospital.example"}, None),

@@ -162,7 +162,7 @@ def test_a_url_may_stand_in_the_servers_secrets(state, tmp_path, monkeypatch):
     from streamlit.runtime.secrets import Secrets
 
     session, _ = state
-    monkeypatch.setenv("FAR_WAREHOUSE", "")  # so that it is removed again
+    monkeypatch.setenv("FAR_WAREHOUSE", "")  # set first, so that monkeypatch removes it again
     (tmp_path / "secrets.toml").write_text('FAR_WAREHOUSE = "postgresql://me:hush@127.0.0.1:1/db"\n')
     before = config.get_option("secrets.files")
     config.set_option("secrets.files", [str(tmp_path / "secrets.toml")])

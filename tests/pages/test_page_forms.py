@@ -163,10 +163,10 @@ OTHERWISE = {
     "pages/data/linked_tables.py": {"rows"},  # on request, as confidential
     "pages/data/constraint_editor.py": {"_guess"},  # marked as guessed until a person confirms it
     "pages/data/column_review.py": {"state.drafts.review.rows"},  # the lines of the review
-    "pages/data/dictionary_upload.py": {"text.rows"},  # of a part of the table, which is only read again
+    "pages/data/dictionary_upload.py": {"text.rows"},  # of a part of the table that is only read again
     "pages/data/review_draft.py": {"placed.digest", "row.digest", "read.values"},  # shown as a guess, to be confirmed
     "pages/structure/arrow_table.py": {"draft.rows"},  # rows of the editable table of arrows
-    "pages/session/restore.py": {"found.rows"},  # what public_rows let through before the reload
+    "pages/session/restore.py": {"found.rows"},  # the number that public_rows allowed before the reload
     "pages/plan/regression_editor.py": {"c.values"},  # of the schema, which is public
     "pages/plan/analysis_editor.py": {"c.values"},  # of the schema, which is public
     "pages/plan/plan_fields.py": {"_n"},  # the field for n, there only while n is public (tested above)

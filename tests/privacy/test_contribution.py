@@ -64,7 +64,7 @@ def drawn(monkeypatch, made, lots, seed, k, total):
     elsewhere."""
     rng = np.random.default_rng(seed)
     person = made.person
-    theirs = iter(rng.integers(0, 2**60, (len(person), 2)))  # by position among everyone else
+    theirs = iter(rng.integers(0, 2**60, (len(person), 2)))  # by the position among all other people
     every = np.array([lots[i] if who == 9 else next(theirs) for i, who in enumerate(person.tolist())])
     every = every.reshape(-1, 2).astype(np.uint64)
     fill = np.random.default_rng(seed + 1).integers(0, 2**60, (2, 20)).astype(np.uint64)

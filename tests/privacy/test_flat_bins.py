@@ -42,7 +42,7 @@ def test_no_other_division_is_better():
 
 def test_a_value_that_many_share_gets_a_bin_of_its_own():
     hours = np.full(99, 10.0)
-    hours[39] = 3000.0  # at forty hours: each whole number from 1 to 99 is a cell, 99 and 100 the last
+    hours[39] = 3000.0  # at forty hours; each whole number from 1 to 98 is a cell, and 99 and 100 are the last
     cuts = np.arange(1.0, 101.0)
     edges = cuts[flattest(cuts, hours, 5.0, 6, integer=True)]
     assert {40.0, 41.0} <= set(edges)

@@ -129,7 +129,7 @@ def test_a_curator_answers_no_other_recipe_and_no_other_way_of_reading_a_row(bro
     curator = PrivateCurator(rows(*range(9)), Unit(), Budget(1.0, 1e-6, 0.05), 10**6)
     with pytest.raises(TypeError, match="proved"):
         curator.measure_sums(broken("m", READING, Grid()), 0.01)
-    for recipe in (moments(), histogram()):  # of classes of this test
+    for recipe in (moments(), histogram()):  # their classes are defined in this test
         with pytest.raises(ValueError, match="that row alone"):
             curator.measure_sums(recipe, 0.01)
     with pytest.raises(ValueError, match="another table"):

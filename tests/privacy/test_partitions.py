@@ -95,7 +95,7 @@ def test_large_texts_come_through_and_small_ones_do_not():
 def test_noise_has_the_scale_that_is_said():
     recipe = threshold_for(Unit("replace-one"), 0.02, 1e-6)
     drawn = [find_categories({"a": 10**6}, recipe, 1).counts["a"] - 10**6 for _ in range(4000)]
-    assert np.std(drawn) == pytest.approx(recipe.sigma, rel=0.07)  # over six standard errors
+    assert np.std(drawn) == pytest.approx(recipe.sigma, rel=0.07)  # more than six standard errors
     assert abs(np.mean(drawn)) < 6 * recipe.sigma / math.sqrt(4000)
 
 

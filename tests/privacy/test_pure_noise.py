@@ -112,7 +112,7 @@ def test_a_pure_budget_buys_no_gaussian_draw_and_no_more_than_its_epsilon():
     c.choose_question(WorstQuestion(QuestionSums(ASKED, (COUNT,), SIZES), np.zeros(5)), eighth)
     assert c.spending.epsilon_at(0.0) == pytest.approx(1.0, rel=1e-8)
     assert c.spending.epsilon_at(0.0) <= 1.0
-    assert c.spending.rho == pytest.approx(0.5**2 / 2 + 0.5**2 / 8, rel=1e-6)  # although ρ would be left, up to ½
+    assert c.spending.rho == pytest.approx(0.5**2 / 2 + 0.5**2 / 8, rel=1e-6)  # although ρ of up to ½ would remain
     with pytest.raises(BudgetError, match="nothing was read"):
         c.measure({("b",): 1e-6})
 

@@ -187,7 +187,7 @@ def test_a_cut_that_no_value_tells_from_others_is_next_to_the_equal_values():
 
     grid = grid_of(0, 100_000, integer=True)
     cuts = [edges_from(drawn, grid, 2, UNITS[0], choose, 0.001)[1] for _ in range(30)]
-    assert np.median(cuts) <= 2.0  # 1 is chosen two times in three: that 2 or less is not in 15 of 30 is below 10⁻⁶
+    assert np.median(cuts) <= 2.0  # 1 is chosen in two of three runs; a median above 2 has a probability below 10⁻⁶
 
 
 def test_the_choices_asked_for_do_not_depend_on_the_values_but_through_earlier_choices():

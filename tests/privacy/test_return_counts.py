@@ -32,7 +32,7 @@ def panel(people: list[Person], keep: int) -> Panel:
     day = Dates.of("visits.at", year, missing=True)
     columns = (Column("patients.a", "categorical", ("n",)), day, Column("visits.x", "categorical", ("n", "y")))
     number, zeros = np.array([len(seen) - 1 for seen, _ in people]), np.zeros(len(people), dtype=np.int64)
-    x = np.array([[*seen, *[1] * (keep - len(seen))] for seen, _ in people])  # beyond the visits: arbitrary
+    x = np.array([[*seen, *[1] * (keep - len(seen))] for seen, _ in people])  # arbitrary values beyond the visits
     gaps = np.array([[UNKNOWN + 1, *between, *[0] * (keep - 1 - len(between))] for _, between in people])
     codes = {"patients.a": zeros, linked.number: number, "visits.at": zeros, "visits.x": x[:, 0]}
     return Panel(

@@ -216,7 +216,7 @@ def test_conditional_score_moves_by_at_most_its_sensitivity(shape, target, unit)
     sizes = (0, 1, 2, 3, 4) if math.prod(shape) < 12 and unit.rows_per_person == 1 else (0, 1, 2, 3)
     worst = largest_move(shape, sizes, unit, lambda c, n: score.value(("a", "b", "c"), c, n))
     assert worst <= score.sensitivity(unit, None)
-    # tables as small as these stay well below the bound; what comes near it is tested next
+    # tables as small as these stay well below the bound; the next test approaches it
     assert worst >= 0.15 * score.sensitivity(unit, None)
 
 

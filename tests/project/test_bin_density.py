@@ -17,7 +17,7 @@ EDGES = (0.0, 1.0, 2.0, 4.0, 8.0)
 
 def test_slopes_go_with_both_neighbours_and_stop_at_peaks():
     t = tilts(EDGES, np.array([40, 30, 40, 10]))
-    assert t == pytest.approx([0, -(10 / 1.5) / 2 / 30, -17.5 / 3 / 20, -1])  # densities 40, 30, 20, 2.5
+    assert t == pytest.approx([0, -(10 / 1.5) / 2 / 30, -17.5 / 3 / 20, -1])  # the densities are 40, 30, 20 and 2.5
     assert tilts((0, 1, 2, 3), np.array([1, 5, 1]))[1] == 0
     assert tilts((0, 1, 2, 3), np.array([0, 5, 0])).tolist() == [0, 0, 0]
     assert tilts((0, 1), np.array([5])).tolist() == [0]

@@ -168,7 +168,7 @@ def test_a_constraint_that_contradicts_a_separation_is_refused_with_the_path():
     assert "sex – pregnant – married" in one.conflict([apart], [("pregnant", "married")])[1]
     # a path that exists without any constraint is not attributed to a constraint
     assert one.conflict([apart], [("sex", "married")]) is None
-    # nothing leaks through a given column
+    # no path passes through a given column
     assert Constraints((Impossible({"sex": ("male",), "age": Range(high=16)}),)).conflict([apart]) is None
 
 

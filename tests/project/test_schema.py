@@ -245,8 +245,7 @@ def test_smallest_type(size, bits):
     ],
 )
 def test_each_kind_of_column_has_its_type(column, kind):
-    """A column prints as constructed, changes and compares as a value, and writes its texts for people if it has
-    any."""
+    """A column prints as its constructor call, is copied and compared by value, and stores its labels if it has any."""
     assert type(column) is kind
     assert eval(repr(column), {**globals(), "datetime": datetime}) == column
     assert hash(replace(column)) == hash(column)

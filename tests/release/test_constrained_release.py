@@ -146,7 +146,7 @@ def wide(method: str, **plan: object) -> Project:
 @pytest.mark.parametrize("method", ["privbayes", "workload", "prism", "mst"])
 def test_constraints_make_no_model_too_large_once_the_counts_are_paid(method, monkeypatch):
     """For every private choice, the model stays within the plan's largest table, or the plan is refused."""
-    monkeypatch.setattr("espalier.core.methods.workload.FEW", 5)  # pairs one at a time, as in a table of many columns
+    monkeypatch.setattr("espalier.core.methods.workload.FEW", 5)  # choose pairs one at a time, as for many columns
     project = wide(method)
     rng = np.random.default_rng(4)
     same = rng.integers(0, 6, 3000)

@@ -89,7 +89,7 @@ def test_a_release_from_a_relation_is_that_of_the_table(path, plan, kind):
         csv.write_csv(parquet.read_table(path), data)
     made = release(project(**plan), open_relation(data))
     real = Table.encode(read_table(path), SCHEMA)
-    if plan.get("rows") != 9_000:  # that many filler rows change the shares
+    if plan.get("rows") != 9_000:  # this many filler rows change the shares
         for name in SCHEMA.names:
             assert abs(shares(made.codes, name) - shares(real.codes, name)).max() < 0.05, name
     if plan.get("rows"):
@@ -234,7 +234,7 @@ def test_a_release_from_postgres(in_postgres, path, plan, tmp_path):
     relation = open_relation(in_postgres, "far")
     made = release(project(**plan), relation, ledger=ledger.account("far", "me"))
     real = Table.encode(read_table(path), SCHEMA)
-    if plan.get("rows") != 9_000:  # that many filler rows change the shares
+    if plan.get("rows") != 9_000:  # this many filler rows change the shares
         for name in SCHEMA.names:
             assert abs(shares(made.codes, name) - shares(real.codes, name)).max() < 0.05, name
     if plan.get("neighbors") != "add-remove":
@@ -260,7 +260,7 @@ def test_an_engine_killed_in_the_middle_leaves_a_ledger_that_is_right(in_postgre
     server_process = relation.backend.con.info.backend_pid
 
     def kill(_, message):
-        if message == "Choosing the tree":  # the columns were counted by then
+        if message == "Choosing the tree":  # the columns have been counted by then
             with psycopg.connect(in_postgres, autocommit=True) as con:
                 con.execute("SELECT pg_terminate_backend(%s, 10000)", [server_process])
 

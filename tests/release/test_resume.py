@@ -266,7 +266,7 @@ def test_a_torn_end_is_cut_off_and_a_damaged_answer_refused(tmp_path, recorder):
         storage.leave()
         assert stored == (1 if len(torn) < len(whole) else 2)
     first = HEAD + int.from_bytes(whole[:8], "big") + 45
-    for place in (first, 6, 7):  # a record, then the length of the first
+    for place in (first, 6, 7):  # damage in a record, then in the length of the first
         path.write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
         with pytest.raises(Unfinished, match="is damaged"):
             resume(out)

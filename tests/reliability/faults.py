@@ -160,7 +160,7 @@ def kills(where: str, releases: int, processes: int, seed: int, folder: Path) ->
     begun = time.perf_counter()
     left, pause = releases, 0.0
     while left:
-        pause += rng.expovariate(1 / 3)  # a kill for every three releases that are begun, at any moment of one
+        pause += rng.expovariate(1 / 3)  # one kill for every three releases that begin, at a random moment
         while left and releases - left < pause:
             time.sleep(0.002)
             left = int.from_bytes(fcntl.ioctl(tokens, termios.FIONREAD, bytes(4)), sys.byteorder)
@@ -184,7 +184,7 @@ def kills(where: str, releases: int, processes: int, seed: int, folder: Path) ->
     entries = {e.id: e for e in Ledger(where).population_of("people").entries}
     given = [m[0] for m in said.get("given", [])]
     made = {m[0]: m[1:] for m in said.get("made", [])}
-    unsure = len(entries) - len(set(given))  # killed between the commit and the note
+    unsure = len(entries) - len(set(given))  # the worker was killed between the commit and the note
     wrong = consistent(where)
     wrong += ["a worker failed"] * failed
     wrong += [f"lost: {e}" for e in given if e not in entries] + ["given twice"] * (len(given) != len(set(given)))
@@ -322,7 +322,7 @@ def read_only(where: str) -> dict[str, Any]:
     private = table()
 
     def limited() -> str:
-        if os.getuid() == 0:  # root may write anywhere
+        if os.getuid() == 0:  # root can write anywhere
             os.setgid(65534)
             os.setuid(65534)
             os.environ["XDG_DATA_HOME"] = tempfile.mkdtemp()  # each person has their own home folder

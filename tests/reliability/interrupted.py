@@ -142,7 +142,7 @@ def command(arguments: list[str], log: Path, at: int, strike: Callable[[], None]
         try:
             with said.open("w") as file, contextlib.redirect_stderr(file), contextlib.redirect_stdout(file):
                 tempfile.tempdir = None
-                if on_disk:  # rows are codes in TMPDIR, as those of large tables
+                if on_disk:  # rows are codes in TMPDIR, as for large tables
                     setattr(limits, "IN_MEMORY", 100)  # noqa: B010
                     frames.LARGE_BYTES = 0
                 points = Points(log, at, strike)

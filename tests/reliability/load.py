@@ -65,7 +65,7 @@ def prepare(number: int, rows: list[list[str]], folder: Path) -> Visitor:
     """Write a table and a project with a column of values that are in no other session."""
     mark = f"mark-{secrets.token_hex(6)}"
     facts = adult_project("mst").to_json()
-    facts["name"] = f"adult {number}"  # the ledger, which all share, names it
+    facts["name"] = f"adult {number}"  # the shared ledger names it
     facts["schema"].append({"name": "mark", "kind": "categorical", "categories": [f"{mark} a", f"{mark} b"]})
     project, table = folder / f"{number}.json", folder / f"{number}.csv"
     project.write_text(json.dumps(facts), "utf-8")
@@ -187,7 +187,7 @@ async def visit(address: str, pid: int, visitors: list[Visitor]) -> tuple[float,
     async with async_playwright() as driver:
         browser = await driver.chromium.launch(executable_path=chromium, args=FLAGS)
         pages = []
-        for visitor in visitors:  # tabs open one after the other: this tests the server, not the browser
+        for visitor in visitors:  # one after the other, because this tests the server and not the browser
             page = await (await browser.new_context()).new_page()
             page.set_default_timeout(PATIENCE)
             await open_files(page, visitor, address)

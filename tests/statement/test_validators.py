@@ -12,7 +12,7 @@ from benchmarks import forgeries
 from espalier.core.release import release
 from espalier.core.statement.catalogues import EXPORTS
 
-pytestmark = pytest.mark.filterwarnings("ignore")  # of the validators
+pytestmark = pytest.mark.filterwarnings("ignore")  # warnings of the validators
 
 DCAT_AP = """
 @prefix sh: <http://www.w3.org/ns/shacl#> .

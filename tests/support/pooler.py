@@ -55,7 +55,7 @@ class Pooler:
         with client, suppress(OSError, EOFError):
             while (body := _body(client))[:4] in {code.to_bytes(4, "big") for code in REFUSED}:
                 client.sendall(b"N")
-            if body[:4] == CANCEL.to_bytes(4, "big"):  # the sessions' own numbers are not known here
+            if body[:4] == CANCEL.to_bytes(4, "big"):  # the numbers of the sessions are not known here
                 return
             parts = body[4:].split(b"\0")
             given = dict(zip(parts[::2], parts[1::2], strict=False))

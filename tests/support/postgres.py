@@ -30,7 +30,7 @@ class Server:
 
     def start(self) -> None:
         """Start, and wait until it answers."""
-        # a stopped server's writes are in the machine's memory, which is enough while the machine has power
+        # a stopped server's writes survive in the machine's memory, so no fsync is needed
         options = f"-k {self._folder} -c listen_addresses='' -c fsync=off -c full_page_writes=off"
         self._run("pg_ctl", "-w", "-l", f"{self._folder}/log", "-o", options, "start")
 

@@ -33,7 +33,7 @@ def test_columns_come_back_as_they_were_written(rows):
     assert set(first) == {"many", "three"}
     assert np.array_equal(second["three"], written[1]["three"])
     assert first["three"].dtype == np.uint8
-    first["three"][:] = 0  # the caller's own
+    first["three"][:] = 0  # the caller's own array
 
 
 @pytest.mark.parametrize("name", ["one", "three", "five", "more"])

@@ -59,7 +59,7 @@ def test_batches_add_up_whichever_blocks_are_kept_until_the_end(kept, monkeypatc
     for start in range(0, 5_000, 1_999):
         part = {n: c[start : start + 1_999] for n, c in data.codes.items()}
         counting.add(part, len(part["c0"]))
-        counting.counts()  # asked for in between, which changes nothing
+        counting.counts()  # a request in between changes nothing
     assert all(np.array_equal(got, data.count(q)) for q, got in zip(cliques, counting.counts(), strict=True))
 
 

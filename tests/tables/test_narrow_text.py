@@ -165,7 +165,7 @@ def test_a_whole_number_that_only_orders_needs_no_text_and_empty_cells_come_last
     parquet.write_table(pa.table({"id": list("abcde"), "at": numbers}), tmp_path / "x.parquet")
     text, ranks = narrow_text(open_relation(tmp_path / "x.parquet"), ["id"], ["at"])
     assert list(text.columns) == ["id"]
-    assert ranks["at"].tolist() == [2, 4, 0, 3, 2]  # 1 is the rank of 0, which an empty cell was filled with
+    assert ranks["at"].tolist() == [2, 4, 0, 3, 2]  # 1 is the rank of 0, with which an empty cell was filled
     text, ranks = narrow_text(open_relation(tmp_path / "x.parquet"), ["id", "at"], ["at"])
     assert not ranks
     assert set(text.columns["at"].values) == {"3", "", str(-(2**63)), str(largest)}

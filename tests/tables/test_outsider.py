@@ -59,7 +59,7 @@ def test_a_pipe_is_refused_and_not_read(tmp_path, read):
     with pytest.raises(TableError, match="a pipe or a device") as refused:
         read(str(path))
     assert "secret" not in str(refused.value)
-    assert len(path.read_bytes()) == 35002  # no byte is gone
+    assert len(path.read_bytes()) == 35002  # no byte was consumed
     writer.join(10)
 
 

@@ -53,7 +53,7 @@ def held_by_person(con, rows, lots):
 
 def test_a_replaced_person_moves_rows_in_one_part_only(con):
     others = [(a, b, f"p{i}") for i, (a, b) in enumerate(itertools.product(range(3), range(2)))]
-    lots = [(f"p{i}", lot(i << 45)) for i in range(6)]  # some below a half of 2⁴⁸, some above
+    lots = [(f"p{i}", lot(i << 45)) for i in range(6)]  # some below half of 2⁴⁸, some above
     for own in (lot(0), lot((1 << 47) - 1), lot(1 << 47)):
         tables = [
             held_by_person(con, others + [(*row, who) for row in mine], [*lots, (who, own)])

@@ -302,7 +302,7 @@ def people(rows=5_000, seed=0):
     rng = np.random.default_rng(seed)
     whose = rng.integers(0, rows // 4, rows)
     whose[: rows // 5] = 7
-    ids = [("p" if w % 2 else "P ") + str(w // 2) for w in whose.tolist()]  # two spellings are two people
+    ids = [("p" if w % 2 else "P ") + str(w // 2) for w in whose.tolist()]  # two spellings count as two people
     return pa.table({"id": ids, "a": rng.choice(["x", "y", "z"], rows), "v": rng.integers(0, 100, rows)})
 
 

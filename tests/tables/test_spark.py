@@ -68,7 +68,7 @@ def table(session, tmp_path):
 
 def test_spark_encodes_as_the_schema_does(table):
     more = {name: [*cells, *cells[:4]] for name, cells in HOSTILE.items()}
-    more["n"][-4:] = ["5\u0085", "5\u2028", "5\n", "5d"]  # what Java would take for numbers and Python would not
+    more["n"][-4:] = ["5\u0085", "5\u2028", "5\n", "5d"]  # texts that Java would read as numbers and Python would not
     relation, path = table(pa.table(more))
     expected = Table.encode(read_table(path), SCHEMA)
     assert local_rows(relation.snapshot(SCHEMA)) == rows_of(expected.codes)

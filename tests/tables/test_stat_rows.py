@@ -176,7 +176,7 @@ def test_people_in_a_short_number_of_sas_are_refused(tmp_path):
     place = tmp_path / "short.xpt"
     pyreadstat.write_xport(pd.DataFrame({"id": [1.0, 8191.0, 8193.0]}), str(place), file_format_version=8)
     head, mark, rows = place.read_bytes().rpartition(b"HEADER RECORD*******OBSV8")
-    length = head.index(b"\0\1\0\0\0\x08") + 4  # of the only column: a number, without an informat, 8 bytes
+    length = head.index(b"\0\1\0\0\0\x08") + 4  # header of the only column: a number of 8 bytes without an informat
     head = head[: length + 1] + b"\3" + head[length + 2 :]
     start = 80 - len(mark)
     short = b"".join(rows[start + 8 * i :][:3] for i in range(3))

@@ -235,7 +235,8 @@ def test_what_networkx_writes_is_read(graph: MixedGraph) -> None:
     given_.add_nodes_from(n.name for n in graph.nodes)
     given_.add_edges_from((e.left, e.right) for e in graph.edges)
     same("gml", graph, "\n".join(nx.generate_gml(given_)))
-    if not any(re.search(r"[\n\r\t]", n.name) for n in graph.nodes):  # networkx writes these in a way that XML loses
+    # networkx writes these characters in a form that XML does not preserve
+    if not any(re.search(r"[\n\r\t]", n.name) for n in graph.nodes):
         same("graphml", graph, "\n".join(nx.generate_graphml(given_)))
 
 

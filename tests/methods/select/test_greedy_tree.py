@@ -91,7 +91,7 @@ def test_plain_greedy_does_run_into_dead_ends():
         if a_tree_exists(separations):
             growth = Growth(FIVE, separations)
             growth.candidates()
-            growth.complete = False  # looks only one step ahead
+            growth.complete = False  # this search looks only one step ahead
             while candidates := growth.candidates():
                 growth.add(rng.choice(candidates))
             dead += growth.parts > 1

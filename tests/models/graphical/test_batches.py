@@ -59,7 +59,7 @@ def test_batches_are_exchangeable(model):
     for seed in range(runs):
         batch = next(draw_batches(fitted.tree, fitted.conditionals, n, np.random.default_rng(seed), step=step))
         first += np.bincount(np.ravel_multi_index((batch["a"], batch["b"]), (3, 4)), minlength=12)
-    spread = np.sqrt(runs * step * share.ravel())  # binomial; drawing without replacement spreads less
+    spread = np.sqrt(runs * step * share.ravel())  # binomial; drawing without replacement has a smaller variance
     assert (abs(first - runs * step * share.ravel()) < 6 * spread).all()
 
 
