@@ -110,7 +110,8 @@ def names(path: Path) -> set[str]:
 
 
 def test_no_process_of_the_product_imports_from_the_current_folder():
-    """Without ``-P``, ``python -m`` and ``python -c`` look there first, and someone else may have made it."""
+    """Without ``-P``, ``python -m`` and ``python -c`` import from the current folder first, which may be someone
+    else's."""
     started = [
         (path.name, [part.value for part in node.elts[1:2] if isinstance(part, ast.Constant)])
         for path in FILES
@@ -247,7 +248,7 @@ def test_methods_never_see_a_table():
 def test_four_files_import_ibis_or_duckdb():
     """One file connects, one reads in another process, one writes queries, one hashes.
 
-    Others use connections and cursors, never another dialect.
+    Other files use connections and cursors, never another dialect.
     """
     found = {
         str(path.relative_to(ROOT / "core"))

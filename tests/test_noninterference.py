@@ -82,7 +82,7 @@ def test_in_memory(name, neighbors):
 
 
 def test_few_of_the_cases_are_refused():
-    """A refused case shows little, so nearly all cases must run to their end."""
+    """A refused case shows little, so nearly all cases must run to completion."""
     refused = [name for name in MEMORY if of_table(MEMORY[name], "add-remove")(1, 50).error]
     assert len(refused) <= 3, refused
 
@@ -275,7 +275,7 @@ COMMANDS = [
     for e, entrance in enumerate(ENTRANCES)
     for p, (name, plan) in enumerate(PLANS.items())
 ]
-"""Every entrance with every plan at night; otherwise CSV with every plan, and the others with half of them."""
+"""At night, every entry point runs with every plan; otherwise CSV with every plan, and the others with half of them."""
 
 
 def by_command(entrance, plan, neighbors, tmp_path, capsys):
@@ -301,7 +301,7 @@ def by_command(entrance, plan, neighbors, tmp_path, capsys):
 
 @pytest.fixture
 def _served(request):
-    """The server of PostgreSQL, where the test needs it."""
+    """The PostgreSQL server, if the test needs it."""
     if request.getfixturevalue("entrance") in (postgresql, postgresql_read_only):
         with pytest.MonkeyPatch.context() as patch:
             patch.setenv("TEST_POSTGRES", request.getfixturevalue("postgres"))

@@ -289,9 +289,7 @@ def test_services_target_can_be_learnt() -> None:
 
 
 def test_the_clinic_tells_its_story() -> None:
-    """A change of insulin at a visit brings patients back after the next; so does their region, beyond severity and
-    age.
-    """
+    """A change of insulin and the region bring patients back after the next visit, beyond severity and age."""
     patients, visits = table("clinic_patients"), table("clinic_visits")
     assert set(visits["patient"]) <= set(patients["patient"])
     assert patients["patient"].is_unique

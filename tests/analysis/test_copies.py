@@ -39,7 +39,8 @@ def measured(rng: np.random.Generator, rows: dict[str, np.ndarray], sigma: float
 
 @pytest.mark.parametrize(("k", "most"), [(1, MOST_DRAWN), (4, MOST_DRAWN), (4, 100)])
 def test_what_is_added_has_the_variance_of_sample_and_noise(k, most, monkeypatch):
-    """Even if fewer rows are drawn than the model has, because a release may state more rows than fit in memory."""
+    """This holds even if fewer rows are drawn than the model has, since a release may state more rows than fit in
+    memory."""
     monkeypatch.setattr("espalier.core.analysis.copies.MOST_DRAWN", most)
     rng = np.random.default_rng(1)
     n, sigma = 400, 3.0
@@ -70,8 +71,8 @@ def test_both_cliques_are_perturbed_by_the_same_rows():
 
 @pytest.mark.parametrize("evenly", [pytest.param(True, marks=pytest.mark.nightly), False])
 def test_intervals_of_copies_cover_the_population(evenly):
-    """The naive interval of one release covers about half as often as it claims; the interval of copies covers as often
-    as it claims.
+    """The naive interval of one release covers about half as often as it claims; the interval from copies covers as
+    claimed.
     """
     rng = np.random.default_rng(3)  # seeded, so the result never changes
     runs, n, sigma, hit, naive = 60, 1000, 25.0, 0, 0

@@ -97,7 +97,8 @@ from tests.audits import seams
 from tests.audits.distinguish import Verdict, audit
 
 EPSILON, DELTA = 8.0, 1e-6
-"""At this ε, an audit needs the fewest runs to distinguish half the noise from all of it; scales depend on ρ alone."""
+"""At this ε, an audit needs the fewest runs to distinguish half the noise from the full noise. Scales depend only on
+ρ."""
 SCHEMA = Schema(tuple(Column(name, "categorical", tuple("wxyz")) for name in "abcd"))
 SMALL = Schema(tuple(Column(name, "categorical", tuple("xyz")) for name in "abcdy"))
 """Number of rows in the methods' tables, and in those of a single mechanism."""
@@ -116,7 +117,7 @@ RELATIONS: tuple[Neighbors, ...] = ("replace-one", "add-remove")
 CONFIDENCE = 0.05
 
 Row = tuple[int, ...]
-"""Codes."""
+"""The codes of a row."""
 
 METHOD_CASES: dict[str, dict[str, Any]] = {
     "prism causal": {"method": "prism", "regime": "causal"},
@@ -594,7 +595,7 @@ def mechanism_cases(broken: bool) -> Iterator[Case]:
 
 
 PURE = 2.0
-"""ε of the pure cases: at ε′ = ε, a pure claim allows nothing, and an ε as small as this shows it in few runs."""
+"""ε of the pure cases: at ε′ = ε, a pure claim allows no δ at all, and with so small an ε few runs can test this."""
 PURE_METHODS: dict[str, dict[str, Any]] = {
     "fpt-lp, pure": {"method": "fpt-lp"},
     "fpt-mw, pure": {"method": "fpt-mw", "rounds": 1},
@@ -829,7 +830,7 @@ def clipped_after_the_sum(
 
 
 LESS_NOISE = {"half the noise": 0.5, "a quarter of the noise": 0.25}
-"""Copies by the share of the claimed noise that they draw."""
+"""Broken copies, by the share of the claimed noise that they draw."""
 
 
 @contextmanager

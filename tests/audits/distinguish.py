@@ -47,7 +47,7 @@ class Verdict:
 
     @property
     def worst(self) -> Bound:
-        """Bound that comes nearest to the claim, or exceeds it most."""
+        """The bound that is closest to the claim, or that exceeds it most."""
         return max(self.bounds, key=lambda b: (b.low > b.claimed, b.low / max(b.claimed, 1e-9)))
 
     def epsilon_low(self, delta: float) -> float:
@@ -59,7 +59,7 @@ class Verdict:
 
     @property
     def rho_low(self) -> float:
-        """Smallest ρ that implies a curve which allows these results."""
+        """The smallest ρ whose curve allows these results."""
         return max(rho_at_least(b.low, b.epsilon) for b in self.bounds)
 
 

@@ -83,7 +83,7 @@ class OpenSeam(Exception):
 
 @dataclass(frozen=True)
 class Seam:
-    """One line: the hole that the review found, the attempt, and ``check``, which gets a folder of its own.
+    """One line: the hole that the review found, the attempt, and ``check``, which gets its own folder.
 
     It returns the outcome, or raises :class:`OpenSeam`.
     """
@@ -451,7 +451,7 @@ def warnings(work: Path) -> str:
 
 
 def held_out(_: Path) -> str:
-    """Weak point: the exact number of rows held out, as their curator sees it."""
+    """Weak point: the exact number of held-out rows, which their curator could reveal."""
     from espalier.core.privacy.curator import PrivateCurator
 
     text = read_table(b"who,name,ill\n" + b"".join(b"p%d,Ann,1\n" % i for i in range(53)))

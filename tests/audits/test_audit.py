@@ -152,7 +152,7 @@ def test_broken_copies_of_steps_are_caught(name, relation, way):
 
 @pytest.mark.nightly
 def test_the_audit_reads_rows_through_duckdb_and_a_copy_that_keeps_all_of_them_tells_more():
-    """An attacker's average gain grows with the number of rows that come or go. The audit itself takes longer."""
+    """An attacker gains more on average if more rows are added or removed. A full audit would take longer."""
     learned = []
     for broken, way in ((False, ""), (True, "all rows kept")):
         case = of(audit.mechanism_cases(broken), "a person's rows in DuckDB", "add-remove", way)

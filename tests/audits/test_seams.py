@@ -29,7 +29,7 @@ def test_a_reader_that_looks_at_no_line_is_caught():
 
 
 def test_a_release_that_tells_the_rows_of_a_person_is_caught():
-    """Without noise, nothing hides it: even the smallest difference in a file counts."""
+    """Without noise, nothing hides a leak: even the smallest difference in a file counts."""
     with mock.patch.object(run, "bounded", lambda table, *_: table):
         fine, came = seams.judge(named(seams.one_person))
     assert not fine

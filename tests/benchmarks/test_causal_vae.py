@@ -41,8 +41,8 @@ def test_predictions_are_those_of_the_attack(classifier):
 
 
 def test_attack_and_absence_are_the_shares_of_either_side():
-    """Members of half the models look like those of others: all absent people are recognised, and half of the present
-    ones.
+    """In half of the models, members look like non-members: all absent people are recognised, but only half of the
+    present.
     """
     inside = np.arange(60) % 2 == 0
     marked = (np.arange(60) % 4 == 0).astype(float)

@@ -510,9 +510,7 @@ def test_a_figure_says_which_values_it_is_of(capsys, asked, of):
 
 
 def test_a_draft_of_names_alone_is_planned_and_released(tmp_path, monkeypatch, capsys):
-    """The file contains no value from the rows; a column of ids, for which no bins can be found, is reported at the
-    end.
-    """
+    """The file contains no value from the rows; an id column, for which no bins exist, is reported at the end."""
     monkeypatch.chdir(tmp_path)
     Path("t.csv").write_text("id,sex\n" + "".join(f"secret{i},{'fm'[i % 2]}\n" for i in range(2000)))
     assert run("init", "t.csv", "--buy", "--one-row-per-person") == 0

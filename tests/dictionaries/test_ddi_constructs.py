@@ -85,7 +85,7 @@ def test_codes_with_decimals_of_a_variable_without_decimals_are_categories():
 
 
 def test_labels_of_kinds_are_a_list_even_of_a_continuous_variable():
-    """Many programs write "contin" for each column of numbers."""
+    """Many programs write "contin" for every numeric column."""
     assert variable(YES_NO + NUMERIC, 'intrvl="contin"')[0].categories == ("1", "2")
     amounts = YES_NO.replace("Yes", "one").replace("No", "two") + "<catgry><catValu>3</catValu><labl>3</labl></catgry>"
     assert variable(amounts + NUMERIC, 'intrvl="contin"')[0].kind == "numeric"

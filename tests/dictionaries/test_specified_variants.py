@@ -27,7 +27,7 @@ def test_names_of_checkboxes_leave_out_characters_that_redcap_leaves_out():
 
 @pytest.mark.parametrize("cell", ["-1, worse | 0, same", "'-1, worse | 0, same"])
 def test_an_apostrophe_before_a_negative_code_is_no_part_of_it(cell):
-    """A written dictionary has one, so that no spreadsheet runs the cell as a formula."""
+    """A written dictionary has an apostrophe there, so that no spreadsheet runs the cell as a formula."""
     assert redcap(f'x,f,radio,X,"{cell}",\n')["x"].labels == (("-1", "worse"), ("0", "same"))
 
 

@@ -188,7 +188,7 @@ def test_strata_are_merged_by_a_public_rule_until_the_rows_support_them():
 
 
 def test_cmi_has_an_upper_bound_where_no_merged_strata_are_supported():
-    """38 values of each side: 1,444 cells even without a condition, for 2,000 rows."""
+    """Each column has 38 values: 1,444 cells even without a condition, for 2,000 rows."""
     names = tuple(f"v{i}" for i in range(38))
     columns = [Column(n, "categorical", names) for n in ("s", "y")]
     schema = Schema((*columns, Column("a", "categorical", ("f", "m"))))

@@ -41,7 +41,7 @@ def test_a_value_that_no_training_row_has_is_never_predicted():
 
 
 def pairs_won(score, positive):
-    """The definition: a positive row beats a negative one, ties count half."""
+    """AUC by its definition: the chance that a positive row beats a negative one; ties count half."""
     won = [(p > n) + (p == n) / 2 for p in score[positive] for n in score[~positive]]
     return sum(won) / len(won)
 
@@ -80,7 +80,7 @@ def test_auc_tells_rows_apart_whose_probability_rounds_to_one():
 
 @pytest.mark.parametrize("rows", [2, 3, 7, 60])
 def test_every_row_is_scored_by_a_classifier_that_did_not_train_on_it(rows):
-    """A classifier can memorise the rows by a column that names them; out of fold, it knows nothing about a row."""
+    """A classifier can memorise rows by an identifying column, but out of fold it has not seen the row."""
     schema = schema_of(name=rows, y=2)
     truth = np.arange(rows) % 2
     table = table_of(schema, name=np.arange(rows), y=truth)

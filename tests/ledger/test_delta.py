@@ -165,7 +165,7 @@ def test_a_chain_that_was_hashed_anew_keeps_the_rules_of_delta(tmp_path: Path) -
 
 
 def test_a_release_reserves_what_its_rehearsal_shows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """For a method whose draws have a δ₀, the preview adds it up, and the ledger reserves and books it."""
+    """For a method whose draws have a δ₀, the preview adds it up, and the ledger reserves and charges it."""
     debit = Curator._debit
 
     def approximate(self: Curator, draws: list[Draw]) -> None:

@@ -666,7 +666,7 @@ def test_an_earlier_copy_is_refused_until_somebody_accounts_for_it(tmp_path):
 
 
 def remembered(ledger):
-    """The memory by identity."""
+    """The memory file that is named after the ledger's identity."""
     return memory_of(ledger.events()[0].hash)
 
 
@@ -714,7 +714,7 @@ def test_a_ledger_that_was_deleted_and_made_anew_is_refused(tmp_path):
 
 
 def test_a_forged_first_hash_names_no_file(tmp_path, monkeypatch):
-    """The memory by identity is named after this hash before anything has checked it."""
+    """The memory file is named after this hash, which nothing has checked by then."""
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
     opened(tmp_path / "l.db")
     forged = "../../forged"
@@ -1022,7 +1022,7 @@ LAYOUT_1 = [
         "hash": "dda17195eae19ea73c752bc3b163b0ff5869a11eda5f56d0948d3e189bc90c8f",
     },
 ]
-"""A ledger from before entries had parts."""
+"""A ledger that was written before entries had parts."""
 
 
 def test_a_ledger_from_before_entries_had_parts_goes_on(where, tmp_path, monkeypatch):

@@ -283,7 +283,7 @@ def test_a_release_s_spent_rho_is_never_below_its_draws():
 
 
 def test_a_limit_holds_for_the_exact_sum():
-    """0.1 ten times is more than 1, by less than half a last digit: rounding to nearest let it pass."""
+    """Ten times 0.1 exceeds 1 by less than half a unit in the last place, so rounding to nearest accepted it."""
     from espalier.core.errors import BudgetError
     from espalier.core.privacy.draws import Draw
     from espalier.core.privacy.spending import Spending

@@ -225,7 +225,7 @@ def test_contradictions_have_the_stated_rate_of_false_alarms():
 
 
 def test_an_arrow_with_a_small_effect_is_seldom_listed_and_one_without_mostly():
-    """The arrows have a correlation of 0.1 between cause and column, and of 0."""
+    """The arrows have correlations of 0.1 and of 0 between cause and column."""
     rng, listed = np.random.default_rng(4), {}
     for effect in (0.0, 0.1):
         p = 0.125 * np.ones((2, 2, 2)) * (1 + effect * np.array([[1, -1], [-1, 1]])[:, None, :])

@@ -78,7 +78,7 @@ def test_every_step_is_booked_alike_and_the_model_knows_its_steps():
 @pytest.mark.parametrize(("latent", "families", "answers"), [(0, "additive", 8), (2, "auto", 8), (0, "auto", 2)])
 @pytest.mark.parametrize("neighbors", ["add-remove", "replace-one"])
 def test_what_is_asked_hangs_on_answers_alone_and_is_paid_for_before(neighbors, latent, families, answers, monkeypatch):
-    """The same answers for neighbouring tables: every request is then the same, byte by byte."""
+    """If neighbouring tables get the same answers, every request is the same, byte for byte."""
     rng, asked, seeded = np.random.default_rng, [], np.random.default_rng(1)
     monkeypatch.setattr(np.random, "default_rng", lambda seed=0: rng(seed))
 

@@ -48,7 +48,8 @@ def named(node: ast.AST | None) -> set[str]:
 
 
 def uses(tree: ast.AST) -> Iterator[tuple[int, set[str]]]:
-    """Line and names of every comparison with a method's name, and of every mapping, lookup or ``match`` by one."""
+    """Return the line and the names of each comparison with a method's name, and of each mapping, lookup or ``match``
+    by one."""
     for node in ast.walk(tree):
         found: set[str] = set()
         if isinstance(node, ast.Compare):
@@ -77,7 +78,7 @@ def uses(tree: ast.AST) -> Iterator[tuple[int, set[str]]]:
 
 
 KEYS_OF_OTHERS = {"independent", "linked"}
-"""Names of methods that are also English words: as the key of a figure, they name no method."""
+"""Names of methods that are also English words; as keys of figures they do not refer to a method."""
 
 
 def test_no_other_file_tests_a_methods_name():

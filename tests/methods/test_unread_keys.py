@@ -15,7 +15,7 @@ from espalier.core.project.plan import Plan
 from tests.support.tables import schema_of
 
 OTHER: dict[str, Any] = {"allocation": "optimal", "accounting": "basic", "copies": 5, "question_share": 0.2}
-"""A value of each key that differs from its default."""
+"""For each key, a value that differs from its default."""
 
 
 def project(**plan: Any) -> Project:

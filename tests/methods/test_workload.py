@@ -193,7 +193,7 @@ def test_pairs_of_many_columns_are_scored_together_if_the_scores_are_clear(plan,
 
 @pytest.mark.parametrize("neighbors", ["add-remove", "replace-one"])
 def test_pairs_scored_together_stay_inside_the_fence_and_spend_everything(neighbors):
-    """All columns depend on a hidden one, so that more pairs are worth counting than two per column."""
+    """All columns depend on a hidden one, so more than two pairs per column are worth counting."""
     rng = np.random.default_rng(3)
     hidden = rng.integers(0, 3, 4000)
     codes = {f"c{i}": np.where(rng.random(4000) < 0.6, hidden, rng.integers(0, 3, 4000)) for i in range(14)}

@@ -28,7 +28,7 @@ def decoder(latent=0, seed=0):
 
 
 def joint(model):
-    """p of every row, from the parameters."""
+    """Return the probability of every row, computed from the parameters."""
     blocks, out = model.heads.blocks(model.parameters)[0], {}
     start = {name: CONSTANT * block[0] for name, block in blocks.items() if len(block)}
     for a, b, y in itertools.product(range(2), range(3), range(2)):

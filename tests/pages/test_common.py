@@ -166,7 +166,7 @@ class Held:
 
 @pytest.fixture
 def queue(monkeypatch: pytest.MonkeyPatch) -> Queue:
-    """A separate queue with one place, and two to wait in."""
+    """A separate queue with room for one running job and two waiting ones."""
     made = Queue(at_once=1, most=2)
     monkeypatch.setattr("espalier.core.server.queue.QUEUE", made)
     return made

@@ -95,7 +95,7 @@ def blended(color: str, ground: str, opacity: float) -> str:
 
 @pytest.mark.parametrize(("dark", "ground"), [(False, "#ffffff"), (True, "#151a1f")])
 def test_lines_of_the_picture_are_visible(dark, ground):
-    """Lines that carry a meaning need 3:1 (WCAG 1.4.11), with their opacity."""
+    """Lines that convey meaning need a contrast of 3:1 (WCAG 1.4.11), including their opacity."""
     for kind in ("line", "thin", "drowned", "faded", "refused", "together"):
         rules = re.findall(rf"(\.dark )?\.{kind}\b[^{{}}]*\{{stroke:(#[0-9a-f]{{6}})", drawing_picture.STYLE)
         own = {bool(at): color for at, color in rules}

@@ -128,7 +128,7 @@ viewer = ["{viewer}"]
 
 @dataclass
 class Visitor:
-    """Session of a visitor."""
+    """Return the session of a visitor."""
 
     socket: ClientConnection
     session: str = ""

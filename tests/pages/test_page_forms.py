@@ -173,7 +173,7 @@ OTHERWISE = {
     "pages/session/session.py": {"self.rows", "mark_of"},  # set by open; keyed, to recognise a table after a reload
     "pages/release/payment.py": {"known_table", "diagnosed"},  # the digest, which the ledger keeps only keyed
 }
-"""By page, the functions or expressions that may read a number of rows, codes, values or a digest from something."""
+"""For each page, the functions or expressions that may read a number of rows, codes, values or a digest."""
 
 
 def read_off(path: str, source: str) -> list[str]:

@@ -74,7 +74,7 @@ def test_the_trees_bound_holds_on_random_trees_and_is_approached():
 
 
 def test_an_error_per_edge_adds_up_so_a_bound_without_the_factor_would_be_wrong():
-    """If P̃ moves the same way on both of two edges, the joint moves farther than either edge."""
+    """If P̃ moves in the same direction on both edges, the joint moves farther than on either edge."""
     flip = np.array([[1.0, 0.0], [0.0, 1.0]])
     noisy = np.array([[0.99, 0.01], [0.01, 0.99]])
     tree = [(0, 1), (1, 2)]

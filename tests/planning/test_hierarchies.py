@@ -110,8 +110,8 @@ def test_rows_held_out_people_and_both_relations(neighbors):
 
 
 def test_few_rows_tell_nothing_but_the_top_apart():
-    """All rows together are a fifth of the count that divides a group of twenty codes. To divide one, noise would have
-    to reach nine σ, which has a probability below 10⁻¹⁸.
+    """All rows together are a fifth of the count at which a group of twenty codes is divided. To divide one, noise
+    would have to reach nine σ, which has a probability below 10⁻¹⁸.
     """
     flat = HierarchyToBuy.of("code", {code: f"chapter {code[0]}" for code in CODES}, 30)
     project = a_project(epsilon=0.002)

@@ -87,7 +87,7 @@ def test_broken_copies_are_caught_and_refused(broken):
 
 
 def test_rows_add_up_to_the_last_bit_whatever_surrounds_them():
-    """A product of matrices of floats differs in its last bits with the other rows; whole numbers do not."""
+    """The last bits of a float matrix product depend on the other rows; a product of whole numbers is exact."""
     rng = np.random.default_rng(0)
     rows = [EVERY[i] for i in rng.integers(0, len(EVERY), 400)]
     alone = sum(sums().sums(table(row)) for row in rows)

@@ -188,7 +188,7 @@ def test_the_enumeration_would_tell_one_clip_from_two():
 
 
 def test_no_row_is_above_the_norm_after_rounding_even_with_wild_parameters():
-    """At 1e6, exponentials overflow; what is not a number adds nothing."""
+    """At 1e6, exponentials overflow; values that are not numbers add nothing."""
     for latent in (0, 2):
         net = heads(latent)
         for seed in range(20):
@@ -257,7 +257,7 @@ def test_what_cannot_be_asked_is_refused():
 
 
 def worst_move(sums):
-    """The furthest that replacing one of two rows moves ``sums``, over all pairs of rows and all replacements."""
+    """The largest change of ``sums`` if one of two rows is replaced, over all pairs of rows and all replacements."""
     parameters = numbers(heads().parameters, 0)
     at = {tuple(sorted(pair)): sums(pair, parameters) for pair in itertools.combinations_with_replacement(ROWS, 2)}
     return max(

@@ -49,7 +49,7 @@ def test_a_value_that_many_share_gets_a_bin_of_its_own():
 
 
 def test_whole_numbers_lie_flat_by_how_many_they_are():
-    """The last bin is closed: it holds three numbers from 4 to 6, and ten rows with each number are flat."""
+    """The last bin is closed: it contains the three numbers 4 to 6, so ten rows with each number are flat."""
     cuts = np.array([0.0, 2.0, 4.0, 6.0])
     assert np.diff(flat_bins._places(cuts, True)).tolist() == [2, 2, 3]
     cost = flat_bins._unevenness(flat_bins._places(cuts, True), np.array([0.0, 20, 40, 70]), 0.0)

@@ -104,7 +104,7 @@ class Unbounded(Moments):
 
 
 class RootForgotten(Moments):
-    """A broken copy: counts each off-diagonal entry once."""
+    """A broken copy: each off-diagonal entry counts once."""
 
     def sensitivity(self, unit):
         return super().sensitivity(unit) / np.sqrt(2)

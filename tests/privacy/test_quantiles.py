@@ -286,7 +286,7 @@ def found_range(drawn, sigma):
 
 
 def test_a_range_leaves_out_a_few_values_far_away():
-    """A cell must hold a share of 0.005 of the rows."""
+    """A cell must contain a share of 0.005 of the rows."""
     crowd = np.linspace(17, 90, 5000)
     assert found_range(np.append(crowd, [1e9] * 20), 1.0)[1] == 100
     assert found_range(np.append(crowd, [1e9] * 40), 1.0)[1] == 2e9

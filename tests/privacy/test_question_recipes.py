@@ -156,7 +156,7 @@ def test_what_is_too_wide_together_is_refused_before_anything_is_drawn():
 
 
 def test_the_private_choice_finds_a_question_that_is_far_off():
-    """Its score leads by 27 rows, which is 27 times the scale: another is chosen with probability below e⁻²⁵."""
+    """Its score leads by 27 rows, 27 times the scale, so another question is chosen with probability below e⁻²⁵."""
     asked = QuestionSums(ASKED, (COUNT,), SIZES)
     exact = answers(table(ROWS), ASKED, (COUNT,), SIZES).astype(float)
     curator = PrivateCurator(table(ROWS), Unit(), Budget(1.0, 1e-6, 10.0), 1000)

@@ -126,7 +126,7 @@ def test_scores_of_categories_are_as_long_for_each_and_never_too_long(many):
 
 
 class OutcomeForgotten(RegressionSums):
-    """A broken copy: forgets that products with the outcome weigh more."""
+    """A broken copy: the higher weight of products with the outcome is ignored."""
 
     def sensitivity(self, unit):
         return round(super().sensitivity(unit) * 5 / 7)

@@ -73,7 +73,7 @@ def test_the_old_name_of_the_private_evaluation_still_reads():
 
 
 def opened(data):
-    """A project file as its reader sees it: only code that knows the methods checks their own keys."""
+    """A project file as read without the methods: the keys of a method are checked only by code that imports it."""
     project = Project.loads(json.dumps(data))
     check_options(project.plan)
     return project

@@ -199,7 +199,7 @@ def test_a_release_with_people_and_rows_held_out(relation):
 
 @pytest.mark.parametrize("neighbors", ["replace-one", "add-remove"])
 def test_neighbouring_files_move_what_is_counted_by_its_sensitivity(neighbors, tmp_path):
-    """Codes are asked only for one histogram per column: over every neighbour of a small file, Δ is reached."""
+    """Only one histogram per column is requested for codes; over all neighbours of a small file, Δ is reached."""
     narrow = to_buy("paid", "numeric", bins=2, range=(0.0, 9.0), integer=True)
     small = Schema((replace(narrow, name="age"), narrow, HierarchyToBuy.of("code", SMALL, 4, missing=True)))
     unit, values = Unit(neighbors, 1), [(5, 0.0, "A1"), (5, 70.0, "B2"), (None, 0.2, "A1"), (101, 1e9, None)]

@@ -35,7 +35,7 @@ SCHEMA = Schema(
 
 @pytest.fixture(params=["postgres", "duckdb"])
 def engine(request, tmp_path):
-    """(URL, how to ask it something)."""
+    """(URL, function that runs a query there)."""
     if request.param == "duckdb":
         path = str(tmp_path / "t.duckdb")
 

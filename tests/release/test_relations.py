@@ -277,7 +277,7 @@ def test_an_engine_killed_in_the_middle_leaves_a_ledger_that_is_right(in_postgre
 
 
 def test_a_writer_that_commits_during_a_release_changes_nothing(in_postgres, path):
-    """It commits while the one statement runs and before each later step; its rows, all z, are never read."""
+    """A writer commits while the single statement runs and before each later step; its rows, all z, are never read."""
     import psycopg
 
     heard, during = set(), []

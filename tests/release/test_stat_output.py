@@ -106,7 +106,7 @@ def test_a_text_that_the_format_cannot_hold_is_refused_before_anything_is_spent(
 
 
 def test_a_long_text_that_was_bought_is_cut_and_listed(tmp_path):
-    """After the budget is spent, nothing may fail."""
+    """Nothing may fail after the budget is spent."""
     bought = Schema((Column("x", "categorical", ("a", "b" * 300)),))
     assert losses(bought, "xpt") == ["x: texts are cut to 200 bytes."]
     write_stat(bought, {"x": ["a", "b" * 300]}, tmp_path / "t.xpt", "xpt")

@@ -78,7 +78,7 @@ def prepare(number: int, rows: list[list[str]], folder: Path) -> Visitor:
 
 @contextmanager
 def server(folder: str) -> Iterator[tuple[str, int]]:
-    """The app on a free port, its ledger in ``folder``: its address and process id."""
+    """Start the app on a free port with its ledger in ``folder``; yield its address and process id."""
     port, ask = free_port(), free_port()
     serve = ["serve", "--host=127.0.0.1", f"--port={port}", f"--monitor={ask}"]
     command = [sys.executable, "-m", "espalier.core", *serve]
@@ -135,7 +135,7 @@ async def look(page: Any, visitor: Visitor) -> None:
 
 
 async def give(page: Any, label: str, file: Path) -> None:
-    """Put a file into an uploader; again if the page was drawn anew and lost it."""
+    """Put a file into an uploader; try again if the page was redrawn and lost it."""
     from playwright.async_api import TimeoutError as Late
 
     box = page.locator("[data-testid=stFileUploader]").filter(has_text=label)
@@ -180,7 +180,7 @@ async def release(page: Any, visitor: Visitor, start: float) -> None:
 
 
 async def visit(address: str, pid: int, visitors: list[Visitor]) -> tuple[float, float, float]:
-    """Visit with all of them at once; return the server's memory with all tables open, its highest, and the seconds."""
+    """Visit with all sessions at once; return the server's memory with all tables open, its peak, and the seconds."""
     from playwright.async_api import async_playwright
 
     chromium = next(filter(None, map(shutil.which, CHROMIUMS)), None)

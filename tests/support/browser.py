@@ -30,7 +30,7 @@ PAINTED = """scheme => {
   const [r, g, b] = getComputedStyle(document.querySelector('[data-testid=stApp]')).backgroundColor.match(/[0-9]+/g);
   return (+r + +g + +b < 384) === (scheme === 'dark');
 }"""
-"""Script: does the app have the background of a colour scheme? It changes later than the browser's, and slowly."""
+"""Script that checks whether the app has the background of a colour scheme, which changes later than the browser's."""
 FOUND = """async only => (await axe.run(document, { resultTypes: ['violations'], runOnly: only })).violations
   .filter(v => ['serious', 'critical'].includes(v.impact))
   .flatMap(v => v.nodes.map(n => `${v.id}: ${n.target.flat().join(' ')} | ${n.html.slice(0, 160)} | ` +
@@ -119,7 +119,7 @@ class Person:
         self.sees("columns are declared")
 
     def give(self, label: str, file: Path) -> None:
-        """Put a file into an uploader; again if the page was redrawn and lost it."""
+        """Put a file into an uploader; try again if the page was redrawn and lost it."""
         from playwright.sync_api import TimeoutError as Late
 
         box = self.page.locator("[data-testid=stFileUploader]").filter(has_text=label)
@@ -149,7 +149,7 @@ class Person:
             self.page.wait_for_timeout(150)
 
     def pick(self, field: str, option: str) -> None:
-        """Choose an option of a field that opens a list; again if the page was redrawn and closed it."""
+        """Choose an option of a field that opens a list; try again if the page was redrawn and closed it."""
         from playwright.sync_api import TimeoutError as Late
 
         wanted = self.page.get_by_role("option", name=option).first

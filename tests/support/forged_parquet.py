@@ -51,7 +51,7 @@ def record(fields: Mapping[int, Field]) -> Field:
 
 
 DECIMAL = {6: small(5), 7: small(0), 8: small(9)}
-"""Fields that make a column of bytes one of decimals."""
+"""Fields that turn a column of bytes into a column of decimals."""
 TEXT = {6: small(0)}
 
 
@@ -83,7 +83,7 @@ def repeated(cell: bytes, rows: int) -> bytes:
 
 
 def _lengths(cells: Sequence[int]) -> bytes:
-    """At most 129 whole numbers by their differences, each in 32 bits."""
+    """Return at most 129 whole numbers, stored as differences of 32 bits each."""
     steps = [b - a for a, b in itertools.pairwise(cells)]
     least = min(steps)
     packed = b"".join((step - least).to_bytes(4, "little") for step in steps).ljust(512, b"\0")

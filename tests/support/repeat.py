@@ -29,11 +29,11 @@ OWN = ("core.", "espalier.core.")
 NOT_NOISE = ("ledger",)
 """Packages that use random bytes for keys and identities only."""
 DRAWN = {"noise": False}
-"""Did the running test draw unseeded noise?"""
+"""Whether the running test has drawn unseeded noise."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """The two options."""
+    """Add the two options."""
     group = parser.getgroup("noise")
     group.addoption("--repeat", type=int, default=1, metavar="N", help="run tests that draw unseeded noise N times")
     group.addoption("--repeat-for", type=float, default=float("inf"), metavar="SECONDS", help="at most, for one test")

@@ -38,7 +38,7 @@ ROW, OWNER, PERSON = "row", "owner", "id"
 BASE_ROWS, ROWS_EACH, LIMIT = 5, 3, 2
 """Ordinary rows of a base table; rows of each person, and the row limit."""
 TOGETHER = 6
-"""Kinds whose numbers of special values differ by less than this share a table."""
+"""Kinds share a table if their numbers of special values differ by less than this."""
 
 
 class Kind(NamedTuple):

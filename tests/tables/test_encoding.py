@@ -66,7 +66,7 @@ def test_statistics_of_a_file_change_no_bin(tmp_path, odd):
 
 @pytest.fixture
 def folder(tmp_path):
-    """Makes a folder of files, one per table."""
+    """A function that makes a folder of files, one per table."""
 
     def made(*tables, names=None):
         path = tmp_path / "folder"
@@ -410,7 +410,7 @@ def streamed(cells, view):
 )
 @pytest.mark.parametrize("name", CELLS)
 def test_the_encoder_gives_the_codes_of_the_canonical_texts(name, view):
-    """It does so in one batch, in every order of two cells, alone, as a slice and from a dictionary."""
+    """The code is the same in one batch, in every order of two cells, alone, as a slice and from a dictionary."""
     cells = CELLS[name]
     expected = Table.encode(from_arrow(pa.table({"x": cells}), "t"), Schema((view,))).codes["x"].tolist()
     if name == "t_zone" and view.dates:

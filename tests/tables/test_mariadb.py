@@ -53,7 +53,7 @@ def maria():
 
 @pytest.fixture
 def put(maria):
-    """Makes a table ``t`` from columns; returns its relation and a connection that writes."""
+    """A function that makes a table ``t`` from columns; it returns the relation and a connection that writes."""
     con = pymysql.connect(
         host="127.0.0.1", port=maria.port, user=getpass.getuser(), database="test", charset="utf8mb4", autocommit=True
     )

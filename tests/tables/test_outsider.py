@@ -200,8 +200,8 @@ def test_categories_that_pandas_never_merges(cells, several):
 
 @pytest.mark.parametrize("odd", [3, 2.5, None], ids=str)
 def test_a_query_of_ibis_is_no_frame(tmp_path, odd):
-    """Ibis reads SQLite through pandas. Previously, one cell without a number cost all whole numbers their last
-    digits."""
+    """Ibis reads SQLite through pandas. Previously, one cell without a number removed the last digits of all whole
+    numbers."""
     import sqlite3
 
     import ibis
@@ -228,8 +228,7 @@ def test_moments_of_different_nanoseconds_have_different_texts():
 
 @pytest.mark.parametrize("text", ["", "x"])
 def test_one_row_never_hides_others_of_a_transport_file(tmp_path, text):
-    """Rows of blanks at the end are padding. Previously, an empty last row therefore removed all empty rows before
-    it."""
+    """Blank rows at the end are padding. Previously, an empty last row therefore removed all empty rows before it."""
     pyreadstat = pytest.importorskip("pyreadstat")
     path = tmp_path / "t.xpt"
     pyreadstat.write_xport(pd.DataFrame({"a": ["x", *[""] * 20, text]}), str(path), file_format_version=5)

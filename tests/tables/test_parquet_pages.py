@@ -148,7 +148,7 @@ def test_a_damaged_header_of_a_page_is_refused(tmp_path, read, header):
 
 
 def test_a_long_header_of_a_page_is_read(tmp_path):
-    """Such a header may hold the smallest and the largest text."""
+    """Such a header may contain the smallest and the largest text."""
     from pyarrow import parquet
 
     path = tmp_path / "t.parquet"

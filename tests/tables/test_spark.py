@@ -55,7 +55,7 @@ def session():
 
 @pytest.fixture
 def table(session, tmp_path):
-    """Puts an Arrow table where Spark finds it under a name; also returns the path of the Parquet file."""
+    """A function that stores an Arrow table under a name for Spark; it also returns the path of the Parquet file."""
 
     def put(data, name="t"):
         path = tmp_path / f"{name}.parquet"

@@ -49,12 +49,12 @@ KINDS = {
     "i": "SMALLINT",
     "n": "VARCHAR(3)",
 }
-"""As SQLite takes them: SMALLINT holds 2⁵³ + 1, VARCHAR(3) any text, DATE and TIMESTAMP what is written into them."""
+"""SQLite ignores declared types: SMALLINT holds 2⁵³ + 1, VARCHAR(3) any text, DATE and TIMESTAMP any value."""
 
 
 @pytest.fixture
 def put(tmp_path):
-    """Makes a table ``t`` from columns, in a separate file; returns its relation and a connection that writes."""
+    """A function that makes a table ``t`` in a separate file; it returns the relation and a connection that writes."""
     made = []
 
     def there(columns, kinds):

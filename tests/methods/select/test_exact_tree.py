@@ -59,7 +59,8 @@ def test_no_forest_inside_the_frame_is_stronger(seed: int) -> None:
 
 
 def test_the_greedy_tree_falls_short_where_its_first_edge_takes_a_side() -> None:
-    """y–x puts x on the outcome's side; s can then reach only the gate, though a link with x would be worth more."""
+    """The edge y–x puts x on the outcome's side, so s can be linked only to the gate, although s–x has a higher
+    score."""
     fence = (Separation(("y",), ("s",), ("a",)),)
     value = {("x", "y"): 10.0, ("s", "x"): 9.0, ("x", "a"): 9.5, ("a", "y"): 9.8, ("s", "a"): 1.0}
     sizes = dict.fromkeys(("s", "x", "a", "y"), 2)

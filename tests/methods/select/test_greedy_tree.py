@@ -66,7 +66,7 @@ def test_there_are_125_trees_on_five_columns():
 
 @pytest.mark.parametrize("how_many", [1, 2, 3])
 def test_a_spanning_tree_is_found_whenever_one_exists(how_many):
-    """By enumeration on five columns: plain greedy runs into dead ends here, and this loop never does."""
+    """By enumeration on five columns: a plain greedy search runs into dead ends here, but this loop never does."""
     rng = random.Random(7)
     admitted = 0
     for _ in range(150):
@@ -147,7 +147,7 @@ def test_a_tree_over_some_columns_beside_a_star_on_the_others():
 
 
 class Rows(FakeSource):
-    """A small table of whole columns of three values."""
+    """A small table of columns with three values."""
 
     def __init__(self, columns):
         super().__init__(len(next(iter(columns.values()))), **dict.fromkeys(columns, 3))

@@ -301,7 +301,7 @@ def test_too_few_iterations_are_admitted():
 
 
 def separated(cliques, left, right, middle):
-    """Whether every path from ``left`` to ``right`` in the graph of the cliques meets ``middle``."""
+    """Return whether every path from ``left`` to ``right`` in the graph of the cliques passes through ``middle``."""
     reached, waiting = {left}, [left]
     while waiting:
         here = waiting.pop()
@@ -390,7 +390,8 @@ def test_smoothing_trades_fit_for_independence():
 
 
 def test_many_cells_leave_no_column_far_from_its_counts():
-    """A thousandth of the objective of these tables is 1.8; it would leave a column of two at twice its noise."""
+    """A thousandth of the objective of these tables is 1.8; stopping there would leave a column of two categories off
+    by twice its noise."""
     rng, sizes = np.random.default_rng(0), {"a": 2, "b": 30, "c": 30, "d": 30, "e": 30}
     shares = {name: rng.dirichlet(np.ones(size)) for name, size in sizes.items()}
     found = []

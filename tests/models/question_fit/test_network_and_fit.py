@@ -132,7 +132,7 @@ def test_both_shapes_of_a_counter_count(branching):
 
 
 def test_a_family_of_width_two_that_encodes_3_sat_is_refused():
-    """All copies of each variable agree, and disjoint clauses of three columns: see the package's notes on gates."""
+    """One question requires that all copies of each variable agree; the others are clauses of three columns (3-SAT)."""
     rng = np.random.default_rng(0)
     variables, clauses = 9, 14
     of = [rng.permutation(variables)[:3] for _ in range(clauses)]
