@@ -156,7 +156,12 @@ class Verdict:
             out.append(f"ε = {enough(self.smallest_epsilon)} would be enough for this purpose.")
         else:
             out.append(f"This purpose needs ε = {enough(self.smallest_epsilon)}.")
-        return (*out, *map(str, self.steps), str(self.assumed))
+        return (*out, *map(str, self.steps), self.assumptions)
+
+    @property
+    def assumptions(self) -> str:
+        """The assumptions that the verdict uses, in one sentence."""
+        return str(self.assumed) if self.purpose == "outcome" else f"Assumed: {self.assumed.rows:,.0f} rows."
 
     @property
     def _pairs(self) -> str:

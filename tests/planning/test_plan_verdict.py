@@ -181,6 +181,7 @@ def test_an_impossible_share_of_the_rarer_value_is_refused(wrong):
 
 def test_a_method_without_links_is_judged_by_its_columns():
     found = preview(project("independent"), 5000).verdict
+    assert found.sentences[-1] == "Assumed: 5,000 rows.", "no outcome, so nothing about its AUC"
     assert found.purpose == "pairs"
     assert found.now.loss is None
 
