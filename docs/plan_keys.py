@@ -31,7 +31,7 @@ SHARED = {
     "rows": "number of rows to release; with a person column under replace-one, the declared total",
     "target": "column to predict",
     "targets": "further columns to predict, with weights; the target's weight is 1",
-    "rarer": "declared share of rows with the target's rarer value, from a public source; only the verdict uses it",
+    "rarer": "declared share of rows with the target's rarest value, from a public source; only the verdict uses it",
     "fair": "`true` requires the fence; if not set, the method decides",
     "strict": "also separate inadmissible columns from the outcome",
     "allocation": '`auto`, `optimal`, `uniform`, or shares of named marginals: `{"age × income": 0.3}`',

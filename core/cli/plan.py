@@ -37,7 +37,7 @@ def add(commands: Any) -> None:
         "--auc", type=between(0.5, 1.0), help="for the verdict: the AUC that you expect without noise (default: 0.75)"
     )
     plan.add_argument(
-        "--rarer", type=between(0.0, 0.5), help="for the verdict: the share of rows with the target's rarer value"
+        "--rarer", type=between(0.0, 0.5), help="for the verdict: the share of rows with the target's rarest value"
     )
     plan.add_argument("--json", action="store_true", help="print JSON instead of a table")
     plan.add_argument(

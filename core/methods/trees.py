@@ -66,8 +66,8 @@ class TreeOptions:
         "greedy",
         "How the tree is found",
         choices={
-            "greedy": "edge by edge, each chosen privately",
-            "exact": "the strongest tree of scores bought at once",
+            "greedy": "Edge by edge, each chosen privately.",
+            "exact": "The strongest tree of scores bought at once.",
         },
         help="The greedy search is the published one. The exact one buys noisy scores of all allowed pairs and "
         "then finds the strongest tree that respects the separations; the report states the shortfall of the "

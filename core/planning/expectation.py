@@ -55,7 +55,7 @@ EPSILONS = tuple(round(10 ** (k / 10), 3) for k in range(-13, 11))
 @dataclass(frozen=True)
 class Assumed:
     """Assumptions of a verdict, none of which is measured. ``rows`` is n, which is public or declared. ``auc`` is the
-    AUC that the method would reach without noise, and ``rarer`` the share of rows with the target's rarer value.
+    AUC that the method would reach without noise, and ``rarer`` the share of rows with the target's rarest value.
     """
 
     rows: float
@@ -64,7 +64,7 @@ class Assumed:
 
     def __str__(self) -> str:
         return (
-            f"Assumed: {self.rows:,.0f} rows; an AUC of {self.auc:g} without noise; the rarer value of the target in "
+            f"Assumed: {self.rows:,.0f} rows; an AUC of {self.auc:g} without noise; the rarest value of the target in "
             f"{100 * self.rarer:g} % of rows."
         )
 
@@ -75,7 +75,7 @@ class Expectation:
     the share of rows that noise moves in a typical pair of columns. In a typical pair, noise hides associations below
     Cramér's V = ``drowned``. ``outcome`` is the rating for predicting the target, "noise" if the assumed AUC falls
     below `CHANCE` and noise hides even a `PERFECT` association of each column with the target. If it is "works",
-    ``rarest`` is the smallest share of rows with the target's rarer value for which it still is.
+    ``rarest`` is the smallest share of rows with the target's rarest value for which it still is.
     """
 
     epsilon: float
@@ -151,7 +151,7 @@ class Scale:
         return Expectation(epsilon, loss, self.tv(factor), float(middle.mean()) if many else 0.0, outcome, rarest)
 
     def _rarest(self, factor: float) -> float:
-        """Return the smallest share of the rarer value at which a plan that works still works, by bisection."""
+        """Return the smallest share of the rarest value at which a plan that works still works, by bisection."""
         low, high = min(LEAST_RARER, self._assumed.rarer), self._assumed.rarer
         for _ in range(12):
             middle = math.sqrt(low * high)
@@ -184,7 +184,7 @@ class Scale:
 
 
 def _rarity(rarer: float) -> float:
-    """Return the factor by which the rarer value's share multiplies the squared noise of the log odds."""
+    """Return the factor by which the rarest value's share multiplies the squared noise of the log odds."""
     return 1 / rarer**2 + 1 / (1 - rarer) ** 2
 
 

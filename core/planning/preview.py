@@ -325,7 +325,10 @@ def _verdict(
     if noise is None:
         return None
     declared = {} if plan.rarer is None else {"rarer": plan.rarer}
-    return verdict_of(noise, purpose, budget.epsilon, budget.delta, Assumed(rows, **{**declared, **assumed}))
+    believed = Assumed(rows, **{**declared, **assumed})
+    roles, causes = project.roles, project.dag.parents(plan.target) if plan.target else ()
+    needed = {*roles.outcome, *roles.protected, *roles.admissible, *causes}
+    return verdict_of(noise, purpose, budget.epsilon, budget.delta, believed, needed)
 
 
 def _parts(names: list[str], edges: Iterable[Clique]) -> int:

@@ -9,7 +9,7 @@ a clean test of that rule (`espalier.core.planning.expectation.PERFECT`).
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -38,7 +38,7 @@ change.
 """
 
 MENTIONED = 0.005
-"""Smallest share of the target's rarer value that the first sentence mentions as a limit."""
+"""Smallest share of the target's rarest value that the first sentence mentions as a limit."""
 
 
 @dataclass(frozen=True)
@@ -132,7 +132,7 @@ class Verdict:
             model = "a model trained on this table"
             rare = self.now.rarest
             if rare is not None and rare > MENTIONED:
-                loss += f" The loss may be larger if fewer than {enough(100 * rare)} % of rows have its rarer value."
+                loss += f" The loss may be larger if fewer than {enough(100 * rare)} % of rows have its rarest value."
             return {
                 "works": f"Works: {model} will predict {self.target} about as well as without noise. {loss}",
                 "weak": f"Weak: {model} may predict {self.target} less well than without noise. {loss}",
@@ -156,7 +156,12 @@ class Verdict:
             out.append(f"ε = {enough(self.smallest_epsilon)} would be enough for this purpose.")
         else:
             out.append(f"This purpose needs ε = {enough(self.smallest_epsilon)}.")
-        return (*out, *map(str, self.steps), str(self.assumed))
+        return (*out, *map(str, self.steps), self.assumptions)
+
+    @property
+    def assumptions(self) -> str:
+        """The assumptions that the verdict uses, in one sentence."""
+        return str(self.assumed) if self.purpose == "outcome" else f"Assumed: {self.assumed.rows:,.0f} rows."
 
     @property
     def _pairs(self) -> str:
@@ -184,8 +189,11 @@ class Verdict:
         }
 
 
-def verdict_of(noise: Noise, purpose: Purpose, epsilon: float, delta: float, assumed: Assumed) -> Verdict:
-    """Return the verdict on a plan with this ``noise`` at (``epsilon``, ``delta``).
+def verdict_of(
+    noise: Noise, purpose: Purpose, epsilon: float, delta: float, assumed: Assumed, needed: Collection[str] = ()
+) -> Verdict:
+    """Return the verdict on a plan with this ``noise`` at (``epsilon``, ``delta``). It never suggests leaving out the
+    columns ``needed``.
 
     At another ε, all noise of the plan is multiplied by the root of the ratio of ρ. (At that ε, a method may divide its
     budget differently; a plan with that ε shows the difference.)
@@ -196,7 +204,7 @@ def verdict_of(noise: Noise, purpose: Purpose, epsilon: float, delta: float, ass
     grid = tuple(scale.expect(e, math.sqrt(rho / rho_of(e, delta))) for e in EPSILONS)
     found = scale.smallest_rho(purpose, rho, delta)
     smallest = None if found is None else _epsilon(found, delta)
-    steps = _steps(noise, purpose, rho, delta, assumed, smallest)
+    steps = _steps(noise, purpose, rho, delta, assumed, smallest, needed)
     name = None if noise.target is None else noise.names[noise.target]
     return Verdict(purpose, name, scale.expect(epsilon), grid, smallest, steps, assumed, noise)
 
@@ -207,7 +215,13 @@ def _epsilon(rho: float, delta: float) -> float:
 
 
 def _steps(
-    noise: Noise, purpose: Purpose, rho: float, delta: float, assumed: Assumed, smallest: float | None
+    noise: Noise,
+    purpose: Purpose,
+    rho: float,
+    delta: float,
+    assumed: Assumed,
+    smallest: float | None,
+    needed: Collection[str],
 ) -> tuple[Step, ...]:
     """Return the changes of single columns that most reduce the smallest ε."""
     if len(noise.names) < 3 or smallest == EPSILONS[0]:
@@ -218,16 +232,16 @@ def _steps(
         if i == noise.target:
             continue
         size = int(noise.sizes[i])
-        changed: list[tuple[int | None, Noise]] = [(None, _without(noise, i))]
+        changed: list[tuple[int | None, Noise]] = [] if noise.names[i] in needed else [(None, _without(noise, i))]
         if size >= 6:
             fewer = max(3, size // 3)
             changed.append((fewer, _coarser(noise, i, fewer)))
         for values, other in changed:
-            needed = Scale(other, assumed).smallest_rho(purpose, rho, delta)
-            if needed is not None:
-                out.append((needed, noise.names[i], values))
+            enough_rho = Scale(other, assumed).smallest_rho(purpose, rho, delta)
+            if enough_rho is not None:
+                out.append((enough_rho, noise.names[i], values))
     best = sorted(out, key=lambda found: found[0])[:SHOWN]
-    steps = [Step(name, values, _epsilon(needed, delta)) for needed, name, values in best]
+    steps = [Step(name, values, _epsilon(enough_rho, delta)) for enough_rho, name, values in best]
     return tuple(s for s in steps if smallest is None or (s.epsilon or math.inf) < WORTH * smallest)
 
 

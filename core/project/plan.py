@@ -44,7 +44,7 @@ _WORDS: dict[str, Any] = {
 SCHEMA_SHARE = 0.05
 """Default share of the budget that buys a schema."""
 LEAST_RARER = 0.0001
-"""Smallest share of rows with the target's rarer value that a plan may declare."""
+"""Smallest share of rows with the target's rarest value that a plan may declare."""
 _WHOLE = {"rows_per_person": 10_000, "rows": MAX_ROWS, "max_cells": 10**9}
 _LEFT_OUT = (
     "analysis_share",
@@ -86,7 +86,7 @@ class Plan:
     each person are kept. Without it, that number is a promise. ``fair`` `None` means the method's default; ``strict``
     also keeps inadmissible columns away from the outcome. ``target`` is the column to predict; ``targets`` are further
     columns with their weights, and the target's own weight is 1 unless given. ``rarer`` is the declared share of rows
-    with the target's rarer value, which only the verdict reads. ``allocation`` may also map marginals
+    with the target's rarest value, which only the verdict reads. ``allocation`` may also map marginals
     ("age × income") to shares of their pools; the others follow ``auto``. ``rows`` `None` means n, or the noisy total
     under add-remove; with a person column under replace-one it is required, and is the declared total to which the
     private table is filled up or cut. ``max_cells`` is the largest table of the model that the plan allows.

@@ -20,6 +20,8 @@ REAL, SYNTHETIC, MODEL = "#8796a5", "#3f9a6b", "#c58a2b"
 MARK = "#d1495b"
 MOST_LEVEL = 8
 """Above this number of bars, the figures on them are vertical so that they do not overlap."""
+MOST_SEGMENTS = 30
+"""Largest number of measurements or choices of a pool that are drawn as separate segments."""
 MOST_DOWN, MOST_ACROSS = 60, 20
 """Number of labels that fit to the left of a map and below it."""
 POOLS = ("#3f9a6b", "#c58a2b", "#5b8fc7", "#b0699c", "#8796a5")
@@ -83,7 +85,9 @@ def short(text: str, most: int = 34) -> str:
 
 
 def budget(lines: Sequence[Line], total: float, *, pure: bool = False) -> go.Figure:
-    """Draw each pool's share of ρ, or of ε under a ``pure`` budget; each segment is one measurement or choice."""
+    """Draw each pool's share of ρ, or of ε under a ``pure`` budget. Each segment is one measurement or choice; a pool
+    with more than `MOST_SEGMENTS` of them is one segment, because narrower ones would merge into stripes.
+    """
     import plotly.graph_objects as go
 
     named = {pool: pool_in_words(pool) for pool in dict.fromkeys(line.pool for line in lines)}
@@ -97,19 +101,18 @@ def budget(lines: Sequence[Line], total: float, *, pure: bool = False) -> go.Fig
     rows: list[tuple[str, float, str, str]] = []
     for pool, color in zip(pools, cycle(POOLS), strict=False):
         inside = [line for line in lines if named[line.pool] == pool]
-        rows += [(pool, 100 * cost(line) / total, short(line.what, 60), color) for line in inside[:60]]
-        if rest := sum(map(cost, inside[60:])):
-            rows.append((pool, 100 * rest / total, f"{len(inside) - 60} more", color))
+        if len(inside) > MOST_SEGMENTS:
+            many = f"{len(inside)} measurements or choices"
+            rows.append((pool, 100 * math.fsum(map(cost, inside)) / total, many, color))
+        else:
+            rows += [(pool, 100 * cost(line) / total, short(line.what, 60), color) for line in inside]
     figure.add_trace(
         go.Bar(
             y=[r[0] for r in rows],
             x=[r[1] for r in rows],
             orientation="h",
             customdata=[r[2] for r in rows],
-            marker={
-                "color": [r[3] for r in rows],
-                "line": {"width": 0.6 if len(lines) < 60 else 0.2, "color": "rgba(255,255,255,.55)"},
-            },
+            marker={"color": [r[3] for r in rows], "line": {"width": 0.6, "color": "rgba(255,255,255,.55)"}},
             hovertemplate=f"%{{customdata}}<br>%{{x:.2f}} % of {unit}<extra></extra>",
         )
     )

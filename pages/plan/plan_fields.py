@@ -129,7 +129,7 @@ def _advanced(state: Session, spots: Spots, public: bool) -> None:
 
 
 def _rarer(state: Session, spots: Spots) -> None:
-    """Draw the field for the share of rows with the target's rarer value, if the verdict reads it."""
+    """Draw the field for the share of rows with the target's rarest value, if the verdict reads it."""
     plan, method = state.project.plan, method_of(state.project.plan)
     if not method.capabilities.links or not (method.capabilities.targets or method.fenced(plan)):
         return
@@ -138,7 +138,7 @@ def _rarer(state: Session, spots: Spots) -> None:
         s.editor.change_plan(rarer=None if percent is None else round(percent / 100, 6))
 
     st.number_input(
-        f"Rows with the rarer value of {plain(plan.target or '')} (%)",
+        f"Rows with the rarest value of {plain(plan.target or '')} (%)",
         100 * LEAST_RARER,
         50.0,
         None if plan.rarer is None else round(100 * plan.rarer, 4),

@@ -139,7 +139,7 @@ def details(state: Session, found: Verdict) -> None:
         hide_index=True,
         placeholder="",
         width="stretch",
-        height=min(36 * (len(found.columns) + 1) + 4, HIGHEST),
+        height=min(35 * (len(found.columns) + 1) + 2, HIGHEST),
         column_config={
             "verdict": text(width=80, help="Usability of the column: works, weak, or mostly noise."),
             "share of the noise (%)": number(format="%.1f", help="Share of the plan's noise in this column."),
@@ -159,8 +159,8 @@ def details(state: Session, found: Verdict) -> None:
         _offer(state, step, i)
     if "step" in state.trouble:
         st.error(plain(state.trouble.pop("step")))
-    st.caption(plain(str(found.assumed)))
-    if found.now.loss is not None:
+    st.caption(plain(found.assumptions))
+    if "AUC" in found.headline:
         st.caption(
             f"AUC refers to {term('TSTR')}: a model is trained on the synthetic table and tested on real rows. "
             "0.5 is a coin toss, 1 is perfect."

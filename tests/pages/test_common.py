@@ -9,6 +9,7 @@ import pytest
 
 from espalier.core.display import card, in_order
 from espalier.core.errors import EspalierError, SchemaError
+from espalier.core.planning.budget_lines import Line
 from espalier.core.privacy.accounting import epsilon_of
 from espalier.core.project.coarsening import group
 from espalier.core.project.schema import Column
@@ -294,6 +295,16 @@ def test_a_map_of_two_columns_has_room_for_its_labels() -> None:
     assert len(figure.layout.yaxis.ticktext) == 30
     assert figure.layout.xaxis.ticktext[:2] == ("a0", "a3")
     assert charts.heat([[0.5]], [["x"], ["y"]], ("d", "a"), 1.0).layout.height == 360
+
+
+@pytest.mark.parametrize(("many", "segments"), [(30, 30), (31, 1)])
+def test_a_pool_of_many_counts_is_drawn_as_one_segment(many: int, segments: int) -> None:
+    """Segments narrower than their white lines merged into stripes."""
+    lines = [Line("marginals", f"counts of {i}", (f"{i}",), 2, 0.01, 5.0, None) for i in range(many)]
+    (bars,) = charts.budget(lines, 2 * 0.01 * many).data
+    assert len(bars.x) == segments
+    assert sum(bars.x) == pytest.approx(50)
+    assert ("31 measurements or choices" in bars.customdata) == (segments == 1)
 
 
 def test_a_cancel_states_its_price_before_and_after_the_first_draw() -> None:

@@ -116,13 +116,13 @@ def test_under_add_remove_the_rows_are_declared_on_the_page(planned: AppTest) ->
 
 def test_the_share_of_the_rarer_value_is_declared_on_the_page(app: AppTest) -> None:
     go(sample(app, "hiring"), "plan")
-    typed = field(app, "number_input", "Rows with the rarer value of hired (%)")
+    typed = field(app, "number_input", "Rows with the rarest value of hired (%)")
     assert typed.value is None
     assert any(box.value.startswith("Works") for box in app.success)
     typed.set_value(0.9).run()
     assert state(app).project.plan.rarer == 0.009
     assert not any(box.value.startswith("Works") for box in app.success)
-    assert "the rarer value of the target in 0.9 %" in sentences(app).replace("\\", "")
+    assert "the rarest value of the target in 0.9 %" in sentences(app).replace("\\", "")
     field(app, "selectbox", "Target").set_value("gender").run()
     assert state(app).project.plan.rarer is None, "it was the share of another column"
 
@@ -131,7 +131,7 @@ def test_a_method_without_an_outcome_does_not_ask_for_its_share(app: AppTest) ->
     go(sample(app, "hiring"), "plan")
     state(app).editor.change_plan(method="mst", fair=None)
     app.run()
-    assert not any("rarer value" in n.label for n in app.number_input)
+    assert not any("rarest value" in n.label for n in app.number_input)
 
 
 def test_a_target_with_one_value_is_refused_at_its_field(planned: AppTest) -> None:

@@ -141,6 +141,16 @@ def test_the_worst_column_is_named_and_leaving_it_out_helps():
     assert all(s.epsilon < found.smallest_epsilon for s in found.steps)
 
 
+@pytest.mark.parametrize(
+    "more", [{"dag": es.Dag((("c3", "c5"),))}, {"roles": es.Roles(outcome=("c5",), admissible=("c3",))}]
+)
+def test_a_drawn_cause_or_a_column_with_a_role_is_coarsened_but_not_left_out(more):
+    given = replace(project("workload", sizes=(2, 2, 2, 200, 3, 2), epsilon=0.3), **more)
+    steps = [(s.column, s.values_left is None) for s in preview(given, 3000).verdict.steps]
+    assert ("c3", False) in steps
+    assert ("c3", True) not in steps
+
+
 def test_a_confidential_number_of_rows_must_be_declared():
     assert preview(project(neighbors="add-remove")).verdict is None
     assert preview(project(neighbors="add-remove"), 4000).verdict is not None
@@ -158,13 +168,13 @@ def test_the_first_sentence_states_how_rare_the_outcome_may_be():
     rarest = found.now.rarest
     assert found.rating == "works"
     assert 0.005 < rarest < found.assumed.rarer
-    assert f"may be larger if fewer than {enough(100 * rarest)} % of rows have its rarer value." in found.headline
+    assert f"may be larger if fewer than {enough(100 * rarest)} % of rows have its rarest value." in found.headline
     for share, rating in ((1.01 * rarest, "works"), (0.99 * rarest, "weak")):
         again = preview(project("prism", (3, 4, 2), epsilon=3.0, rarer=share), 3000).verdict
         assert again.assumed.rarer == share
         assert again.rating == rating
     assert again.now.rarest is None
-    assert "rarer value" not in again.headline
+    assert "rarest value" not in again.headline
 
 
 def test_a_rare_outcome_needs_a_larger_epsilon_than_the_assumed_one():
@@ -181,6 +191,7 @@ def test_an_impossible_share_of_the_rarer_value_is_refused(wrong):
 
 def test_a_method_without_links_is_judged_by_its_columns():
     found = preview(project("independent"), 5000).verdict
+    assert found.sentences[-1] == "Assumed: 5,000 rows.", "no outcome, so nothing about its AUC"
     assert found.purpose == "pairs"
     assert found.now.loss is None
 
