@@ -297,6 +297,7 @@ OPENERS: Reasons = {
         "core/cli/ledger.py",
         "core/ledger/archive.py",
         "core/ledger/database.py",
+        "core/ledger/memory.py",
         "core/ledger/store.py",
         "core/ledger/verify_copies.py",
     ),

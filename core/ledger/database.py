@@ -13,6 +13,7 @@ from sqlalchemy import event
 
 from espalier.core.errors import LedgerUnavailable
 from espalier.core.ledger.reasons import PATIENCE
+from espalier.core.ledger.secret_file import need_own
 from espalier.core.sqlite_steps import limit_steps
 
 _SETTINGS = {
@@ -93,7 +94,9 @@ def need_file(path: Path, create: bool) -> None:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         with suppress(FileExistsError):
             os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
-    if not path.is_file():
+    if path.is_file():
+        need_own(path)
+    else:
         there = "is not a file" if path.exists() else "does not exist"
         raise LedgerUnavailable(
             f"the ledger {path} {there}; opening a table's budget creates one", missing=not path.exists()

@@ -11,6 +11,7 @@ from sqlalchemy.dialects import postgresql
 from sqlalchemy.schema import CreateTable
 
 from espalier.core.ledger import store
+from espalier.core.ledger.memory import head
 
 OWNER, APP, READER = "espalier_owner", "espalier_app", "espalier_auditor"
 """Roles: the owner of the tables, which never signs in; the app and the command line; and the reader for audits."""
@@ -53,7 +54,7 @@ def _lines() -> Iterator[str]:
         text = str(CreateTable(table, if_not_exists=True).compile(dialect=postgresql.dialect())).strip()  # type: ignore[no-untyped-call]
         yield "\n".join(line.rstrip() for line in text.splitlines()) + ";"
     yield from (f"{s.replace('CREATE ', 'CREATE OR REPLACE ', 1)};" for s in store._ONLY_GROWS["postgresql"])
-    yield f"INSERT INTO {store._meta.name} VALUES ('version', '{store.VERSION}'), ('head', '{store._head(0, '')}')"
+    yield f"INSERT INTO {store._meta.name} VALUES ('version', '{store.VERSION}'), ('head', '{head(0, '')}')"
     yield "  ON CONFLICT DO NOTHING;"
     for table in store._metadata.sorted_tables:
         yield f"GRANT {CHANGED.get(table.name, 'SELECT, INSERT')} ON {table.name} TO {APP};"

@@ -44,6 +44,7 @@ def secret_in(path: Path) -> bytes:
                 new.unlink(missing_ok=True)
         if not path.is_file():
             raise LedgerUnavailable(f"the ledger's key file {path} cannot be used: it is not a file")
+        need_own(path)
         tighten(path)
         key = bytes.fromhex(read_limited(path, 4 * KEY_BYTES).decode("ascii").strip())
     except (OSError, ValueError) as error:
@@ -52,6 +53,17 @@ def secret_in(path: Path) -> bytes:
     if len(key) != KEY_BYTES:
         raise LedgerUnavailable(f"the ledger's key file {path} cannot be used: it is damaged")
     return key
+
+
+def need_own(path: Path) -> None:
+    """Raise :class:`LedgerUnavailable` for a file that another user may have put there, to know a secret in advance or
+    to change what is stored. Its owner must be this user, the system's administrator, or the owner of its folder.
+    """
+    if os.name == "posix":
+        real = Path(os.path.realpath(path))
+        owner, trusted = real.stat().st_uid, {os.geteuid(), 0, real.parent.stat().st_uid}
+        if owner not in trusted:
+            raise LedgerUnavailable(f"{path} belongs to another user. Name a file of your own")
 
 
 def tighten(path: Path) -> None:

@@ -20,9 +20,8 @@ from __future__ import annotations
 import itertools
 import os
 import re
-import secrets
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -30,14 +29,15 @@ import sqlalchemy as sa
 from sqlalchemy.exc import SQLAlchemyError
 
 from espalier.core.errors import LedgerError, LedgerUnavailable
+from espalier.core.ledger import memory
 from espalier.core.ledger.database import engine_of, need_file
 from espalier.core.ledger.events import Row, read_events, tampered
 from espalier.core.ledger.fields import misfit
+from espalier.core.ledger.memory import head
 from espalier.core.ledger.places import database_url, file_name, key_file, remembered, shown
 from espalier.core.ledger.reasons import reason
 from espalier.core.ledger.replay import replay
 from espalier.core.ledger.secret_file import secret_in, tighten
-from espalier.core.limited_file import read_limited
 
 VERSION, STOPPED = "4", "5"
 """Layout in which the ledger is written, and layout of a ledger with a stopped release that can be resumed."""
@@ -175,7 +175,7 @@ class Store:
             connection.execute(_events.insert(), [dict(row) for row in rows])
             self._check_stored(connection, [*there, *rows])
             last = rows[-1]["seq"], rows[-1]["hash"]
-            connection.execute(_meta.update().where(_meta.c.key == "head").values(value=_head(*last)))
+            connection.execute(_meta.update().where(_meta.c.key == "head").values(value=head(*last)))
             layout = STOPPED if any(row["kind"] == "stop" for row in [*there, *rows]) else VERSION
             connection.execute(_meta.update().where(_meta.c.key == "version").values(value=layout))
             if begun is not None:
@@ -293,12 +293,12 @@ class Store:
         ]
         if rows and (wrong := misfit(rows[-1])):
             raise tampered(len(rows), f"its {wrong} has the wrong type")
-        head = connection.scalar(sa.select(_meta.c.value).where(_meta.c.key == "head"))
-        if head != (_head(rows[-1]["seq"], rows[-1]["hash"]) if rows else _head(0, "")):
+        stored = connection.scalar(sa.select(_meta.c.value).where(_meta.c.key == "head"))
+        if stored != (head(rows[-1]["seq"], rows[-1]["hash"]) if rows else head(0, "")):
             raise LedgerError(f"the ledger {self.name} was tampered with: its last events are missing or changed")
         return rows
 
-    def _compare(self, rows: Sequence[Row], before: Sequence[tuple[Path, int, str]]) -> None:
+    def _compare(self, rows: Sequence[Row], before: Sequence[memory.Seen]) -> None:
         """Raise :class:`LedgerError` unless ``rows`` continue the events that earlier reads, ``before``, returned."""
         for file, count, hash_ in before:
             if len(rows) < count or (count and rows[count - 1]["hash"] != hash_):
@@ -308,41 +308,21 @@ class Store:
                     f"copy; if that is impossible, account for the missing releases and then delete {file}"
                 )
 
-    def _seen(self, rows: Sequence[Row]) -> list[tuple[Path, int, str]]:
-        """Return both memories, by location and by identity: file, number of events seen, and last hash."""
+    def _seen(self, rows: Sequence[Row]) -> list[memory.Seen]:
+        """Return both memories, by location and by identity."""
         if rows and (misfit(rows[0]) or not re.fullmatch("[0-9a-f]{64}", rows[0]["hash"])):
             # it becomes part of a file name and has not been checked yet
             raise LedgerError(f"the ledger {self.name} was tampered with: its first hash is invalid")
-        files = [self.seen_file, *([remembered(rows[0]["hash"])] if rows else [])]
-        out = []
-        for file in files:
-            try:
-                text = read_limited(file, 200).decode("ascii") if file.is_file() or not file.exists() else ""
-            except (FileNotFoundError, NotADirectoryError):
-                out.append((file, 0, ""))
-                continue
-            except (OSError, ValueError):  # an unreadable file may belong to a later copy
-                text = ""
-            if not re.fullmatch(r"[0-9]{1,20} [0-9a-f]{64}\s*", text):
-                raise LedgerError(
-                    f"{file}, in which this machine remembers the ledger {self.name}, is unreadable or contains "
-                    "something else. No release is possible. Move that file away, or use another ledger"
-                )
-            count, hash_ = text.split()
-            out.append((file, int(count), hash_))
-        return out
+        return [memory.read(file, self.name) for file in self._memories(rows)]
+
+    def _memories(self, rows: Sequence[Row]) -> list[Path]:
+        """Return the files of both memories; without events, there is no identity yet."""
+        return [self.seen_file, *([remembered(rows[0]["hash"])] if rows else [])]
 
     def _remember(self, rows: Sequence[Row]) -> None:
         """Store the last event in each memory, except in a read-only folder."""
-        for file, count, _ in self._seen(rows):
-            if len(rows) <= count:
-                continue
-            new = file.with_name(f".{file.name}-{secrets.token_hex(8)}")  # other users may guess a name in the folder
-            with suppress(OSError):
-                file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-                with open(os.open(new, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "w") as out:
-                    out.write(f"{_head(len(rows), rows[-1]['hash'])}\n")
-                os.replace(new, file)
+        for file in self._memories(rows):
+            memory.write(file, self.name, len(rows), rows[-1]["hash"] if rows else "")
 
     def _check_version(self, create: bool) -> None:
         with self._engine.connect() as connection:
@@ -359,7 +339,7 @@ class Store:
                     for statement in _ONLY_GROWS[self._engine.dialect.name]:
                         connection.exec_driver_sql(statement)
                     connection.execute(_meta.insert().values(key="version", value=VERSION))
-                    connection.execute(_meta.insert().values(key="head", value=_head(0, "")))
+                    connection.execute(_meta.insert().values(key="head", value=head(0, "")))
         elif found not in READS:
             known = f"{', '.join(READS[:-1])} and {READS[-1]}"
             raise LedgerUnavailable(
@@ -392,8 +372,3 @@ class Store:
             gone = self.path is not None and not self.path.exists() and not isinstance(error, PermissionError)
             why = "it no longer exists; restore it" if gone else reason(error)
             raise LedgerUnavailable(f"cannot {act} the ledger {self.name}: {why}", ledger=self.name) from None
-
-
-def _head(count: int, hash_: str) -> str:
-    """Return a number of events and the last hash as a text of fixed length."""
-    return f"{count:020d} {hash_ or '0' * 64}"

@@ -13,8 +13,8 @@ from espalier.core.cli.main import main
 from espalier.core.errors import LedgerUnavailable, ProjectError
 from espalier.core.ledger.events import Event
 from espalier.core.ledger.ledger import Ledger
+from espalier.core.ledger.memory import head as _head
 from espalier.core.ledger.population import Population
-from espalier.core.ledger.store import _head
 from espalier.core.ledger.verify_copies import check_export, check_release
 
 COMMANDS = (["list"], ["verify"], ["export"], ["export", "--format", "json"], ["take", "abcd", "--out", "o"])

@@ -35,6 +35,7 @@ from espalier.core.ledger import store as ledger_store
 from espalier.core.ledger.archive import digest_of, unpacked, zipped
 from espalier.core.ledger.events import START, Event
 from espalier.core.ledger.ledger import Ledger
+from espalier.core.ledger.memory import head as memory_head
 from espalier.core.ledger.places import remembered as memory_of
 from espalier.core.ledger.replay import replay
 from espalier.core.privacy.accounting import Budget, epsilon_of, rho_of, rounded_down, rounded_up
@@ -188,7 +189,7 @@ def test_parts_and_the_end_are_written_together_or_not_at_all(tmp_path, monkeypa
     parts = [Subtotal("select", "tree", 3, 0.001), Subtotal("measure", "one-way", 2, 0.002)]
     monkeypatch.setattr("espalier.core.ledger.account.time.sleep", lambda s: None)
     with monkeypatch.context() as patch:
-        patch.setattr(ledger_store, "_head", lambda *_: (_ for _ in ()).throw(OSError(28, "disk full")))
+        patch.setattr(ledger_store, "head", lambda *_: (_ for _ in ()).throw(OSError(28, "disk full")))
         assert "disk full" in reservation.spend(0.003, {"a": b"x"}, parts)
     assert ledger.head()[0] == 2
     assert reservation.spend(0.003, {"a": b"x"}, parts) == ""
@@ -359,7 +360,7 @@ def stored(where, events, layout):
     store = Ledger(where, create=True).store
     with store._engine.begin() as connection:
         connection.execute(ledger_store._events.insert(), [dict(e.row()) for e in events])
-        for key, value in (("version", layout), ("head", ledger_store._head(len(events), events[-1].hash))):
+        for key, value in (("version", layout), ("head", memory_head(len(events), events[-1].hash))):
             connection.execute(ledger_store._meta.update().where(ledger_store._meta.c.key == key).values(value=value))
     return Ledger(where)
 
