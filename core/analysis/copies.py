@@ -68,7 +68,7 @@ merged categories.
 class Recipe:
     """Number of ``copies``, number of ``rows`` in each, and whether the rows are drawn ``evenly`` or one by one.
 
-    ``rows_per_person`` k scales the sampling error by √k, because a sample of n rows holds fewer than n people.
+    ``rows_per_person`` k scales the sampling error by √k, because a sample of n rows contains fewer than n people.
     ``merged`` are the groups of categories that the measurements count.
     """
 

@@ -429,7 +429,7 @@ def _to_answer(draft: Project) -> str:
 
 
 def _again(opt: argparse.Namespace) -> str:
-    """Return the table for the next command; with ``--relation`` a placeholder, because a URL may hold a password."""
+    """Return the table for the next command; with ``--relation``, a placeholder, because URLs may contain passwords."""
     return "TABLE --relation NAME" if opt.relation else str(opt.table)
 
 

@@ -233,7 +233,7 @@ def _print_lines(lines: Iterable[Line]) -> None:
 
 
 def _range(values: Iterable[float], form: str) -> str:
-    """Format the range of the values: a single value if both ends print alike, and an empty text if there are no
+    """Format the range of the values: a single value if both ends look the same, and an empty text if there are no
     values.
     """
     ordered = sorted(values)

@@ -36,7 +36,7 @@ Figures = dict[str, float | None]
 class CostOfFence:
     """Figures of a release and of releases without its fence, computed on real rows. The figures are q in rows (the
     best tree of measured pairs, exact counts), TV and KL (nats) as means over pairs, the AUC of a model trained on the
-    synthetic rows, and the CMI of the synthetic rows in nats. ``without`` holds one set of figures for each release
+    synthetic rows, and the CMI of the synthetic rows in nats. ``without`` contains one set of figures for each release
     without the fence; no tree can exceed ``q_best``.
     """
 

@@ -25,7 +25,7 @@ FEWEST = 30
 
 @dataclass(frozen=True)
 class NextVisit:
-    """AUC of the next visit's ``target``, for a model trained on synthetic people and for one on real people."""
+    """AUC of the next visit's ``target``, for models trained on synthetic and on real people."""
 
     target: str
     auc_synthetic: float | None = None

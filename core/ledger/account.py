@@ -342,7 +342,7 @@ def _as_json(plan: Mapping[str, Any]) -> str:
     try:
         return json.dumps(plan, allow_nan=False)
     except (TypeError, ValueError, RecursionError):
-        raise ProjectError("ledger: the plan must hold only text, finite numbers and lists", key="plan") from None
+        raise ProjectError("ledger: the plan may contain only text, finite numbers and lists", key="plan") from None
 
 
 def _in_words(act: Subtotal) -> str:

@@ -239,7 +239,7 @@ def _read(plan: str) -> Any:
     """Return the JSON of an event; raise ValueError for a number that is not finite."""
 
     def finite(text: str) -> float:
-        _require(math.isfinite(number := float(text)), "its plan holds a number that is not finite")
+        _require(math.isfinite(number := float(text)), "its plan contains a number that is not finite")
         return number
 
     return json.loads(plan, parse_constant=finite, parse_float=finite)
