@@ -100,7 +100,7 @@ def drawn_sample(model: CopyableModel, rng: np.random.Generator) -> Rows:
 
 
 def widening(total: float, drawn: int) -> float:
-    """Return the factor that gives deviations of the counts of ``drawn`` rows the covariance of the deviations of n
+    """Return the factor that scales deviations of the counts of ``drawn`` rows to the covariance of the deviations of n
     rows.
 
     The deviations of m rows drawn one by one have the covariance m·C, where C does not depend on m. The factor is

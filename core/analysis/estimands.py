@@ -30,7 +30,7 @@ HALF = 0.5
 class Part:
     """One number of a figure: its ``name``, the counts it ``needs``, and whether it is the logarithm of a ``ratio``.
 
-    ``contrast`` gives the same number from the counts alone; `None` if no interval follows from them.
+    ``contrast`` computes the same number from the counts alone; `None` if no interval follows from them.
     """
 
     name: str

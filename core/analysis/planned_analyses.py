@@ -285,7 +285,9 @@ class SurvivalAnalysis:
     regressed: None = None
 
     def facts(self) -> dict[str, Any]:
-        """Return the entry in ``release.json``, with the ``table``; numbers that noise does not allow are null."""
+        """Return the entry in ``release.json``, with the ``table``; numbers that cannot be estimated because of noise
+        are null.
+        """
         one, schema, k = self.analysis, self.setting.schema, self.setting.unit.rows_per_person
         value, low, high = (_finite(float(x)) for x in figure(one, schema, self.counts, self.sigma, k))
         return {

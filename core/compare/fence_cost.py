@@ -1,5 +1,5 @@
 """Cost of a fence: the release compared with the same plan without its fence, at the same budget. The result is not
-private, because it comes from real rows and from releases that are never delivered. It is for the curator only.
+private, because it is computed from real rows and from releases that are never delivered. It is for the curator only.
 """
 
 from __future__ import annotations

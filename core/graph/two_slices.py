@@ -55,7 +55,7 @@ class TwoSlices:
         """Return the separation of the first block that the whole panel needs: red columns against all others.
 
         The number of visits is among the others. Otherwise the promise would hold at each visit that exists, but not
-        over all of them pooled.
+        for all visits pooled.
         """
         red = self.red(separation, also)
         names = (*self.person, *self.first)

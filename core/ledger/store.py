@@ -395,5 +395,5 @@ class Store:
 
 
 def _head(count: int, hash_: str) -> str:
-    """Return a number of events and the last hash as a text of fixed length."""
+    """Return a number of events and the last hash as a string of fixed length."""
     return f"{count:020d} {hash_ or '0' * 64}"
