@@ -1,5 +1,5 @@
-"""Espalier's headless core. It does all the computing and never imports a user interface. Some names of ``import
-espalier`` are also available here, for code written before the package was named.
+"""Espalier's headless core. It does all the computing and never imports a user interface. Some names of the
+``espalier`` package are also available here, for code written before the package had that name.
 """
 
 from __future__ import annotations

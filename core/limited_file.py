@@ -18,7 +18,7 @@ def read_limited(path: Path, most: int) -> bytes:
 def write_own(path: Path, text: str) -> None:
     """Write a new file that only its owner may read; raises :class:`FileExistsError` if a file or link has that name.
 
-    A draft holds private values until it is confirmed.
+    A draft may contain private values until it is confirmed.
     """
     with open(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "w", encoding="utf-8") as file:
         file.write(text)

@@ -15,7 +15,7 @@ _PROC, _GROUPS = Path("/proc"), Path("/sys/fs/cgroup")
 MANY_CELLS = 5_000_000
 """Number of cells of a table above which memory is returned to the system, which takes a tenth of a second."""
 UNLIMITED = 1 << 60
-"""Number above which a reported limit means that a group of processes has none."""
+"""A reported limit above this number means that a group of processes has no limit."""
 
 
 def used() -> int:

@@ -15,7 +15,7 @@ ten bytes.
 
 
 def limit_steps(connection: sqlite3.Connection, file: Path) -> None:
-    """Interrupt statements of ``connection`` that take more instructions than the size of ``file`` explains."""
+    """Interrupt statements of ``connection`` that take more instructions than the size of ``file`` justifies."""
     most = FEWEST + file.stat().st_size // 2
     taken = itertools.count(STEP, STEP)
     connection.set_progress_handler(lambda: next(taken) > most, STEP)

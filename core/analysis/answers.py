@@ -46,9 +46,9 @@ class Width:
 
 @dataclass(frozen=True)
 class Answer:
-    """One estimated number with its interval. Ratios are ratios, not logarithms.
+    """One estimated number with its interval. Ratios are stored as ratios, not as logarithms.
 
-    ``low``, ``high`` and ``width`` are `None` if no interval may be shown. The number is about the rows where the
+    ``low``, ``high`` and ``width`` are `None` if no interval may be shown. The number describes the rows where the
     columns ``observed`` are not missing; ``left_out`` is the share of all other rows. ``missing`` has the missing
     shares by group.
     """

@@ -3,9 +3,10 @@ with one linear system A·γ = b of noisy sums. For a linear regression A and b 
 For the others, γ is the last Newton step of maximum likelihood: A is the curvature and b the gradient at an earlier,
 released fit, whose noise therefore does not matter.
 
-An interval holds every value θ of a coefficient for which the score of the profile is within 1.96 standard deviations
-of 0 (Fieller 1954). The interval covers the known noise of A and b, and the sampling error. It is bounded only if the
-noise is too small to cancel the coefficient's own information. A system that is not positive definite yields no number.
+An interval contains every value θ of a coefficient for which the score of the profile is within 1.96 standard
+deviations of 0 (Fieller 1954). The interval covers the known noise of A and b, and the sampling error. It is bounded
+only if the noise is too small to cancel the coefficient's own information. A system that is not positive definite
+yields no number.
 """
 
 from __future__ import annotations
@@ -402,8 +403,8 @@ def bought(curator: Curator, regression: BoughtRegression, schema: Schema, rho: 
 def terms(design: Design, schema: Schema) -> Iterator[tuple[str, FloatArray]]:
     """Yield each coefficient's name, and the coefficient as a contrast of the coefficients of the scores.
 
-    A category is compared with the first one. A number is per unit. With an interaction, a column's own coefficients
-    are those at the first category, or at 0, of the other column.
+    A category is compared with the first one. The coefficient of a number is per unit. With an interaction, a column's
+    own coefficients are those at the first category, or at 0, of the other column.
     """
     base, found = np.zeros(design.width), []
     base[0] = 1.0
@@ -425,7 +426,7 @@ Point = FloatArray | int
 
 
 def _base(column: Column) -> Point:
-    """Return the base value, against which coefficients compare the others: the number 0, or the first category."""
+    """Return the base value, with which coefficients compare the others: the number 0, or the first category."""
     if column.kind != "numeric":
         return 0
     centre, half = centre_and_half(column.middles[: column.values].tolist())

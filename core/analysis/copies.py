@@ -68,7 +68,7 @@ merged categories.
 class Recipe:
     """Number of ``copies``, number of ``rows`` in each, and whether the rows are drawn ``evenly`` or one by one.
 
-    ``rows_per_person`` k scales the sampling error by √k, because a sample of n rows holds fewer than n people.
+    ``rows_per_person`` k scales the sampling error by √k, because a sample of n rows contains fewer than n people.
     ``merged`` are the groups of categories that the measurements count.
     """
 
@@ -100,7 +100,7 @@ def drawn_sample(model: CopyableModel, rng: np.random.Generator) -> Rows:
 
 
 def widening(total: float, drawn: int) -> float:
-    """Return the factor that gives deviations of the counts of ``drawn`` rows the covariance of the deviations of n
+    """Return the factor that scales deviations of the counts of ``drawn`` rows to the covariance of the deviations of n
     rows.
 
     The deviations of m rows drawn one by one have the covariance m·C, where C does not depend on m. The factor is

@@ -106,7 +106,8 @@ class StandardisedEffect:
         return tuple(out)
 
     def estimate(self, tally: Tally) -> tuple[FloatArray, FloatArray]:
-        """Return the numbers of `parts`, with ratios as logarithms, and NaN as variances, which come from the copies.
+        """Return the numbers of `parts`, with ratios as logarithms, and NaN as variances, because the copies provide
+        the variances.
 
         Crude figures use rows where treatment and outcome are observed. Adjusted figures use rows where all columns
         are.

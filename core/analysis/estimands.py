@@ -2,8 +2,9 @@
 ``parts`` are its numbers, each with the counts that it :class:`Needs`. ``estimate`` returns these numbers and their
 variances within one table. Ratios are logarithms.
 
-A figure is about rows where all its columns are observed, as in R's ``lm`` and ``glm``. ``missing`` maps each column
-whose missing cells are left out to the code of such a cell. A figure about missing cells omits their column from it.
+A figure describes the rows where all its columns are observed, as in R's ``lm`` and ``glm``. ``missing`` maps each
+column whose missing cells are left out to the code of such a cell. A figure about missing cells omits their column from
+it.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ HALF = 0.5
 class Part:
     """One number of a figure: its ``name``, the counts it ``needs``, and whether it is the logarithm of a ``ratio``.
 
-    ``contrast`` gives the same number from the counts alone; `None` if no interval follows from them.
+    ``contrast`` computes the same number from the counts alone; `None` if no interval follows from them.
     """
 
     name: str
@@ -335,8 +336,8 @@ class Regression:
 
 
 LARGEST = 15.0
-"""Absolute value above which a logistic coefficient has no finite estimate, because some category determines the
-outcome.
+"""Absolute value above which a logistic coefficient counts as having no finite estimate, because some category
+determines the outcome.
 """
 
 

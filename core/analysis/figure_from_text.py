@@ -233,9 +233,9 @@ def middles(column: Column) -> tuple[float, ...]:
 
 
 def _inside(schema: Schema, name: str) -> tuple[tuple[float, ...], tuple[tuple[float, float], ...]]:
-    """Return the middle of each bin of a numeric column, and the smallest and largest number that the bin can hold.
+    """Return the middle of each bin of a numeric column, and the smallest and largest number that the bin can contain.
 
-    Bins are half-open, the last one closed. There are no ranges if each bin holds a single whole number.
+    Bins are half-open, the last one closed. There are no ranges if each bin contains a single whole number.
     """
     _scores(schema, name)
     column = schema[name]

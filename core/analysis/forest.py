@@ -50,7 +50,7 @@ class Line:
 
 
 def to_csv(lines: Iterable[Line]) -> str:
-    """Return the numbers as CSV, at full precision; names that a spreadsheet would read as formulas are defused."""
+    """Return the numbers as CSV, at full precision; names that a spreadsheet would read as formulas are escaped."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(("question", "number", "estimate", "low", "high", "level", "together", "answer", "reason"))

@@ -100,7 +100,7 @@ class Badge:
 
 
 class Gate:
-    """Judge of one release's figures."""
+    """Gate for the figures of one release."""
 
     def __init__(
         self,

@@ -332,9 +332,7 @@ def _counts(files: Mapping[str, bytes], facts: Mapping[str, Any], project: Proje
 
 
 def _check_asked(asked: Asked, max_cells: int) -> None:
-    """Refuse answers to questions or counts that the project does not ask, and questions that need too large a
-    model.
-    """
+    """Refuse answers to questions or counts that are not in the project, and questions that need too large a model."""
     asked.size(max_cells)
     told, sizes = asked.answers, asked.lowered.sizes
     if told.direct is not None and told.direct.values.shape != (len(told.questions),):

@@ -1,4 +1,4 @@
-"""Sentences about missing cells: the rows that a figure is about, the missing shares, and warnings if these differ."""
+"""Sentences about missing cells: the rows that a figure describes, the missing shares, and warnings if these differ."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 """``answers.npz``: the noisy counts to which the model of a release was fitted. Copies can be made from it at any time.
 
-The budget paid for these counts, so they may be shared. The file contains plain arrays and text, and no pickle.
+These counts were paid for from the budget, so they may be shared. The file contains only plain arrays and text, no
+pickled objects.
 """
 
 from __future__ import annotations

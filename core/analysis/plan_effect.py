@@ -1,6 +1,6 @@
 """Effect of the plan's treatment on its target, estimated from copies of the release.
 
-The copies come from noisy counts that the budget has paid for.
+The copies are made from noisy counts that were paid for from the budget.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@ half-width.
 
 Each analysis buys the counts of its own cells, the rows with and without the event in each group, or the sums of its
 regression. Promises follow from public facts and the declared assumptions only, so a plan and a release divide the
-budget alike.
+budget in the same way.
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ def variance(one: PlannedCounts, counts: FloatArray, sigma: float, k: int) -> fl
 def standardised(counts: FloatArray) -> tuple[float, FloatArray]:
     """Return the standardised difference Σ_z n_z (p_1z − p_0z) / n of an effect, and its slope in each count.
 
-    ``counts`` are by stratum, group and event; a third group holds the rows that are not compared.
+    ``counts`` are by stratum, group and event; a third group contains the rows that are not compared.
     """
     groups, whole = counts.sum(axis=2), max(float(counts.sum()), 1.0)
     rates = counts[..., 0] / groups
@@ -285,7 +285,9 @@ class SurvivalAnalysis:
     regressed: None = None
 
     def facts(self) -> dict[str, Any]:
-        """Return the entry in ``release.json``, with the ``table``; numbers that noise does not allow are null."""
+        """Return the entry in ``release.json``, with the ``table``; numbers that cannot be estimated because of noise
+        are null.
+        """
         one, schema, k = self.analysis, self.setting.schema, self.setting.unit.rows_per_person
         value, low, high = (_finite(float(x)) for x in figure(one, schema, self.counts, self.sigma, k))
         return {

@@ -87,7 +87,9 @@ def return_tables(facts: Mapping[str, Any], linked: Linked, schema: Schema) -> d
 def return_share(
     facts: Mapping[str, Any], linked: Linked, schema: Schema, column: str, value: str, days: int
 ) -> ReturnShare:
-    """Return one share of a release with its interval; raises :class:`ProjectError` for an unknown or uncounted one."""
+    """Return one share of a release with its interval; raises :class:`ProjectError` for one that is unknown or was not
+    counted.
+    """
     tables, labels = return_tables(facts, linked, schema), labels_of(linked, schema, column, value)
     if column not in tables or tables[column].days != days:
         counted = ", ".join(f"{name} within {table.days} days" for name, table in tables.items())

@@ -65,7 +65,7 @@ def counts_csv(study: Study, columns: Iterable[str] = ()) -> str:
     """Return the noisy counts whose columns include one of ``columns`` (all counts if it is empty), a line for each
     cell.
 
-    Names and values that look like formulas are defused.
+    Names and values that look like formulas are escaped.
     """
     schema, wanted = study.project.schema, set(columns)
     lines: list[Sequence[object]] = [("measurement", "columns", "values", "count", "sigma")]

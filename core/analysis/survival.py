@@ -5,7 +5,7 @@ the interval; the counts do not show whether they leave before its events or aft
 r_t is smaller by c_t. The exact Kaplan–Meier estimate at the end of t lies between the two products, because the factor
 of each event increases with the number of rows at risk. The low end of an interval therefore counts none of the leaving
 rows as at risk, the high end counts all of them, and the estimate counts half of them (the actuarial table). If each
-interval holds a single time, all leaving rows are counted, as Kaplan and Meier do.
+interval contains a single time, all leaving rows are counted, as Kaplan and Meier do.
 
 Sampling and noise. The ends for S solve (Ŝ − S)² = z² (k S (1 − S) / m + V): Wilson's interval for a share of m rows,
 with k rows per person, widened by the variance V of the noise (delta method: σ² times the squared gradient of Ŝ in
@@ -66,7 +66,7 @@ class Survival:
 def survival(counts: FloatArray, sigma: float, k: int = 1, *, exact: bool = False) -> Survival:
     """Return the table of ``counts`` (… × interval × event or not) with noise of standard deviation ``sigma``.
 
-    ``k`` is the number of rows per person. ``exact``: each interval holds a single time.
+    ``k`` is the number of rows per person. ``exact``: each interval contains a single time.
     """
     least, middle = (1.0, 1.0) if exact else (0.0, 0.5)
     parts = {w: _part(counts, sigma, k, w) for w in {least, middle, 1.0}}

@@ -32,7 +32,7 @@ NO_FIGURE = "the noise exceeds the rows at risk"
 def figure(
     one: PlannedSurvival, schema: Schema, counts: FloatArray, sigma: float, k: int
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return the survival ``at``, or its difference, with the ends of the interval; NaN if there is none.
+    """Return the survival at the planned time, or its difference, with the ends of the interval; NaN if there is none.
 
     The last axes of ``counts`` are groups, intervals and event.
     """
@@ -64,7 +64,7 @@ def promise(one: PlannedSurvival, schema: Schema, expected: FloatArray, k: int) 
 
 
 def table(one: PlannedSurvival, schema: Schema, counts: FloatArray, sigma: float, k: int) -> list[dict[str, Any]]:
-    """Return one entry for each group and interval; numbers that noise does not allow are null."""
+    """Return one entry for each group and interval; numbers that cannot be estimated because of noise are null."""
     groups = one.group.partition("=")[2].split(":") if one.group else [""]
     out = []
     for group, of in zip(groups, _groups(one, schema, counts, sigma, k), strict=True):

@@ -8,7 +8,7 @@ The interval. Let x_i be person i's weight at steps from value a, and y_i ≤ x_
 p·x)² = y² − 2pxy + p²x² ≤ xy(1 − 2p) + p²x², where xy ≤ y and x² ≤ x; for larger p take x − y instead of y. The
 sampling variance of Σ(y − p·x) is therefore at most p(1 − p)·Σ E x, and weighted counts may be treated as counts of
 independent rows. Independent noise of standard deviation σ on the K cells of the row adds σ²((1 − p)² + (K − 1)p²). The
-interval holds every p whose error is within z standard deviations (Fieller 1954; without noise it is Wilson's).
+interval contains every p whose error is within z standard deviations (Fieller 1954; without noise it is Wilson's).
 """
 
 from __future__ import annotations

@@ -76,7 +76,9 @@ def visit_tables(facts: Mapping[str, Any], linked: Linked, schema: Schema) -> di
 def visit_share(
     facts: Mapping[str, Any], linked: Linked, schema: Schema, column: str, value: str, visit: int
 ) -> VisitShare:
-    """Return one share of a release with its interval; raises :class:`ProjectError` for an unknown or uncounted one."""
+    """Return one share of a release with its interval; raises :class:`ProjectError` for one that is unknown or was not
+    counted.
+    """
     tables = visit_tables(facts, linked, schema)
     labels = labels_of(linked, schema, column, value)
     if not 1 <= visit <= linked.keep:

@@ -17,7 +17,7 @@ from espalier.core.project.plan import Plan
 
 @dataclass(frozen=True)
 class Rows:
-    """Rows as ``codes``; ``numbers`` holds the values of numeric columns."""
+    """Rows as ``codes``; ``numbers`` contains the values of numeric columns."""
 
     codes: Mapping[str, NDArray[Any]]
     numbers: Mapping[str, NDArray[np.float64]]

@@ -13,9 +13,9 @@ from scipy.spatial import cKDTree
 def reidentified(known: NDArray[np.float64], released: NDArray[np.float64], whose: NDArray[np.int64]) -> float:
     """Return the share of people whose own released row is the one nearest to what an attacker knows about them.
 
-    ``known`` has one row per person, ``released`` the same columns; ``whose[i]`` is the person from whom released row i
-    was made. If several rows are equally near, the attacker picks one at random, and the result is the expected share
-    of hits.
+    ``known`` has one row per person, ``released`` the same columns; ``whose[i]`` is the person from whose real row
+    released row i was made. If several rows are equally near, the attacker picks one at random, and the result is the
+    expected share of hits.
     """
     tree = cKDTree(released)
     nearest, _ = tree.query(known)

@@ -68,7 +68,7 @@ class Regression:
 def fit(
     rows: NDArray[np.float64], outcome: NDArray[np.float64], rng: np.random.Generator, landmarks: int | None = None
 ) -> Regression:
-    """Fit equation (7). Leave-one-out errors on at most ``TRIED_ROWS`` rows choose kernel, width and λ.
+    """Fit equation (7). Kernel, width and λ minimise the leave-one-out error on at most ``TRIED_ROWS`` rows.
 
     ``landmarks``: Nyström's approximation with this many random centres (Williams & Seeger 2001). Raises
     :class:`SizeError` above ``EXACT_ROWS`` rows without them.

@@ -1,4 +1,4 @@
-"""Stage two: regressions that give each row its outcome, and the choice among them. NOT private.
+"""Stage two: regressions that compute the outcome of each row, and the choice among them. NOT private.
 
 Kernel ridge regression is the paper's method; the others are its comparisons (§5, Appendix D.1). Ridge fails on
 strongly skewed tables, so five-fold cross-validation chooses unless the plan names one.
@@ -40,7 +40,7 @@ class Fitted(Protocol):
 
 @dataclass(frozen=True)
 class Response:
-    """Fitted regression ``name``; ``left`` holds the residuals of rows to which it was not fitted.
+    """Fitted regression ``name``; ``left`` contains the residuals of rows to which it was not fitted.
 
     ``errors`` are the cross-validated mean squared errors of the candidates, as shares of the outcome's variance; empty
     if the plan names one.

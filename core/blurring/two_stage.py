@@ -25,7 +25,7 @@ LANDMARKS = 1_000
 """Number of landmark rows in the regression if an exact one costs too much and the plan gives no number."""
 
 PROMISING = ("delta", "person", "private_evaluation", "rows", "strict", "test_drawing", "statements")
-"""Plan keys that promise something, or have no meaning here."""
+"""Plan keys that make a promise that this method cannot keep, or that have no meaning for it."""
 
 
 @dataclass(frozen=True)
@@ -191,7 +191,9 @@ def _anonymized(project: Project) -> tuple[str, ...]:
 
 
 def check(project: Project) -> None:
-    """Raise :class:`ProjectError` for a table that the method cannot blur, or a plan that promises something."""
+    """Raise :class:`ProjectError` for a table that the method cannot blur, or for a plan with a promise that the method
+    cannot keep.
+    """
     plan = project.plan
     if plan.target is None or plan.target not in project.schema or project.schema[plan.target].kind != "numeric":
         why = "this method predicts a number from the other columns: choose a numeric column as the target"

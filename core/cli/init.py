@@ -205,7 +205,7 @@ def run(opt: argparse.Namespace) -> None:
     if many:
         print(
             f"Columns with many values: {', '.join(many)}. If they name people, delete them here or give them "
-            '"kind": "identifier", and name the people\'s column as the plan\'s "person".',
+            '"kind": "identifier", and set the plan\'s "person" to the column that identifies people.',
             file=sys.stderr,
         )
     if marked:
@@ -373,7 +373,7 @@ def _asked(draft: Project, columns: list[str]) -> Project:
                 ROWS_KEPT
                 if named not in columns
                 else _number(
-                    f"How many rows of each person should be kept at most? (Enter: {ROWS_KEPT}) > ", 1, ROWS_KEPT
+                    f"What is the largest number of rows to keep per person? (Enter: {ROWS_KEPT}) > ", 1, ROWS_KEPT
                 )
             )
             return _with_person(draft, named, k, columns)
@@ -429,7 +429,7 @@ def _to_answer(draft: Project) -> str:
 
 
 def _again(opt: argparse.Namespace) -> str:
-    """Return the table for the next command; with ``--relation`` a placeholder, because a URL may hold a password."""
+    """Return the table for the next command; with ``--relation``, a placeholder, because URLs may contain passwords."""
     return "TABLE --relation NAME" if opt.relation else str(opt.table)
 
 

@@ -188,7 +188,7 @@ def run(opt: argparse.Namespace) -> None:
 
 
 def memory_line(shown: Preview) -> str:
-    """Return the sentence about the memory of a release."""
+    """Return the sentence about the memory that a release needs."""
     m = shown.memory
     said = f"memory: about {m.total / 2**20:,.0f} MiB at the peak"
     if m.rows is None:
@@ -233,7 +233,7 @@ def _print_lines(lines: Iterable[Line]) -> None:
 
 
 def _range(values: Iterable[float], form: str) -> str:
-    """Format the range of the values: a single value if both ends print alike, and an empty text if there are no
+    """Format the range of the values: a single value if both ends look the same, and an empty string if there are no
     values.
     """
     ordered = sorted(values)

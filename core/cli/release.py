@@ -148,7 +148,9 @@ def linked_to(
 
 
 def _not_private(project: Project, opt: argparse.Namespace) -> None:
-    """Write rows of a method that is not private. Choosing it in the plan is the consent; no ledger records it."""
+    """Write rows of a method that is not private. Choosing the method in the plan counts as consent; no ledger records
+    the release.
+    """
     from espalier.core.blurring.notice import NOT_PRIVATE
     from espalier.core.release.blurred import blurred, shown
     from espalier.core.release.files import check_folder

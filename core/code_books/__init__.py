@@ -21,16 +21,16 @@ from espalier.core.errors import SchemaError
 _FOLDER = Path(__file__).with_name("data")
 
 Leaf = Callable[["CodeBook", str], str]
-"""Function that maps a text to a code of a book, or to an empty text if there is none."""
+"""Function that maps a text to a code of a book, or to an empty string if there is none."""
 
 
 @dataclass(frozen=True)
 class CodeBook:
     """A public list of codes in groups.
 
-    ``groups`` maps each code and group to its group, or to an empty text at the top. ``labels`` names codes and groups.
-    ``digest`` identifies the contents. ``_leaf`` is the rule that finds the book's code for a longer code (``250.43``
-    counts as ``249-259``); it reads only one text and this book.
+    ``groups`` maps each code and group to its group, or to an empty string at the top. ``labels`` names codes and
+    groups. ``digest`` identifies the contents. ``_leaf`` is the rule that finds the book's code for a longer code
+    (``250.43`` counts as ``249-259``); it reads only one text and this book.
 
     >>> from espalier.core.code_books import code_book
     >>> book = code_book("us-states")
@@ -58,7 +58,7 @@ class CodeBook:
         return frozenset(self.codes)
 
     def leaf(self, text: str) -> str:
-        """Return the code of the book that ``text`` counts as, or an empty text if there is none."""
+        """Return the book's code for ``text``, or an empty string if there is none."""
         return text if text in self._known else self._leaf(self, text)
 
     @property

@@ -1,5 +1,5 @@
 """Cost of a fence: the release compared with the same plan without its fence, at the same budget. The result is not
-private, because it comes from real rows and from releases that are never delivered. It is for the curator only.
+private, because it is computed from real rows and from releases that are never delivered. It is for the curator only.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ Figures = dict[str, float | None]
 class CostOfFence:
     """Figures of a release and of releases without its fence, computed on real rows. The figures are q in rows (the
     best tree of measured pairs, exact counts), TV and KL (nats) as means over pairs, the AUC of a model trained on the
-    synthetic rows, and the CMI of the synthetic rows in nats. ``without`` holds one set of figures for each release
+    synthetic rows, and the CMI of the synthetic rows in nats. ``without`` contains one set of figures for each release
     without the fence; no tree can exceed ``q_best``.
     """
 

@@ -61,7 +61,7 @@ WORDS: dict[Attack, str] = {
 
 @dataclass(frozen=True)
 class Played:
-    """Results of the attacks. ``control`` holds the results of the same attacks on the published rows themselves.
+    """Results of the attacks. ``control`` contains the results of the same attacks on the published rows themselves.
 
     ``rho`` is the budget of each release, ``top`` the AUC that Gaussian noise of this budget allows in this game.
     Computed on real rows.

@@ -35,7 +35,7 @@ FIGURES = {
 
 @dataclass(frozen=True)
 class Outcome:
-    """Figures of one plan's release; ``facts`` holds everything that :func:`espalier.core.evaluation.evaluate`
+    """Figures of one plan's release; ``facts`` contains everything that :func:`espalier.core.evaluation.evaluate`
     returned.
 
     A figure that cannot be computed is `None`. ``intervals`` (95 %) show how precisely the tested rows determine a

@@ -131,7 +131,7 @@ def _delimiter(text: str) -> str:
 
 
 def add_note(notes: list[str], about: str, text: str) -> None:
-    """Add a note about a column, unless there are `MOST_NOTES`: a crafted file would need much memory for them."""
+    """Add a note about a column, unless there are already `MOST_NOTES`, because a crafted file may cause very many."""
     if len(notes) < MOST_NOTES:
         notes.append(f"{about[:SHORT]}: {text[:MOST_TEXT]}")
 

@@ -105,7 +105,7 @@ def _declared(var: Element, notes: list[str]) -> Declared:
     if not text and all(_WITH_ZEROS.fullmatch(code) for code in itertools.chain(missing, (code for code, _ in listed))):
         listed, missing = _whole(listed), dict(_whole([*missing.items()]))
     if all(label == code for code, label in listed) and var.find("catgry/catStat") is not None:
-        listed = []  # values with themselves as labels that a tool counted in the rows
+        listed = []  # values, labelled with themselves, that a tool counted in the rows
     span = None if text else span_of([code for code, _ in listed])
     listed = [(code, label) for code, label in listed if span is None or code != span[0]]
     labels = dict(pairs([*listed, *missing.items()]))
@@ -204,8 +204,8 @@ def _shows_dates(form: Element) -> bool:
 
 
 def _is_missing(category: Element, code: str, *, text: bool) -> bool:
-    """Return whether a category is a missing code, as stated, by its type of missing value, or like Stata's ``.a`` to
-    ``.z``.
+    """Return whether a category is a missing code: if the file states so, if it has a type of missing value, or if it
+    is like Stata's ``.a`` to ``.z``.
     """
     stated = category.get("missing", "").casefold()
     if stated:

@@ -49,6 +49,6 @@ def is_whole(form: str, *, sas: bool = False) -> bool:
 
 
 def decimals(form: str) -> str:
-    """Return the decimals in a format such as ``F8.2``, or an empty text."""
+    """Return the decimals in a format such as ``F8.2``, or an empty string."""
     found = _DECIMALS.fullmatch(form)
     return found[1] if found else ""

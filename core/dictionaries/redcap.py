@@ -76,7 +76,7 @@ _TYPES = (
 )
 _OTHER_TYPES = {"textbox": "text", "notesbox": "notes", "calculatedfield": "calc", "checkboxes": "checkbox"}
 _VALIDATION = re.compile("int|number|float|date|time|email|phone|zip|ssn|mrn|alpha")
-"""The beginnings of types of validation. Editors write some of them as the type of a field."""
+"""The beginnings of the names of validation types. Editors write some of them as the type of a field."""
 _SERVICE = re.compile(r"[A-Za-z][A-Za-z0-9_]*:\S")
 """A service that lists codes, and its list, such as ``BIOPORTAL:ICD10``."""
 _SIGN, _NOT_IN_NAME = re.compile(r"[-.]"), re.compile(r"[^a-z0-9_]")
@@ -167,7 +167,7 @@ def _declared(field: Mapping[str, str], notes: list[str], *, first: bool) -> Ite
 
 
 def _names_records(field: Mapping[str, str]) -> bool:
-    """Return whether a first field of type text can be the record's name. A form saved alone lacks that field."""
+    """Return whether a first field of type text can be the record's name. A form saved on its own lacks that field."""
     check = field.get("text_validation_type_or_show_slider_number", "").casefold()
     return not check.startswith(("date", "time", "email", "phone", "zip"))
 
@@ -218,7 +218,7 @@ def _without_tags(text: str) -> str:
 
 
 def redcap_csv(columns: Sequence[Declared], form: str) -> str:
-    """Return a REDCap data dictionary of these columns; texts that look like formulas are defused.
+    """Return a REDCap data dictionary of these columns; texts that look like formulas are escaped.
 
     REDCap ends a code at the first comma, so a column whose codes contain a comma or a bar becomes text, and its codes
     become a note.

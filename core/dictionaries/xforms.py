@@ -86,7 +86,7 @@ class _Form:
             )
 
     def _kind(self, bind: Element, control: Element | None) -> str:
-        """Return the type of a question by its name in XLSForm, or an empty text for a bind that is not a question."""
+        """Return the type of a question by its name in XLSForm, or an empty string if the bind is not a question."""
         stated = bind.get("type", "string").rpartition(":")[2].casefold()
         preload = next((value for key, value in bind.attrib.items() if key.rpartition("}")[2] == "preloadParams"), "")
         preload = preload.removeprefix("uri:")

@@ -98,7 +98,7 @@ def _sheets(data: bytes, source: str) -> Sheets:
 
 
 def _sheet_name(line: Sequence[str]) -> str:
-    """Return the name of the sheet that a line starts, or an empty text."""
+    """Return the name of the sheet that a line starts, or an empty string."""
     name = line[0].casefold() if line else ""
     return name if name in _SHEETS and not any(line[1:]) else ""
 

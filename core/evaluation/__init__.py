@@ -56,7 +56,7 @@ class Evaluation:
     """All results of :func:`evaluate`. Everything was computed on real rows.
 
     ``tested_on`` names the rows on which the classifiers were tested: "holdout" or "the table itself". ``utility`` and
-    ``fairness`` are about the first target, ``further`` about the plan's further targets.
+    ``fairness`` describe the first target, ``further`` the plan's further targets.
     ``fairness`` is None if roles are missing; ``reasons`` then states this. ``asked`` compares the answers to the
     project's questions, None if it has none; ``numbers`` compares numeric columns as numbers
     (`espalier.core.evaluation.numeric_fidelity`), None for a reason in ``reasons``. ``drawn`` is the number of rows

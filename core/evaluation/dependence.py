@@ -47,8 +47,8 @@ def cmi(table: Table, separation: Separation) -> Dependence:
 
 
 def link(table: Table, one: str, other: str) -> float:
-    """Return the total variation between a pair of columns and the same two columns if independent: ½ Σ|p(x,y) −
-    p(x)p(y)|, 0 … 1.
+    """Return the total variation between the joint distribution of two columns and the product of their distributions:
+    ½ Σ|p(x,y) − p(x)p(y)|, 0 … 1.
 
     It is the smallest share of rows that must change to make the two independent without changing either column, up to
     rounding. The pair's whole table is counted.
@@ -94,7 +94,7 @@ def _plug_in(x: IntArray, y: IntArray, z: IntArray) -> float:
 
 
 def cells_of(table: Table, names: Clique) -> tuple[IntArray, list[tuple[int, ...]]]:
-    """Return the combination of ``names`` in each row, and the codes of the occurring combinations in order."""
+    """Return the combination of ``names`` in each row, and the codes of the combinations that occur, in order."""
     cells = np.zeros(table.rows, dtype=np.int64)
     for name in names:
         cells = _dense(cells * table.schema[name].size + table.codes[name])

@@ -66,8 +66,8 @@ def profit_ratio(estimated: float, true: float) -> float:
 def gain_of(schema: Schema, target: str | None, made: Table, public: Table) -> dict[str, Any]:
     """Return the gain from adding ``made`` to a ``public`` table D′ of the same columns: ΔMSE of a forest, five folds.
 
-    It is tested on public rows alone, so real rows enter only through the blurred rows. Raises as `check_target` does,
-    and :class:`TableError` for too few public rows.
+    It is tested on public rows alone, so real rows enter only through the blurred rows. Raises the errors of
+    `check_target`, and :class:`TableError` for too few public rows.
     """
     check_target(schema, target)
     assert target is not None
@@ -103,7 +103,8 @@ def prices_of(real: Table, synthetic: Table, price: str, sales: str, per: str | 
     ``price`` and ``sales`` are numeric columns of both tables; ``per`` is a column of categories (brands), each with
     its own elasticity. An elasticity is the slope of ln sales on ln price with a constant, over rows where both are
     above 0; the paper's regression has none, because its logarithms are centred. A group with fewer than ``FEWEST``
-    such rows, or with a single price, is left out. ``mapd`` is None if none is left. Raises as `check_prices` does.
+    such rows, or with a single price, is left out. ``mapd`` is None if none is left. Raises the errors of
+    `check_prices`.
     """
     schema = real.schema
     check_prices(schema, price, sales, per)

@@ -25,7 +25,7 @@ FEWEST = 30
 
 @dataclass(frozen=True)
 class NextVisit:
-    """AUC of the next visit's ``target``, for a model trained on synthetic people and for one on real people."""
+    """AUC of the next visit's ``target``, for models trained on synthetic and on real people."""
 
     target: str
     auc_synthetic: float | None = None
@@ -55,7 +55,7 @@ def next_visit(project: Project, real: Panel, synthetic: Panel) -> NextVisit:
     tested, own, made = (_steps(panel, target) for panel in (real.take(held), real.take(~held), synthetic))
     tested = tested.observed(target)
     if min(tested.rows, own.rows, made.rows) < FEWEST:
-        return NextVisit(target, reason=f"there are fewer than {FEWEST} visits after a first one")
+        return NextVisit(target, reason=f"fewer than {FEWEST} visits follow a first visit")
     truth = tested.codes[target]
     if len(np.unique(truth)) < 2:
         return NextVisit(target, tested_steps=tested.rows, reason=f"{target} has only one value in the tested visits")

@@ -18,7 +18,7 @@ MOST = 4000
 @dataclass(frozen=True)
 class Annotation:
     """A note on an arrow or a column. ``belief`` is one of :data:`BELIEFS`, or empty if none was given;
-    ``may_break`` (arrows only) means that the arrow may not hold where the table will be used.
+    ``may_break`` (arrows only) means that the arrow may be wrong where the table will be used.
 
     Raises :class:`GraphError` for an unknown belief, or an invalid or too long text.
     """

@@ -97,7 +97,7 @@ def _members(mask: int) -> list[int]:
 
 
 def _peel(masks: list[int]) -> tuple[list[tuple[int, int]], list[int]]:
-    """Eliminate columns with at most one neighbour until there are none. This is always optimal, and eliminates a whole
+    """Eliminate columns with at most one neighbour until none is left. This is always optimal, and eliminates a whole
     forest. Changes ``masks``; returns the buckets and the columns that remain.
     """
     order: list[tuple[int, int]] = []
@@ -139,7 +139,7 @@ SLACK = 1e-6
 def _greedy(start: Sequence[int], columns: Sequence[int], weights: Sequence[float], rule: str) -> list[tuple[int, int]]:
     """Return one greedy order of ``columns``: each step takes the column with the smallest (fill, weight, position).
 
-    The heap holds lower bounds of the weights. A weight is summed exactly only when its bound is the smallest, so a
+    The heap contains lower bounds of the weights. A weight is summed exactly only when its bound is the smallest, so a
     column with many neighbours, whose weight changes at nearly every step, costs little.
     """
     masks, by_fill = list(start), rule == "fill"

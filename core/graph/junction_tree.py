@@ -2,8 +2,8 @@
 
 The tree has one clique per column: the column ``v`` and the columns ``given`` that were its neighbours when it was
 eliminated (a *bucket tree*, Dechter 1999; Koller & Friedman 2009, chapter 10). The separator to the parent is ``given``
-itself. On the way up, each clique eliminates its own column and adds the message to its parent; on the way down, each
-clique is completed from its parent. The semiring defines the meaning of "eliminate":
+itself. In the upward pass, each clique eliminates its own column and adds the message to its parent; in the downward
+pass, each clique is completed from its parent. The semiring defines the meaning of "eliminate":
 
 ===========  =====================  ======================  =============================
 semiring     up                     kept on the way         down
@@ -12,7 +12,7 @@ sum-product  log Σ exp (log space)  p(v | given)            marginals, or one d
 max-plus     max                    the best category of v  the most likely row
 ===========  =====================  ======================  =============================
 
-Because p(v | given) is kept, the way down needs no logarithm: p(clique) = p(v | given) p(given). Drawing rows is
+Because p(v | given) is kept, the downward pass needs no logarithm: p(clique) = p(v | given) p(given). Drawing rows is
 ancestral sampling in a Bayesian network with the parents ``given``.
 
 All arrays have their axes in *tree order* (last eliminated first, so that ``v`` is always the last axis and no
@@ -162,7 +162,7 @@ def junction_tree(sizes: Mapping[str, int], cliques: Iterable[Clique]) -> Juncti
 
 
 Eliminate = Callable[[FloatArray], tuple[FloatArray, NDArray[np.generic]]]
-"""A semiring, as a function table → (message with the last axis eliminated, values to keep for the way down)."""
+"""A semiring, as a function table → (message with the last axis eliminated, values to keep for the downward pass)."""
 
 
 def sum_product(table: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -189,7 +189,7 @@ def max_only(table: FloatArray) -> tuple[FloatArray, FloatArray]:
 def collect(
     tree: JunctionTree, tables: list[FloatArray], semiring: Eliminate
 ) -> tuple[float, list[NDArray[np.generic]]]:
-    """Return the results of the way up: the log partition function (or best score), and the values that each node
+    """Return the results of the upward pass: the log partition function (or best score), and the values that each node
     keeps.
 
     ``tables`` are log potentials, one per node in the node's shape; they are overwritten.
@@ -207,7 +207,7 @@ def collect(
 
 
 def distribute(tree: JunctionTree, conditionals: Sequence[FloatArray], total: float = 1.0) -> list[FloatArray]:
-    """Return the marginal of every node, summing to ``total``: the way down of sum-product."""
+    """Return the marginal of every node, summing to ``total``: the downward pass of sum-product."""
     marginals: list[FloatArray] = []
     for node, conditional in zip(tree.nodes, conditionals, strict=True):
         if node.parent < 0:
@@ -223,7 +223,8 @@ def distribute(tree: JunctionTree, conditionals: Sequence[FloatArray], total: fl
 def derivative(
     tree: JunctionTree, conditionals: Sequence[FloatArray], marginals: Sequence[FloatArray], tables: list[FloatArray]
 ) -> list[FloatArray]:
-    """Return the derivative of all nodes' marginals as the log potentials change by ``tables``, which are overwritten.
+    """Return the derivative of all nodes' marginals in the direction ``tables`` of the log potentials; overwrites
+    ``tables``.
 
     This is the derivative of sum-product, up and down; ``conditionals`` and ``marginals`` are its results. Each node
     passes up the expectation of its table over its own column, and keeps the remainder, d log p(v | given).
@@ -248,7 +249,7 @@ def derivative(
 
 
 def decode(tree: JunctionTree, choices: Sequence[IndexArray]) -> list[int]:
-    """Return one category per node, with the highest score: the way down of max-plus."""
+    """Return one category per node, with the highest score: the downward pass of max-plus."""
     row: list[int] = []
     for node in tree.nodes:
         row.append(int(choices[node.own][tuple(row[g] for g in node.given)]))

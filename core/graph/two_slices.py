@@ -39,7 +39,8 @@ class TwoSlices:
     """Drawn arrows within a visit and from one visit to the next, by the names of their columns."""
 
     def red(self, separation: Separation, also: Iterable[str] = ()) -> frozenset[str]:
-        """Return the columns that may depend on ``separation.right`` even given the columns ``separation.given``.
+        """Return the *red* columns, which may depend on ``separation.right`` even given the columns
+        ``separation.given``.
 
         They are the right columns, ``also``, and the columns that these lead to in the drawing. Paths end at given and
         left columns.
@@ -54,7 +55,7 @@ class TwoSlices:
         """Return the separation of the first block that the whole panel needs: red columns against all others.
 
         The number of visits is among the others. Otherwise the promise would hold at each visit that exists, but not
-        over all of them pooled.
+        for all visits pooled.
         """
         red = self.red(separation, also)
         names = (*self.person, *self.first)
@@ -78,8 +79,8 @@ class TwoSlices:
 class Unrolled:
     """Whole generator: the links of its first block, and the parents of each column of a step.
 
-    ``within``, ``before`` and ``earlier`` hold arcs from this visit, the previous visit and the visit before that;
-    ``whole`` holds arcs from the person.
+    ``within``, ``before`` and ``earlier`` contain arcs from this visit, the previous visit and the visit before that;
+    ``whole`` contains arcs from the person.
     """
 
     slices: TwoSlices

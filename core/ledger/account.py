@@ -182,7 +182,7 @@ class Reservation:
         """Record the release, which ``acts`` produced: ``rho`` and ``delta`` (its δ₀) count for it, and its ``files``
         are kept.
 
-        Neither amount may exceed the reservation. Returns an empty text, or a warning if the ledger could not be
+        Neither amount may exceed the reservation. Returns an empty string, or a warning if the ledger could not be
         written: in that case, the reservation pays for the release, which is returned anyway.
         """
         rho, delta = number("rho", rho), number("delta_for_draws", delta, most=1.0)
@@ -221,7 +221,7 @@ class Reservation:
         """End a run without a release. If nothing was ``drawn``, the reservation is returned; otherwise the entry is
         stopped and counts in full.
 
-        A stopped release can be resumed or closed. Returns an empty text, or a warning if the ledger could not be
+        A stopped release can be resumed or closed. Returns an empty string, or a warning if the ledger could not be
         written: the entry then counts in full.
         """
         try:
@@ -342,7 +342,7 @@ def _as_json(plan: Mapping[str, Any]) -> str:
     try:
         return json.dumps(plan, allow_nan=False)
     except (TypeError, ValueError, RecursionError):
-        raise ProjectError("ledger: the plan must hold only text, finite numbers and lists", key="plan") from None
+        raise ProjectError("ledger: the plan may contain only text, finite numbers and lists", key="plan") from None
 
 
 def _in_words(act: Subtotal) -> str:

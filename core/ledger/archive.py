@@ -61,7 +61,7 @@ def check_names(names: Iterable[str], has_model: bool) -> None:
         name for name in needed if name not in names
     ]
     if odd or len(set(names)) < len(names):
-        raise ProjectError(f"it does not hold the files of a release ({odd[0] if odd else 'a name occurs twice'!r})")
+        raise ProjectError(f"it does not contain the files of a release ({odd[0] if odd else 'a name occurs twice'!r})")
 
 
 def has_model(release_json: bytes) -> bool:
@@ -180,7 +180,7 @@ def files_of(folder: Path, also: Sequence[str] = ()) -> dict[str, bytes]:
         tables = tables_of(paths) if "release.json" in paths else []
         paths = {name: p for name, p in paths.items() if is_known(name) or name in also or name in tables}
         if sum(p.stat().st_size for p in paths.values()) > MOST_BYTES:
-            raise ProjectError(f"{folder} holds more than 1 GiB", path=str(folder))
+            raise ProjectError(f"{folder} contains more than 1 GiB", path=str(folder))
         return {name: p.read_bytes() for name, p in paths.items()}
     except (OSError, ValueError) as error:
         what = f"cannot read {getattr(error, 'filename', None) or 'a file of it'}"

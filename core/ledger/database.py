@@ -45,7 +45,7 @@ def engine_of(url: sa.URL, table: str) -> sa.Engine:
     A SQLite file that has tables must have one named ``table``; otherwise it belongs to another program.
     """
     if url.get_backend_name() == "postgresql":
-        # every statement sees all earlier commits, including the one after waiting for the lock
+        # every statement sees all earlier commits, even if it waited for the lock
         served = sa.create_engine(
             url,
             poolclass=sa.NullPool,

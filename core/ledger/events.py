@@ -41,11 +41,11 @@ class Event:
     the draws or of the final count, `None` if that is 0. ``rho_before`` and ``rho_after`` are the counted ρ of the
     population before and after this event. For a part, its entry counts with the amount drawn by then, not with the
     amount reserved for it. ``released`` is the hash of the released files
-    (:func:`espalier.core.ledger.archive.digest_of`). ``plan`` is JSON. For a ``reserve`` it holds the project's name,
-    its plan, whether its unit differs from the table's, whether the project states one row per person (if it states
-    either), and the reserved δ₀, if any. For ``open`` and ``join`` it holds the person column (or null); for ``open``
-    also the share of δ for draws, if any, and a random number, so that no two ledgers begin alike. It is None for a
-    table that was opened before person columns were fixed.
+    (:func:`espalier.core.ledger.archive.digest_of`). ``plan`` is JSON. For a ``reserve`` it contains the project's
+    name, its plan, whether its unit differs from the table's, whether the project states one row per person (if it
+    states either), and the reserved δ₀, if any. For ``open`` and ``join`` it contains the person column (or null); for
+    ``open`` also the share of δ for draws, if any, and a random number, so that no two ledgers begin with the same
+    event. It is None for a table that was opened before person columns were fixed.
     """
 
     seq: int

@@ -101,10 +101,10 @@ def whole(name: str, value: Any, most: int = MOST_ROWS_PER_PERSON) -> int:
 def line(name: str, value: Any, most: int = MOST_TEXT) -> str:
     """Return one line of text without control characters and without lone surrogates, which some databases refuse."""
     if not isinstance(value, str):
-        raise _wrong(name, value, "a text")
+        raise _wrong(name, value, "text")
     text = str(value)
     if len(text) > most or any(ord(c) < 32 or ord(c) == 127 or 0xD800 <= ord(c) < 0xE000 for c in text):
-        raise _wrong(name, value, f"one line of at most {most:,} letters, without control characters")
+        raise _wrong(name, value, f"one line of at most {most:,} characters, without control characters")
     return text
 
 
@@ -132,7 +132,7 @@ def one_of(name: str, value: Any, known: tuple[str, ...]) -> str:
 
 
 def yes_or_no(name: str, value: Any) -> bool:
-    """Return True or False, of Python's own type."""
+    """Return the value as a Python ``bool``."""
     if not isinstance(value, bool):
         raise _wrong(name, value, "True or False")
     return value

@@ -1,6 +1,6 @@
 """Tables of the ledger and the minimal rights on them, as SQL for PostgreSQL's administrator. With these, the app's
 role can add events but never change one. It owns no table, so it cannot drop a trigger. The files
-``deploy/ledger-roles.sql`` and ``deploy/ledger-tables.sql`` hold this text; a test compares them.
+``deploy/ledger-roles.sql`` and ``deploy/ledger-tables.sql`` contain this text; a test compares them.
 """
 
 from __future__ import annotations

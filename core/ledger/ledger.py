@@ -284,7 +284,7 @@ def whoami() -> str:
 def _name(key: str, text: str) -> str:
     text = _line(key, text)
     if not text or len(text) > 200:
-        raise ProjectError(f"ledger: the {key}'s name must have 1 to 200 letters", key=key)
+        raise ProjectError(f"ledger: the {key}'s name must have 1 to 200 characters", key=key)
     return text
 
 

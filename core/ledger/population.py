@@ -268,9 +268,9 @@ class Population:
         return project.with_plan(delta=self.delta) if plan.delta is None else project
 
     def outlook(self, rho: float, pure: bool = False) -> dict[str, Any]:
-        """Return the remaining budget after one more release of ``rho``, and state whether the release fits and how
-        many more like it would fit. If ``pure``, the release has δ = 0, and so have the releases for which the largest
-        ε is given.
+        """Return the remaining budget after one more release of ``rho``, whether that release fits, and how many more
+        like it would fit. If ``pure``, the release has δ = 0, and so have the releases for which the largest ε is
+        given.
         """
         after = self.after(rho)
         return {

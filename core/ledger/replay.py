@@ -179,11 +179,11 @@ class _State:
 
     def _part(self, e: Event, kind: PartKind) -> None:
         entry, rho, delta = self._running(e), _given(e.rho), e.delta or 0.0
-        _require(rho > 0 and delta >= 0, "it drew at no cost")
+        _require(rho > 0 and delta >= 0, "it records draws without a cost")
         others = self.rho[e.population] - Fraction(entry.reserved)
         parts = (*entry.parts, Part(kind, e.note, rho, _given(e.rho_before), _given(e.rho_after), delta))
         sums = rounded_up(others + rho_drawn(entry.parts)), rounded_up(others + rho_drawn(parts))
-        _require((e.rho_before, e.rho_after) == sums, "its sums drawn before and after are wrong")
+        _require((e.rho_before, e.rho_after) == sums, "its amounts drawn before and after it are wrong")
         self.entries[entry.id] = replace(entry, parts=parts)
 
     def _end(self, e: Event) -> None:
@@ -221,7 +221,7 @@ class _State:
         now = self.rho[e.population]
         before, after = rounded_up(now), rounded_up(now + rho)
         sums = e.rho_before, e.rho_after
-        _require(sums == (before, after), "its sums spent before and after are wrong")
+        _require(sums == (before, after), "its amounts spent before and after it are wrong")
         self.rho[e.population] += rho
         self.delta[e.population] += delta
         return before, after
@@ -239,7 +239,7 @@ def _read(plan: str) -> Any:
     """Return the JSON of an event; raise ValueError for a number that is not finite."""
 
     def finite(text: str) -> float:
-        _require(math.isfinite(number := float(text)), "its plan holds a number that is not finite")
+        _require(math.isfinite(number := float(text)), "its plan contains a number that is not finite")
         return number
 
     return json.loads(plan, parse_constant=finite, parse_float=finite)

@@ -114,13 +114,13 @@ class Store:
         url = database_url(where)
         self.name = shown(url)
         self.path = None
-        if url.get_backend_name() == "sqlite":  # resolved, so that a link to the file is the same ledger
+        if url.get_backend_name() == "sqlite":  # resolved, so that a link to the file opens the same ledger
             self.path = Path(os.path.realpath(url.database or ""))
             url = url.set(database=str(self.path))
         self.key_file = key_file(url, self.path)
         beside = self.path or self.key_file
         self.seen_file = beside.parent / f"{file_name(url, self.path)}.seen"
-        """File of the memory named after the ledger's location."""
+        """Memory file named after the ledger's location."""
         with self._plainly("open"):
             if self.path is not None:
                 need_file(self.path, create)

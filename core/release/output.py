@@ -1,7 +1,7 @@
 """Writer of synthetic rows in batches, which needs the memory of one batch for any number of rows.
 
 Parquet stores numbers as numbers and an empty cell as null. CSV has the format of
-:meth:`espalier.core.release.Release.csv`, with formulas defused. Numbers are drawn inside their bins as
+:meth:`espalier.core.release.Release.csv`, with formulas escaped. Numbers are drawn inside their bins as
 :meth:`espalier.core.project.schema.Column.decode` draws them.
 """
 

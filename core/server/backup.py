@@ -118,7 +118,7 @@ def restore(folder: Path, where: str, shelf: Path | None = None, memories: Itera
     for entry in ledger.store.unfinished():  # older versions also backed up answers; more may have been drawn since
         ledger.store.forget(entry)
     count, last = ledger.head()
-    return f"{ledger.name}: {count:,} event{'s' * (count != 1)} restored, all hashes, sums and rules are right; {last}"
+    return f"{ledger.name}: {count:,} event{'s' * (count != 1)} restored; hashes, sums and rules verified; {last}"
 
 
 def _memories(ledger: Ledger) -> list[Path]:

@@ -151,7 +151,7 @@ def _ledger(where: str) -> Iterator[Line]:
     if not problems:
         yield ok(
             "ledger",
-            f"{ledger.name}: {count:,} events, all hashes, sums and rules are right; last hash {last[:16]}…",
+            f"{ledger.name}: {count:,} events; hashes, sums and rules verified; last hash {last[:16]}…",
         )
     store = ledger.store
     if not store.key_file.exists():

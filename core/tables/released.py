@@ -23,7 +23,7 @@ LINES = 50_000
 
 
 def csv_bytes(schema: Schema, table: Mapping[str, Sequence[str]]) -> bytes:
-    """Return the content of ``synthetic.csv``; names and categories that look like formulas are defused
+    """Return the content of ``synthetic.csv``; names and categories that look like formulas are escaped
     (`espalier.core.csv_safety`).
 
     :func:`read_csv` removes the apostrophes again.

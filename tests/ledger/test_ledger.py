@@ -1101,9 +1101,9 @@ def test_no_name_but_those_of_a_release_comes_out_of_an_archive(tmp_path, name):
     reserve(ledger).spend(0.0, files)
     (entry,) = ledger.population_of("people").entries
     assert entry.released == digest_of(files), "hashes and sums are correct"
-    with pytest.raises(LedgerError, match="does not hold the files of a release"):
+    with pytest.raises(LedgerError, match="does not contain the files of a release"):
         ledger.files(entry.released)
-    assert "does not hold the files of a release" in ledger.verify()[0]
+    assert "does not contain the files of a release" in ledger.verify()[0]
 
 
 def test_every_file_of_a_release_is_in_its_archive_once():

@@ -70,8 +70,8 @@ def damaged(files):
     yield b"no archive", "damaged, or not an archive"
     for name in ("model.npz", "answers.npz", "release.json"):
         yield zipped({**whole, name: whole[name][: len(whole[name]) // 2]}), ""
-    yield zipped({n: d for n, d in whole.items() if n != "release.json"}), "does not hold the files of a release"
-    yield zipped({**whole, "../evil": b"x"}), "does not hold the files of a release"
+    yield zipped({n: d for n, d in whole.items() if n != "release.json"}), "does not contain the files of a release"
+    yield zipped({**whole, "../evil": b"x"}), "does not contain the files of a release"
 
 
 def changed(files, name, **more):
@@ -213,4 +213,4 @@ def test_linked_tables_without_a_table_are_not_opened(linked):
     files = {name: data for name, data in linked.files.items() if name != "visits.csv"}
     app.file_uploader[0].upload("clinic.zip", zipped(files), "application/zip").run()
     press(app, "Open these files")
-    assert "does not hold the files of a release" in app.error[0].value
+    assert "does not contain the files of a release" in app.error[0].value

@@ -30,7 +30,7 @@ TARGETS = 20
 
 @dataclass(frozen=True)
 class Game:
-    """Set-up of a game. ``pool`` holds encoded rows, and ``sizes`` the numbers of categories of its columns. Each of
+    """Set-up of a game. ``pool`` contains encoded rows, and ``sizes`` the numbers of categories of its columns. Each of
     ``models`` tables takes ``rows`` rows of the pool at random. Raises :class:`ValueError` for a game too small to
     judge.
     """

@@ -122,7 +122,7 @@ class HeldOutCounts:
         return {one.name: one.codes(self.schema[one.column])[rows[one.column]] for one in self.merged}
 
     def given(self, names: Sequence[str]) -> str:
-        """Return the condition of CMI if it differs from the project's own admissible columns; else empty text."""
+        """Return the condition of CMI if it differs from the project's own admissible columns; else an empty string."""
         by = {one.name: one for one in self.merged}
         if self.separation is None or tuple(names) == self.separation.given:
             return ""

@@ -275,8 +275,8 @@ def _cmi_bound(
     """Return an interval of CMI from the counts of single columns; `None` if they were not bought.
 
     I(left; right | given) is at most the entropy of either side, and that is at most the sum over its columns. The
-    chance of an error is divided evenly among the columns. If a cell may be missing, CMI is about some of the rows
-    only, so the bound of a column is the logarithm of its number of values.
+    chance of an error is divided evenly among the columns. If a cell may be missing, CMI describes only some of the
+    rows, so the bound of a column is the logarithm of its number of values.
     """
     separation = asked.separation
     if separation is None or any((name,) not in counted for name in (*separation.left, *separation.right)):

@@ -161,7 +161,7 @@ def distance_interval(
 ) -> Interval | str:
     """Return the mean total variation between columns' noisy counts and the public ``shares`` q.
 
-    ``sampling`` holds errors of shares in simulated samples, draws × all cells; ``spread`` is the standard error of
+    ``sampling`` contains errors of shares in simulated samples, draws × all cells; ``spread`` is the standard error of
     ``n``; with ``counts`` None, the result is the expectation if the shares are right.
 
     A total variation of noisy shares is biased upward by up to the errors' own ‖e‖. Let M̂ be the total variation of

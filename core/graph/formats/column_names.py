@@ -19,7 +19,7 @@ _ALIKE = (
     {"death", "mortality", "died"},
     {"weight", "mass"},
 )
-"""Words that tables and drawings use for the same thing. Matches by them are proposed and never applied
+"""Words that tables and drawings use for the same thing. Matches based on them are proposed and never applied
 automatically.
 """
 

@@ -28,7 +28,7 @@ class _Array(list[Any]):
 
 
 class _Decoder(json.JSONDecoder):
-    """Standard library's decoder in Python, whose objects and arrays store the position where they begin."""
+    """The standard library's decoder in Python, with objects and arrays that store the position where they begin."""
 
     def __init__(self) -> None:
         super().__init__(parse_constant=_no_constant)
@@ -232,8 +232,8 @@ def _adjacency(data: dict[str, Any], lines: _Lines, builder: Builder) -> None:
     """Read an object that lists, for each name, the names to which it points, as a list or as an object; 0, false or
     null in an object means no arrow.
 
-    A file does not state whether these are effects or causes, so Espalier asks, as it does for a matrix. A link given
-    both ways has no direction.
+    A file does not state whether these are effects or causes, so Espalier asks the user, as it does for a matrix. A
+    link given both ways has no direction.
     """
     arrows: dict[tuple[str, str], int] = {}
     for name, others in data.items():

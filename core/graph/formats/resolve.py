@@ -273,7 +273,7 @@ def _without_cycles(arrows: list[Edge], asking: _Asking) -> list[Edge]:
 
 
 def _roles(graph: MixedGraph, called: Mapping[str, str], asking: _Asking) -> dict[str, tuple[str, ...]]:
-    """Return the columns by their future roles."""
+    """Return the columns of each assigned role."""
     out: dict[str, tuple[str, ...]] = {}
     given: dict[str, list[Node]] = {}
     for node in graph.nodes:
