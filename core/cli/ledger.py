@@ -247,8 +247,7 @@ def _verify(opt: argparse.Namespace) -> None:
         raise LedgerError("; ".join(problems))
     count, last = ledger.head()
     print(
-        f"{ledger.name}: {count:,} event{'s' * (count != 1)}, all hashes, sums and rules are right; the last hash is "
-        f"{last}"
+        f"{ledger.name}: {count:,} event{'s' * (count != 1)}, hashes, sums and rules verified; the last hash is {last}"
     )
 
 

@@ -40,7 +40,7 @@ def check_export(path: Path, ledger: Ledger | None = None) -> str:
         raise LedgerError(f"{path} was changed: {where} does not follow from its events")
     last = events[-1].hash if events else START
     count = f"{len(events):,} event{'s' * (len(events) != 1)}"
-    report = f"{path}: {count}, all hashes, sums and rules are right; the last hash is {last}"
+    report = f"{path}: {count}, hashes, sums and rules verified; the last hash is {last}"
     if ledger is None:
         return (
             report

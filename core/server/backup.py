@@ -41,7 +41,7 @@ def back_up(where: str, folder: Path, shelf: Path | None = None, *, memories_onl
     """
     ledger = Ledger(where)
     if problems := ledger.verify():
-        raise EspalierError("the ledger is not backed up, because its verification failed: " + "; ".join(problems))
+        raise EspalierError("the ledger was not backed up, because its verification failed: " + "; ".join(problems))
     count, last = ledger.head()
     try:
         folder.mkdir(mode=0o700, parents=True)
@@ -118,7 +118,7 @@ def restore(folder: Path, where: str, shelf: Path | None = None, memories: Itera
     for entry in ledger.store.unfinished():  # older versions also backed up answers; more may have been drawn since
         ledger.store.forget(entry)
     count, last = ledger.head()
-    return f"{ledger.name}: {count:,} event{'s' * (count != 1)} restored, all hashes, sums and rules are right; {last}"
+    return f"{ledger.name}: {count:,} event{'s' * (count != 1)} restored, hashes, sums and rules verified; {last}"
 
 
 def _memories(ledger: Ledger) -> list[Path]:

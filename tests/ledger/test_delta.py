@@ -85,7 +85,7 @@ def test_reserved_spent_and_returned_deltas_add_up(tmp_path: Path) -> None:
 
     data = ledger.to_json()
     (tmp_path / "l.json").write_text(json.dumps(data))
-    assert "sums and rules are right" in check_export(tmp_path / "l.json", ledger)
+    assert "sums and rules verified" in check_export(tmp_path / "l.json", ledger)
     data["populations"][0]["delta_spent"] = 0.0
     (tmp_path / "l.json").write_text(json.dumps(data))
     with pytest.raises(LedgerError, match="delta_spent"):

@@ -47,7 +47,7 @@ def run(*args):
 def test_an_export_is_checked_by_itself_and_against_its_ledger(place, capsys, tmp_path):
     assert run(place / "l.json") == 0
     said = capsys.readouterr().out
-    assert "sums and rules are right" in said
+    assert "sums and rules verified" in said
     assert "events are missing" in said, "the limits of the check are stated"
     assert run(place / "l.json", "--ledger", place / "l.db") == 0
     assert "ends there too" in capsys.readouterr().out
