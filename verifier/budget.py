@@ -22,7 +22,7 @@ SHARES["privbayes"] = ("network choice", 0.3)
 """The pool of each method that gets a published share of ρ, and the possible shares."""
 METHODS = {*SHARES, "workload", "decoder", "copula", "fpt-lp", "fpt-mw", "independent", "linked"}
 CHOSEN = {**dict.fromkeys(("mst", "privci", "prefair"), 1 / 3), "privbayes": 0.3, "workload": 0.04}
-"""The least share of ρ for choices, if no edges were drawn beforehand."""
+"""The smallest share of ρ for choices, if no edges were drawn beforehand."""
 OTHER_SHARES = ["schema_share", "question_share", "regression_share", "analysis_share", "embedding_share"]
 OTHER_SHARES += ["test_drawing", "explain", "width", "targets"]
 Draw = dict[str, Any]

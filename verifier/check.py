@@ -31,7 +31,7 @@ def verify(path: Path, key: bytes | None = None, export: bytes | None = None) ->
     def tried(number: int, check: Callable[..., Any], *given: Any) -> Any:
         """Run a check; an error in the folder fails it."""
         try:
-            with np.errstate(all="ignore"):  # what is not finite fails a check
+            with np.errstate(all="ignore"):  # a number that is not finite fails a check
                 return check(folder, *given)
         except Exception as error:
             folder.say(number, [f"cannot be checked: {type(error).__name__}: {str(error)[:200]}"])
@@ -41,7 +41,9 @@ def verify(path: Path, key: bytes | None = None, export: bytes | None = None) ->
     private = folder.facts.get("private", True)
     if not private or not folder.statement.get("private", True):
         wrong = (
-            [] if folder.statement.get("private", private) == private else ["the files differ on whether it is private"]
+            []
+            if folder.statement.get("private", private) == private
+            else ["the files disagree on whether it is private"]
         )
         folder.say(2, wrong, "NOT PRIVATE: these rows have no privacy guarantee, and no further check applies")
         return folder.findings

@@ -34,7 +34,7 @@ KINDS = {"open", "join", "reserve", "select", "measure", "look", "stop", "spend"
 
 
 def slip_of(event: dict[str, Any]) -> float:
-    """The δ that an event keeps for the δ₀ of draws."""
+    """The δ that an event reserves for the δ₀ of draws."""
     return float(json.loads(event["plan"] or "{}").get("delta_for_draws", 0))
 
 
@@ -44,7 +44,7 @@ def totals(said: dict[str, Any], rho: float) -> list[str]:
     delta = total["delta"] - (said.get("delta_for_draws") or {}).get("total", 0)
     wrong = ["the ledger's total is exceeded"] * (Fraction(before["rho"]) + Fraction(rho) > Fraction(total["rho"]))
     if said["after"]["rho"] < (before["rho"] + rho) * (1 - 1e-12):
-        wrong.append("less is spent after this release than before it and by it")
+        wrong.append("the amount spent after this release is less than the earlier amount plus its own")
     for part in (total, before, said["after"]):
         if epsilon_of(part["rho"], delta) * (1 - 1e-9) > part["epsilon"]:
             wrong.append("a ρ of the ledger gives a larger ε than is stated")
@@ -54,10 +54,10 @@ def totals(said: dict[str, Any], rho: float) -> list[str]:
 def spending(
     moves: list[dict[str, Any]], total: dict[str, Any], kept: float, start: dict[str, Any]
 ) -> tuple[Fraction, list[str]]:
-    """The ρ that counts before the event ``start``, and the events that break a rule.
+    """The ρ counted before the event ``start``, and the events that break a rule.
 
-    An entry counts with what it reserved, and from its end with what was spent: at least what it drew, and at most what
-    it reserved. A returned entry has drawn nothing.
+    An open entry counts as the amount it reserved. A finished entry counts as the amount it spent, which is at least
+    what it drew and at most what it reserved. A returned entry has drawn nothing.
     """
     wrong, before, counted, slips = list[str](), Fraction(0), Fraction(0), Fraction(0)
     reserved, drawn, ended = dict[str, tuple[Fraction, Fraction]](), defaultdict[Any, Fraction](Fraction), set[str]()
@@ -78,7 +78,7 @@ def spending(
             drawn[name, kind == "look"] += rho
         if not good:
             wrong.append(
-                f"event {e['seq']} is of another unit, of no open entry, or counts too much or less than was drawn"
+                f"event {e['seq']} has another unit or no open entry, or counts too much, or less than was drawn"
             )
         if counted > Fraction(total["rho"]) or slips > Fraction(kept):
             wrong.append(f"the total is exceeded at event {e['seq']}")
@@ -105,7 +105,7 @@ def check_ledger(folder: Folder, export: bytes | None) -> None:
         previous = event["hash"]
         of, new = event["population"], event["kind"] in ("open", "join")
         if event["kind"] not in KINDS or tables.get(event["table_name"]) != (None if new else of):
-            wrong.append(f"event {i} is of an unknown kind, of a table that is not open, or opens one again")
+            wrong.append(f"event {i} has an unknown kind, names a table that is not open, or opens one again")
         tables.setdefault(event["table_name"], of)
     moves = [e for e in events if e["population"] == said["population"] and e["kind"] not in ("join", "diagnose")]
     (total, *again), moves = [e for e in moves if e["kind"] == "open"], [e for e in moves if e["kind"] != "open"]

@@ -39,7 +39,7 @@ def squared(folder: Folder, draw: dict[str, Any]) -> int:
     if not asked:
         return stated
     patterns = np.unique(answers(folder, asked, counts), axis=1).astype(np.float32)
-    met = patterns.sum(axis=0)  # the answers to which each kind of row adds
+    met = patterns.sum(axis=0)  # the answers to which each kind of row contributes
     apart = -2 * patterns.T @ patterns
     apart += met
     apart += met[:, None]  # the answers in which two kinds of rows differ
@@ -91,7 +91,7 @@ def candidates(folder: Folder, parts: list[dict[str, Any]]) -> dict[str, Array]:
 
 
 def answers(folder: Folder, asked: list[dict[str, Any]], counts: list[dict[str, Any]]) -> Array:
-    """Whether rows (columns) satisfy the questions (lines)."""
+    """Return whether rows (columns) satisfy the questions (lines)."""
     seen = candidates(folder, [part for q in [*asked, *counts] for part in conditions(q)])
 
     def met(part: dict[str, Any]) -> list[Array]:

@@ -24,7 +24,7 @@ GOLDEN, BLOCK = (5**0.5 - 1) / 2, 16_384
 NUMBER = re.compile(r"-?(0|[1-9]\d*)(\.\d+)?(e[+-]\d+)?", re.ASCII)
 FORMULA = re.compile(r"'+([=@＝＠\t\r\n]|[+\-＋－].)", re.DOTALL)
 LATER = re.compile(r"(?<=[;\t\r\n])'(?='*([=@＝＠]|[+\-＋－][^;\t\r\n]))")
-"""Texts that get an apostrophe, which keeps spreadsheets from running them, also where a part of a text begins."""
+"""Beginnings of a text, or of a part of it, that get an apostrophe, so that spreadsheets do not run them."""
 Codes = dict[str, Array]
 
 
@@ -37,14 +37,14 @@ def restored(text: str) -> str:
 def table_of(data: bytes) -> Iterator[list[str]]:
     """The lines of a table; ``ValueError`` unless only cells that need quotes have them.
 
-    Those of a single column are all in quotes, and names may be.
+    Cells of a single column are all in quotes, and names may be in quotes.
     """
     text = data.decode()
     if '"' in text or "\r" in text:
         names, *lines = csv.reader(io.StringIO(text, newline=""), strict=True)
         body = "".join(written(line, always=len(names) == 1) for line in lines)
         if text not in (written(names, always=always) + body for always in (False, True)):
-            raise ValueError("cells are in quotes that need none, or a line ends in an unusual way")
+            raise ValueError("cells are in quotes without need, or a line ends in an unusual way")
     return csv.reader(io.StringIO(text, newline=""), strict=True)
 
 
@@ -135,7 +135,7 @@ def check_rows(folder: Folder, model: Model | None, answers: Answers | None) -> 
 
 
 def unlike(folder: Folder, total: float) -> list[str]:
-    """Check a number of rows that is private: it is that of the model, unless the plan states another."""
+    """Check the number of rows if it is private: it must be the model's, unless the plan states another."""
     plan = folder.facts["project"]["plan"]
     if not folder.statement or folder.statement["unit"]["rows"] is not None or plan.get("rows"):
         return []
@@ -144,7 +144,9 @@ def unlike(folder: Folder, total: float) -> list[str]:
 
 
 def unlikely(tests: list[tuple[str, float, int]]) -> list[str]:
-    """Return the tables whose χ² is above its bound. It is divided by 1.25: cells of eight rows have a heavier tail."""
+    """Return the tables whose χ² is above its bound. The χ² is divided by 1.25, because cells of eight rows have a
+    heavier tail.
+    """
     return [
         f"{name} of the rows does not match the model: χ² = {square:.0f} on {df}"
         for name, square, df in tests

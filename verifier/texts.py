@@ -71,7 +71,7 @@ HIDING = re.compile(
 LETTERS = {"epsilon": "ε", "eps": "ε", "delta": "δ", "rho": "ρ"}
 ALIKE = str.maketrans("ɛєԑ∊", "εεεε")
 OF_LEDGER = re.compile(r"(?:reached|total is|may reach|together reach|total of|, of)\s*$")
-"""What stands before an ε of the ledger."""
+"""Pattern of the words before an ε of the ledger."""
 SAME = """
 deployment.privacy_loss.privacy_parameters.epsilon  guarantee.epsilon
 deployment.privacy_loss.privacy_parameters.delta    guarantee.delta
@@ -205,7 +205,7 @@ def check_texts(folder: Folder) -> None:
         registry = folder.json("registry.yaml")
         if entry(registry, "deployment.dp_variant.variant_name") != ("Approximate DP" if d else "Pure DP"):
             wrong.append("registry.yaml names another kind of privacy")
-        wrong += [f"registry.yaml: another {path}" for path in differing(SAME, registry, made)]
+        wrong += [f"registry.yaml has another {path}" for path in differing(SAME, registry, made)]
         wrong += fixed(made, facts["project"]["tables"][folder.linked["visits"]] if folder.linked else {})
     folder.say(6, wrong, f"{', '.join(names)} agree with the statement")
 

@@ -175,7 +175,7 @@ def zero(project: Project) -> int:  # noqa: ARG001
 
 @dataclass(frozen=True)
 class Guidance:
-    """Text about a method for screens and reports.
+    """Description of a method for screens and reports.
 
     ``when`` is one sentence about when to choose it. ``purposes`` are its recommended purposes (keys of
     :data:`espalier.core.methods.purpose.PURPOSES`). ``unseparated`` describes a table without separations; its argument
@@ -194,15 +194,15 @@ class Guidance:
 
 @dataclass(frozen=True)
 class Capabilities:
-    """Capabilities of a method. ``targets``: it spends on predicting the plan's target. ``constraints``: its model can
-    keep cells at probability 0. ``links``: its model may link columns. ``numbers``: it reads numeric columns as
-    numbers, so it refuses tables that contain only codes. ``questions``: its support for questions and counts. It
-    ignores them (``no``), returns `Marginals`, so a share of the budget can measure them ``beside`` it
-    (`espalier.core.methods.question_answers`), or spends on them ``alone``. ``embedding``: it returns `Marginals`, and
-    a second stage may follow it (`espalier.core.methods.embedding`). ``linked``: it releases people with their visits,
-    from two linked tables. ``accounting`` lists the rules by which its draws can be paid for; if ``pure`` is among
-    them, every draw can have a pure guarantee (δ = 0). ``unread`` lists the common plan keys that it does not read. A
-    plan with one of these gets a warning or is refused, and the app does not show a field for it.
+    """Capabilities of a method. ``targets``: it spends budget on predicting the plan's target. ``constraints``: its
+    model can keep cells at probability 0. ``links``: its model may link columns. ``numbers``: it reads numeric columns
+    as numbers, so it refuses tables that contain only codes. ``questions``: its support for questions and counts. With
+    ``no`` it ignores them. With ``beside`` it returns `Marginals`, so a separate share of the budget can measure them
+    (`espalier.core.methods.question_answers`). With ``alone`` it spends its own budget on them. ``embedding``: it
+    returns `Marginals`, and a second stage may follow it (`espalier.core.methods.embedding`). ``linked``: it releases
+    people with their visits, from two linked tables. ``accounting`` lists the rules by which its draws can be paid for;
+    if ``pure`` is among them, every draw can have a pure guarantee (δ = 0). ``unread`` lists the common plan keys that
+    it does not read. A plan with one of these gets a warning or is refused, and the app does not show a field for it.
     """
 
     fence: Fence = "optional"

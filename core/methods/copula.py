@@ -33,7 +33,7 @@ NOMINAL = 0.15
 """Share of ρ for counting nominal columns and linking them, if there are any."""
 
 ALONE, CHOICE = 0.4, 0.2
-"""Shares of this share for one-way counts and for choosing pairs; the pairs' counts get the rest."""
+"""Parts of this share for one-way counts and for choosing pairs; the pairs' counts get the rest."""
 
 BYTES_PER_SUM, SECONDS_PER_SUM = 40, 20e-6
 """Approximate memory and time of one noisy sum."""

@@ -1,6 +1,6 @@
 """Decoder's model of each drawn family: a table, additive causes with interactions, or additive causes alone.
 
-A family is a column with its drawn causes. The choice reads public numbers alone: the numbers of categories, the number
+A family is a column with its drawn causes. The choice reads public numbers only: the numbers of categories, the number
 of rows, and the family's share of the budget. If the number of rows is neither public nor declared, its noisy count is
 used.
 """
@@ -34,7 +34,7 @@ COUNTED = 0.5
 """Part of a family's share that pays for counts of its interactions; the rest trains its head."""
 
 MOST_CAUSES = 6
-"""Maximum number of causes of which all pairs are counted."""
+"""Maximum number of causes for which all pairs are counted."""
 
 
 @dataclass(frozen=True)

@@ -45,7 +45,7 @@ the total noise is smaller, while the expected length of the base's error stays 
 """
 
 WIDTH = 0.2
-"""Width of the kernel. Two rows are alike if their mid-ranks differ by less than this."""
+"""Width of the kernel. Two rows are similar if their mid-ranks differ by less than this."""
 
 NOMINAL = 3.0
 """Scale of one-hot columns, by which two values of a nominal column are √2/3 apart."""

@@ -162,10 +162,10 @@ def fpt_mw(curator: Curator, project: Project, frame: Frame, report: Report = si
     is only noise. The share ``one_way`` of the budget first counts every column, so that the search starts from
     independent columns with these counts. T and the threshold follow from public figures (`public_rule`). The choice is
     the exponential mechanism over all questions on both sides, Δ = k rows; the margin has Gaussian noise (under pure
-    accounting Laplace noise) and Δ = k rows, and is debited in every round that runs, because it both moves the weight
+    accounting Laplace noise) and Δ = k rows, and is charged in every round that runs, because it both moves the weight
     and determines whether to stop. If the search ends early, the rest of the budget stays unspent. The choices of the
-    rounds that ran are paid for, and a filter that stops at the planned total is also valid for adaptive ends. A count
-    without a question becomes a question for each of its values.
+    rounds that ran are paid for, and a filter that stops at the planned total remains valid if the number of rounds is
+    adaptive. A count without a question becomes a question for each of its values.
     """
     plan, whole = project.plan, curator.whole
     options = read_options(WeightsOptions, plan.options)

@@ -44,7 +44,7 @@ from espalier.core.project.options import read_options
 ONE_WAY, SELECTION, TASK, BACKGROUND = 0.05, 0.10, 0.55, 0.30
 """Pools, as shares of the budget (§5.4): one-way counts, choosing S, counting with the target, and the background
 including its own choices. If S contains all columns, nothing is chosen, and the task also gets the share for choosing
-S. It also gets the share that `CLEAR` takes from the background.
+S. The task also gets the share that `CLEAR` takes from the background.
 """
 
 FITS = 4

@@ -252,7 +252,9 @@ _KIND = {"causal": "direct causes", "graphical": "Markov blanket"}
 
 
 def _regime(project: Project, tasks: tuple[Task, ...], warnings: list[str]) -> tuple[Separation, ...]:
-    """Each target is linked only to its S and to the targets whose S contains it (all columns measured with it)."""
+    """Return, for each target, the separation that links it only to its S and to the targets whose S contains it (all
+    columns measured with it).
+    """
     schema, regime = project.schema, _options(project).regime
     out = []
     for task in tasks:

@@ -229,7 +229,7 @@ def _counted(
 def _clear(second: Second, cliques: Sequence[Clique]) -> bool:
     """Return whether scores of all ``cliques``, bought together, show which pairs of many columns need counting.
 
-    If pairs are counted well, one at a time is better: each choice then knows what earlier counts have explained.
+    If pairs are counted well, one at a time is better: each choice then accounts for the earlier counts.
     """
     request, curator = second.request, second.request.curator
     columns = {name for clique in cliques for name in clique}
@@ -324,7 +324,7 @@ def _how_many(second: Second, pairs: Sequence[Clique]) -> int:
 
 
 def _rows(second: Second) -> float:
-    """Return the number of rows, or what single columns' counts say of it."""
+    """Return the number of rows, or its estimate from the counts of single columns."""
     return max(1.0, noisy_total(second.request.curator, [m for m in second.found if len(m.clique) == 1]))
 
 

@@ -81,11 +81,11 @@ def train(
     """Return a decoder from noisy one-way ``counts`` (rows) and ``training.steps`` calls of ``noisy_sum``, not raked
     yet.
 
-    Every step is one of `decoder_steps.Descent`; the decoder is the mean of their parameters.
-    ``rng`` initialises the encoder's weights and draws the rows on which steps are computed; privacy does not depend on
-    it. Columns with a table in ``counted`` have no causes in ``heads``, and follow their tables in these rows.
-    ``report`` is called at every step and cancels by raising. The function uses one BLAS thread, because two were six
-    to nine times slower on a busy machine.
+    Every step is one of `decoder_steps.Descent`; the decoder is the mean of their parameters. ``rng`` initialises the
+    encoder's weights and draws the rows on which steps are computed; privacy does not depend on it. Columns with a
+    table in ``counted`` have no causes in ``heads``, and follow their tables in these rows. ``report`` is called at
+    every step; an exception from it cancels the training. The function uses one BLAS thread, because two were six to
+    nine times slower on a busy machine.
     """
     from threadpoolctl import threadpool_limits
 

@@ -14,7 +14,7 @@ from espalier.core.privacy.draws import Draw
 from espalier.core.project.plan import Plan
 
 IN_ROWS = ("step-counts", "echoes", "visit-counts")
-"""Recipes of sums with a σ in rows; in linked tables, in people."""
+"""Recipes of sums whose σ is in rows (in linked tables, in people)."""
 
 
 @dataclass(frozen=True)

@@ -87,8 +87,8 @@ def error_bounds(
     best count is used.
 
     These are bounds on the noisy counts, each projected onto the simplex, not on the model that is fitted to all counts
-    together. The star around ``target`` (its pairs) is the tree of the tree's bound, and its columns are S: it bounds
-    the error of those pairs alone. Under add-remove ``rows`` is a noisy total, whose error is ignored.
+    together. The bound on a tree uses the star around ``target`` (its pairs) as the tree, whose columns are S. It
+    therefore bounds the error of those pairs only. Under add-remove ``rows`` is a noisy total, whose error is ignored.
     """
     best: dict[Clique, Counted] = {}
     for item in counted:
@@ -103,8 +103,8 @@ def error_bounds(
 
 
 def marginal_bound(item: Counted, rows: float, beta: float) -> MarginalBound:
-    """Return the bound of Proposition A.1: with probability 1 − β, ‖p̃ − p̂‖₁ ≤ |Ω| (σ/n) √(2 ln(2|Ω|/β)), TV half of
-    it.
+    """Return the bound of Proposition A.1: with probability 1 − β, ‖p̃ − p̂‖₁ ≤ |Ω| (σ/n) √(2 ln(2|Ω|/β)), and the TV
+    is at most half of this.
 
     p̂ are the table's shares, p̃ the noisy ones projected onto the simplex. Proof: all cells' noise stays within t =
     σ√(2 ln(2|Ω|/β)) with probability 1 − β (`bound_in_sigmas`, which also has t for Laplace noise; the paper's union
@@ -119,13 +119,13 @@ def marginal_bound(item: Counted, rows: float, beta: float) -> MarginalBound:
 def tree_bound(edges: int, alpha: float) -> float:
     """TV(P, P̃) ≤ (2|T| − 1) α for P and P̃ that both factor along a tree T whose edge marginals differ by at most α.
 
-    Proposition A.2 hides its constants and needs a smallest probability; this needs none. Proof. Order the edges so
-    that each (c, p) but the first adds one new column c to a column p already there. Let P_k, P̃_k be the distributions
-    of the columns after k edges. P_k = P_{k−1} P(c | p), and the same holds for P̃. Compare both with Q = P̃_{k−1} P(c
-    | p). Appending the same conditional changes no distance: TV(P_k, Q) = TV(P_{k−1}, P̃_{k−1}). Both Q and P̃_k draw c
-    from p alone after P̃_{k−1}, so TV(Q, P̃_k) = TV(P̃(p)P(c | p), P̃(p, c)) ≤ TV(P̃(p)P(c | p), P(p, c)) + TV(P(p, c),
-    P̃(p, c)) ≤ TV(P̃(p), P(p)) + α ≤ 2α, a margin of two tables being no farther apart than the tables. The first edge
-    costs α, each further one 2α.
+    Proposition A.2 hides its constants and assumes a smallest probability; this bound assumes none. Proof. Order the
+    edges so that each (c, p) but the first adds one new column c to a column p already there. Let P_k, P̃_k be the
+    distributions of the columns after k edges. P_k = P_{k−1} P(c | p), and the same holds for P̃. Compare both with Q =
+    P̃_{k−1} P(c | p). Appending the same conditional changes no distance: TV(P_k, Q) = TV(P_{k−1}, P̃_{k−1}). Both Q
+    and P̃_k draw c from p alone after P̃_{k−1}, so TV(Q, P̃_k) = TV(P̃(p)P(c | p), P̃(p, c)) ≤ TV(P̃(p)P(c | p), P(p,
+    c)) + TV(P(p, c), P̃(p, c)) ≤ TV(P̃(p), P(p)) + α ≤ 2α, a margin of two tables being no farther apart than the
+    tables. The first edge costs α, each further one 2α.
     """
     return (2 * edges - 1) * alpha
 

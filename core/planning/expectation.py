@@ -20,8 +20,9 @@ Rating = Literal["works", "weak", "noise"]
 Purpose = Literal["outcome", "pairs"]
 
 COLUMNS, PAIRS = 0.70, 0.13
-"""Weights in the mean total variation of pairs that noise adds to a release: of the mean error of single columns, and
-of the mean error of the counts of pairs. Fitted to the first seven tables of ``TUNED`` in benchmarks/verdict.py."""
+"""Two weights in the mean total variation of pairs that noise adds to a release: that of the mean error of single
+columns, and that of the mean error of the counts of pairs. Fitted to the first seven tables of ``TUNED`` in
+benchmarks/verdict.py."""
 
 ALONG, ALONG_ODDS = 1.35, 0.5
 """`COLUMNS` and `ODDS` if every column is drawn from its causes, because errors of causes then reach their effects. The
@@ -37,7 +38,7 @@ measures the noise of these choices. Chosen on the same tables."""
 SURE, SAFE = 3.0, 1.2
 """Ratio of the loss stated as "up to" to the expected loss, and ratio of the total variation that must be small for
 "works" to the expected total variation: the smallest values with which the rating "works" is right for nearly all plans
-of ``TUNED``, and 70 % of the plans that work are rated so.
+of ``TUNED``, and 70 % of the plans that work receive this rating.
 """
 
 DROWNED, FAINT, PERFECT = 0.1, 0.3, 1.0

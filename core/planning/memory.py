@@ -67,9 +67,10 @@ class Memory:
         return {**vars(self), "total": self.total}
 
     def check(self) -> None:
-        """Raise :class:`SizeError` if this process cannot get so much. Nothing has been drawn yet.
+        """Raise :class:`SizeError` if this process cannot allocate this much memory. Nothing has been drawn yet.
 
-        The message does not state how much memory it can get, because that would reveal how many rows the server holds.
+        The message does not state how much memory is available, because that would reveal how many rows the server
+        holds.
         """
         left = available()
         if left is None or self.total - used() <= left:
@@ -88,7 +89,7 @@ def _code(column: Column) -> int:
 
 
 def _read(column: Column) -> int:
-    """Return the bytes of a cell of a table in memory (its text's number, its code, the number itself), and of reading
+    """Return the bytes per cell of a table in memory: for its code, for its number if it is numeric, and for reading
     it.
     """
     return _code(column) + (NUMBER if column.kind == "numeric" else 0) + READ

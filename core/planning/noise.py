@@ -166,7 +166,7 @@ def noise_of(
 
 
 def _precision(d: Draw, values: FloatArray, inside: list[int]) -> float:
-    """Return 1/σ² of a typical pair inside a table whose columns are still open."""
+    """Return 1/σ² of a typical pair inside a table whose columns have not been chosen yet."""
     if len(inside) == 2:
         return 1 / d.scale**2
     pairs = [values[i] * values[j] for i, j in itertools.combinations(inside, 2)]

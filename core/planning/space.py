@@ -1,5 +1,5 @@
-"""Disk space that a release needs in its folder, TMPDIR and the ledger, in bytes. It is checked before anything is
-paid.
+"""Disk space that a release needs in its folder, TMPDIR and the ledger, in bytes. It is checked before any budget is
+spent.
 """
 
 from __future__ import annotations

@@ -135,7 +135,7 @@ class ClassSums:
         return (("marked", (self.features.mark / UNIT) ** 2),)
 
     def check(self, sizes: Mapping[str, int]) -> None:
-        """Raise :class:`ValueError` unless it may be asked of a table with columns of ``sizes``."""
+        """Raise :class:`ValueError` unless it can be evaluated on a table with columns of ``sizes``."""
         self.features.check(sizes)
         if sizes.get(self.target) != self.classes or self.target in (*self.features.phases, *self.features.coarse):
             raise ValueError("the classes belong to another table, or are among the features")
@@ -186,7 +186,7 @@ class ColumnSets:
     penalties: Sequence[float]
 
     def check(self, sizes: Mapping[str, int]) -> None:
-        """Raise :class:`ValueError` unless it may be asked of a table with columns of ``sizes``."""
+        """Raise :class:`ValueError` unless it can be evaluated on a table with columns of ``sizes``."""
         if any(len(bins) != sizes.get(name) for name, bins in self.coarse.items()):
             raise ValueError("the coarse bins belong to another table")
         if sizes.get(self.target) != self.classes or not self.candidates:

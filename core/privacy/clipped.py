@@ -142,8 +142,8 @@ def clipped_sums(
     truncated towards 0, so the norm can only decrease. A float64 product sums the rows of a chunk: 64 times each
     partial sum is a whole number of at most rows · ⌊C⌋ in absolute value. A chunk has at most 2¹⁸ rows and ⌊C⌋ is at
     most 2²⁶, so this is at most 2⁴⁴, and no order of summation can round. Chunks and batches are added as 64-bit whole
-    numbers, which hold the sum of fewer than 2³⁷ rows. No readable number of rows is therefore refused after budget is
-    spent. ``step`` enters the hash from which a row's z is drawn.
+    numbers, which hold the sum of fewer than 2³⁷ rows. Every table that can be read has fewer rows, so none is refused
+    after budget is spent. ``step`` enters the hash from which a row's z is drawn.
     """
     if parameters.shape != (heads.parameters,) or not np.all(np.abs(parameters) <= LARGEST_WEIGHT):
         raise ValueError(f"the decoder needs {heads.parameters:,} parameters of at most {LARGEST_WEIGHT:g}")

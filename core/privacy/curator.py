@@ -286,7 +286,7 @@ class Curator(ABC):
         if type(score) not in (EdgeScore, FeatureScore, ConditionalScore):
             raise TypeError("a score must be one of the recipes whose sensitivity is proved in scores.py")
         if not cliques or not all(score.fits(clique) for clique in cliques):
-            raise ValueError("a choice needs one or more sets of columns, or of a target with others")
+            raise ValueError("a choice needs one or more sets of columns, each defined for its score")
         for clique in cliques:
             if clique and clique not in self._fine:
                 _check_clique(clique, self.whole, self._order, self._max_cells)
@@ -515,7 +515,9 @@ class PrivateCurator(Curator):
 
 
 def _few(cliques: Sequence[Clique], sizes: Mapping[str, int]) -> int:
-    """Return the number of first ``cliques`` to count together: at least one, but at most `TOGETHER` cells."""
+    """Return how many of the first ``cliques`` to count together: at least one, but at most `TOGETHER` cells in
+    total.
+    """
     cells = itertools.accumulate(math.prod(sizes[name] for name in clique) for clique in cliques)
     return max(1, sum(1 for _ in itertools.takewhile(lambda total: total <= TOGETHER, cells)))
 

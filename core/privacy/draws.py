@@ -208,7 +208,7 @@ def fold(values: NDArray[Any], clique: Clique, merged: Merged) -> NDArray[Any]:
 
 
 def counts_of(clique: Clique, is_open: bool) -> str:
-    """Return the name of a draw of counts; an earlier draw chose an open one."""
+    """Return the name of a draw of counts; if it is open, a private choice determines the columns at release."""
     if not is_open:
         return "counts of " + " × ".join(clique)
     chosen = "a pair" if len(clique) == 2 else f"{len(clique)} columns"

@@ -60,7 +60,7 @@ class CategoriesToBuy(ToBuy):
 
     def _check(self) -> None:
         if self.kind == "numeric":
-            raise self.error("categories are categorical or ordinal")
+            raise self.error("a column with categories is categorical or ordinal")
         if not 1 <= self.at_most <= MOST_CATEGORIES:
             raise self.error(f"from 1 to {MOST_CATEGORIES:,} categories can be bought")
 
@@ -99,7 +99,7 @@ class NumbersToBuy(ToBuy):
 
     def _check(self) -> None:
         if self.kind != "numeric":
-            raise self.error("bins belong to numeric columns")
+            raise self.error("only numeric columns have bins")
         if not 2 <= self.bins <= MOST_BINS:
             raise self.error(f"from 2 to {MOST_BINS} bins can be bought")
         if self.range is None:

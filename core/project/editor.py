@@ -22,7 +22,7 @@ from espalier.core.project.regressions import fitting
 from espalier.core.project.schema import Column, Schema
 
 Drawing = tuple[Dag, Roles, str | None, tuple[Pair, ...]]
-"""What undo restores: graph, roles, target, and arrows from one visit to the next."""
+"""State that undo restores: graph, roles, target, and arrows from one visit to the next."""
 UNDO_STEPS = 200
 
 
@@ -98,7 +98,7 @@ class References:
         )
 
     def split(self, names: Iterable[str]) -> tuple[References, References]:
-        """Return the references to ``names`` alone, and all others. Further targets follow the main target."""
+        """Return the references to ``names``, and all other references. Further targets follow the main target."""
         known = frozenset(names)
         unknown = [c for c in self.constraints if not known.issuperset(c.columns)]
         stays = self.target in known
@@ -172,7 +172,7 @@ class ProjectEditor:
         self.project = replace(self.project, dictionaries=tuple(known.values()))
 
     def forget_person(self) -> None:
-        """Remove the person column, which reopens the question whether one person can have several rows."""
+        """Remove the person column, which reopens the question of whether one person can have several rows."""
         self.project = self.project.with_plan(person=None, rows_per_person=1)
 
     def leave_out(self, column: str) -> None:

@@ -156,7 +156,7 @@ class Project:
         return replace(self, plan=plan, one_row_per_person=answer_after(self.one_row_per_person, self.plan, plan))
 
     def answered(self, one_row: bool, person: str | None = None, rows_per_person: int = 1) -> Project:
-        """Return the project with another answer on the number of rows per person."""
+        """Return the project with a different answer to the question about rows per person."""
         plan = self.plan.changed(person=person, rows_per_person=rows_per_person)
         return replace(self, plan=plan, one_row_per_person=one_row)
 

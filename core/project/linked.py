@@ -77,7 +77,7 @@ class Linked:
 
     ``people`` and ``visits`` are the names of the tables. ``key`` is the person identifier in the first table, ``by``
     the person identifier in the second. ``order`` is the column that orders a person's visits; the first ``keep`` are
-    kept. ``visit_key`` identifies a visit and is read to break ties of ``order`` only. ``together`` is true if both
+    kept. ``visit_key`` identifies a visit and is read only to break ties in ``order``. ``together`` is true if both
     tables are read from one file; the person columns then have the values of the first kept visit. ``gap`` are bin
     edges of the days between two visits; without them no date is released. ``arrows`` lead from one visit to the next.
     """

@@ -24,12 +24,12 @@ class Option:
     """Declaration of an option: ``label`` and ``help`` on screen, bounds of a number, ``choices`` with their
     labels.
 
-    ``low`` and ``high`` are both allowed. ``whole`` requires a whole number. ``empty`` explains a missing value, if
-    `None` is allowed. If ``columns``, the option is a list of column names; with ``of_visits``, of columns that every
-    visit has. ``weights``: it maps names of columns, or of several columns ("age × income"), to numbers, which may be 0
-    if ``low`` is 0; ``example`` is one such line. The field is shown only if the plan has a fence (for ``fenced``) and
-    if the options in ``only`` have these values (or one of a tuple). ``pool`` is the pool that this share pays for, and
-    ``unbought`` is the message if a plan buys nothing with it.
+    The bounds ``low`` and ``high`` are inclusive. ``whole`` requires a whole number. ``empty`` explains a missing
+    value, if `None` is allowed. If ``columns``, the option is a list of column names; with ``of_visits``, of columns
+    that every visit has. ``weights``: it maps names of columns, or of several columns ("age × income"), to numbers,
+    which may be 0 if ``low`` is 0; ``example`` is one such line. The field is shown only if the plan has a fence (for
+    ``fenced``) and if the options in ``only`` have these values (or one of a tuple). ``pool`` is the pool that this
+    share pays for, and ``unbought`` is the message if a plan buys nothing with it.
     """
 
     label: str
@@ -124,7 +124,7 @@ def _check(key: str, value: Any, said: Option) -> None:
 
 
 LEAST_SHARE = 1e-6
-"""Smallest share or weight that is not 0. With one near the smallest float, nothing would be left to spend."""
+"""Smallest share or weight that is not 0. A share near the smallest float would leave nothing to spend."""
 
 
 def check_number(key: str, value: Any, said: Option) -> None:

@@ -141,7 +141,7 @@ def read_questions(text: str, schema: Schema, counts: Sequence[Mapping[str, Any]
         either[column] = _cell(values, column, schema, sizes, line)
         _conditions(f"line {line}: question {name!r}", {column: either[column]}, schema, sizes)
     if not 0 < len(found) <= MOST:
-        raise ProjectError(f"the file asks {len(found):,} questions; it must ask at least one, and at most {MOST:,}")
+        raise ProjectError(f"the file contains {len(found):,} questions; it must contain from 1 to {MOST:,}")
     out: list[dict[str, Any]] = []
     for name, parts in found.items():
         one = list(parts.values())

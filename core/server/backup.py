@@ -41,7 +41,7 @@ def back_up(where: str, folder: Path, shelf: Path | None = None, *, memories_onl
     """
     ledger = Ledger(where)
     if problems := ledger.verify():
-        raise EspalierError("the ledger is not backed up, because its verification failed: " + "; ".join(problems))
+        raise EspalierError("the ledger was not backed up, because its verification failed: " + "; ".join(problems))
     count, last = ledger.head()
     try:
         folder.mkdir(mode=0o700, parents=True)

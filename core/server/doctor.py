@@ -1,4 +1,4 @@
-"""Checks of ``espalier doctor``. Each returns lines; a line is fine, is a note, or needs attention."""
+"""Checks of ``espalier doctor``. Each yields results that are fine, are notes, or need attention."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def _disk() -> Iterator[Line]:
             yield fix("disk", f"{folder} ({what}) cannot be used: {error.strerror}")
             continue
         room = f"{folder} ({what}): {free / 2**30:.1f} GB free"
-        yield ok("disk", room) if free >= ROOM else fix("disk", f"{room}; make room")
+        yield ok("disk", room) if free >= ROOM else fix("disk", f"{room}; free some space")
     if any(line.split()[1:3] == [str(Path(tempfile.gettempdir())), "tmpfs"] for line in _mounts()):
         yield note("disk", f"{tempfile.gettempdir()} is in memory; large tables need a TMPDIR on a disk")
 
@@ -155,7 +155,7 @@ def _ledger(where: str) -> Iterator[Line]:
         )
     store = ledger.store
     if not store.key_file.exists():
-        yield note("key", f"{store.key_file} will be made by the first release; back it up then")
+        yield note("key", f"{store.key_file} will be created by the first release; back it up then")
     elif store.key_file.stat().st_mode & 0o077:
         yield fix("key", f"{store.key_file} can be read by others: chmod 600")
     else:
@@ -246,7 +246,7 @@ def _connection(name: str) -> Iterator[Line]:
         yield fix("tables", str(error))
         return
     if not text.startswith("postgres"):
-        yield note("tables", f"env:{name} is set; only PostgreSQL is examined further")
+        yield note("tables", f"env:{name} is set; only connections to PostgreSQL are checked further")
         return
     try:
         url = database_url(text)
@@ -273,7 +273,7 @@ def _connection(name: str) -> Iterator[Line]:
 
 def _sign_in(secrets: Path | None) -> Iterator[Line]:
     if secrets is None:
-        yield note("sign-in", "no --secrets given: the sign-in is not examined")
+        yield note("sign-in", "no --secrets given: the sign-in is not checked")
         return
     try:
         said = tomllib.loads(secrets.read_text("utf-8"))
@@ -300,7 +300,7 @@ def _sign_in(secrets: Path | None) -> Iterator[Line]:
 
 
 def _proxy(name: str) -> Iterator[Line]:
-    """Check the certificate that the proxy shows for ``name`` (host or host:port)."""
+    """Check the certificate that the proxy presents for ``name`` (host or host:port)."""
     host, _, port = name.partition(":")
     try:
         context = ssl.create_default_context()
@@ -311,7 +311,7 @@ def _proxy(name: str) -> Iterator[Line]:
             ends = ssl.cert_time_to_seconds(str(secure.getpeercert()["notAfter"]))  # type: ignore[index]
             version = secure.version()
     except (OSError, ValueError) as error:
-        yield fix("TLS", f"{name} shows no certificate that this machine trusts ({type(error).__name__})")
+        yield fix("TLS", f"{name} presents no certificate that this machine trusts ({type(error).__name__})")
         return
     left = (ends - datetime.now(UTC).timestamp()) / 86_400
-    yield (ok if left >= DAYS else fix)("TLS", f"{name}: {version}, the certificate ends in {left:.0f} days")
+    yield (ok if left >= DAYS else fix)("TLS", f"{name}: {version}, the certificate expires in {left:.0f} days")

@@ -17,7 +17,9 @@ HEADERS = {
     "x-content-type-options": "nosniff",
     "referrer-policy": "no-referrer",
 }
-"""Headers of every answer: another site can neither frame the app, nor hold its window, nor load its files."""
+"""Headers of every answer: another site can neither frame the app, nor keep a reference to its window, nor load its
+files.
+"""
 IN_A_SANDBOX = "frame-ancestors 'self'; sandbox"
 """Policy of a file that a page offers: if a browser displays it, no script in it runs as the app."""
 _MARK = "espalier.doors"
@@ -28,7 +30,7 @@ admitted: set[str] = set()
 
 
 class Doors:
-    """A web server, as ASGI, behind these rules."""
+    """An ASGI web server that enforces these rules."""
 
     def __init__(self, app: App) -> None:
         self._app = app

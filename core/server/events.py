@@ -5,9 +5,9 @@ An event records the person, the time and the kind of action. It never contains 
 of a database or the text of an error, which could name a column. Names of tables, files and columns are in ``names``,
 and only if the operator sets ``ESPALIER_AUDIT_NAMES=1``.
 
-Proof that no private value leaves: every argument of :func:`emit` is a name from `EVENTS`, an address of the sign-in
-provider, a number of a release's public budget, or a text from a fixed list of this code. `tests/server/test_events.py`
-runs the app with a marked table and finds no mark in the events.
+Proof that no event contains a private value: every argument of :func:`emit` is a name from `EVENTS`, an address of the
+sign-in provider, a number of a release's public budget, or a text from a fixed list of this code.
+`tests/server/test_events.py` runs the app with a marked table and finds no mark in the events.
 """
 
 from __future__ import annotations

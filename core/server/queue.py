@@ -146,7 +146,7 @@ class Job:
         return not self._thread.is_alive()
 
     def cancel(self) -> None:
-        """Request that the job stops at its next report."""
+        """Request that the job stop at its next report."""
         self._stop.set()
         self.message = "Cancelling …"
 

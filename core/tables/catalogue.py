@@ -87,8 +87,8 @@ def _postgres(backend: Any, name: str, database: str | None) -> Origin:
 
 
 def _sqlite(backend: Any, name: str, database: str | None) -> Origin:
-    """Return the kind in SQLite, where its internal tables, and those of a virtual table, may contain values computed
-    from many rows.
+    """Return the kind in SQLite, whose internal tables and virtual tables' own tables may contain values computed from
+    many rows.
     """
     if name.lower().startswith("sqlite_"):
         return "unknown"

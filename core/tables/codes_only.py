@@ -67,6 +67,8 @@ class CodesOnly:
 
 
 def new_codes(before: Schema, after: Schema) -> dict[int, NDArray[np.int64]]:
-    """Return the new code of each old code, by the index of each column that ``after`` describes differently."""
+    """Return the new code of each old code for every column that ``after`` describes differently, by the column's
+    index.
+    """
     pairs = enumerate(zip(before.columns, after.columns, strict=True))
     return {i: codes_in(finest, bought) for i, (finest, bought) in pairs if finest != bought}

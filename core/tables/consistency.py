@@ -22,13 +22,13 @@ Texts = Mapping[str, Sequence[str]]
 Codes = Mapping[str, NDArray[np.integer]]
 
 SURPRISE = 20.0
-"""Number of rows that independence must predict for a pair of values that no row has to be a candidate."""
+"""A pair of values that no row has is a candidate if independence predicts at least this number of rows with it."""
 
 MOST_CANDIDATES = 50
 
 
 def settle(constraints: Constraints, schema: Schema, codes: Codes, texts: Texts) -> dict[str, list[str]]:
-    """Return ``texts`` with corrections inside bins; they were decoded from ``codes`` that keep the constraints.
+    """Return ``texts`` with corrections inside bins. The texts were decoded from ``codes``, which keep the constraints.
 
     If several ordered columns are in one bin, their numbers are sorted among themselves. For a chain of columns whose
     numbers have the same distribution in the bin, the result has the conditional distribution given the order.
@@ -114,8 +114,8 @@ def _chains(pairs: Sequence[Monotone]) -> list[tuple[str, ...]]:
 def candidates(schema: Schema, codes: Codes) -> Constraints:
     """Return probable constraints that all rows satisfy, each marked as guessed; at most `MOST_CANDIDATES` of a kind.
 
-    A candidate is a pair of values that no row has although independence predicts `SURPRISE` rows, a pair of columns of
-    which one never exceeds the other, or a column that determines another. Candidates are private, and confirming one
+    A candidate is a pair of values that no row has although independence predicts `SURPRISE` rows, two columns of which
+    the first never exceeds the second, or a column that determines another. Candidates are private, and confirming one
     declares it public.
     """
     empty: list[tuple[float, Impossible]] = []
@@ -143,7 +143,9 @@ def candidates(schema: Schema, codes: Codes) -> Constraints:
 
 
 def _determined(cause: Column, effect: Column, counts: NDArray[np.int64]) -> Determines | None:
-    """Return the table by which ``cause`` determines ``effect``; `None` for a constant effect, or if it does not."""
+    """Return the table by which ``cause`` determines ``effect``; `None` if the effect is constant or not determined by
+    ``cause``.
+    """
     if cause.kind == "numeric" or effect.kind == "numeric":
         return None
     seen = counts[: cause.values, : effect.values]

@@ -77,8 +77,8 @@ def csv_names(path: Path, seen: Facts | None = None) -> tuple[str, ...]:
 def csv_batches(path: Path, unclear: set[str] | None = None, seen: Facts | None = None) -> Generator[Any]:
     """Yield the rows as Arrow batches of texts, and add columns with a cell that is not UTF-8 to ``unclear``.
 
-    Raises :class:`TableError`, which names the line and quotes no text, also if the file is no longer as it was
-    ``seen``.
+    Raises :class:`TableError`, which names the line and quotes no text, for a faulty line and for a file that has
+    changed since it was ``seen``.
     """
     unclear = set() if unclear is None else unclear
     with _opened(path, seen) as file:
@@ -129,7 +129,7 @@ def csv_places(path: Path, seen: Facts | None = None) -> Generator[Any]:
 
 @contextmanager
 def _opened(path: Path, seen: Facts | None) -> Iterator[IO[bytes]]:
-    """Open the file and yield its unpacked bytes; refuse another file than the one that was ``seen``."""
+    """Open the file and yield its unpacked bytes; refuse any file other than the one that was ``seen``."""
     with open_ordinary(path) as file:
         if seen is not None and state(file) != seen:
             raise TableError(f"{path} was changed after it was opened; open it again")

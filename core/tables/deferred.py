@@ -61,5 +61,5 @@ class Deferred:
             self._rows.close()
 
     def __getattr__(self, name: str) -> Any:
-        """Read the rows for everything else."""
+        """Return any other attribute from the rows, which are read first."""
         return getattr(self._rows, name)

@@ -93,7 +93,7 @@ def person_text(value: Any) -> Any:
     """
     kind = value.type()
     if kind.is_decimal() and kind.scale == 0:
-        return value.cast("string").nullif("NaN")  # which decimals in PostgreSQL may be
+        return value.cast("string").nullif("NaN")  # a decimal in PostgreSQL may be NaN
     if kind.is_string() or kind.is_integer() or kind.is_uuid():
         return value.cast("string")
     raise TableError(
@@ -208,9 +208,8 @@ def _between(value: Any, edges: Sequence[Any], first: int = 0) -> Any:
 
 
 def _periods(value: Any, column: Column, unknown: Any, dialect: str, ordered: Any) -> Any:
-    """Return the calendar bins of days: of dates, of timestamps without a time zone, and of texts in ISO form.
-
-    ``ordered`` are the days of texts in the column's order.
+    """Return the calendar bins of dates, of timestamps without a time zone, and of texts in ISO form. ``ordered`` are
+    the days of texts that are written in the column's order.
     """
     kind = value.type()
     if kind.is_timestamp() and kind.timezone is not None:

@@ -187,8 +187,8 @@ def _check_same(backend: Any, name: str, kind: Origin, columns: Sequence[tuple[s
 
 
 def _file_of(url: str, scheme: str) -> Path:
-    """Return the file that a DuckDB or SQLite URL names; refuse any but an ordinary file, and for DuckDB any but its
-    own: it would wait for a pipe, and load an extension for a file of another program.
+    """Return the file that a DuckDB or SQLite URL names. Refuse anything but an ordinary file, because DuckDB would
+    wait for a pipe. For DuckDB, also refuse another program's file, because DuckDB would load an extension for it.
     """
     _check_url(url, scheme)
     file = _path_of(url)

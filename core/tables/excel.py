@@ -34,17 +34,17 @@ EXCEL_TEXTS, EXCEL_TEXT = 1 << 28, 1 << 20
 EXCEL_PARTS = 10_000
 """Maximum number of parts in a workbook's zip archive, whose directory is held in memory."""
 EXCEL_ROWS = 1 << 20
-"""Maximum number of rows in a sheet, which is Excel's own limit, because openpyxl creates each row that a row's number
-skips.
+"""Maximum number of rows in a sheet, which is Excel's own limit, because openpyxl creates every row that the row
+numbers skip.
 """
 _UNCLEAR = ("e", "d")
-"""Types of cells that may be one text for two people: an error such as #N/A, and a time, rounded to milliseconds."""
+"""Types of cells that may give two people the same text: an error such as #N/A, and a time rounded to milliseconds."""
 _CELL = re.compile(rb"<(?:[\w.-]+:)?c[\s/>]")
 _ENCODING = re.compile(rb"[^>]*?encoding\s*=\s*[\"']([^\"']*)")
 
 
 def read_excel(data: bytes, shown: str) -> TextTable:
-    """Return the first sheet of a workbook; raise :class:`TableError` that names a row and quotes no cell."""
+    """Return the first sheet of a workbook; raise a :class:`TableError` that names a row and quotes no cell."""
     import warnings
 
     try:
@@ -70,7 +70,7 @@ def read_excel(data: bytes, shown: str) -> TextTable:
             place, held = 0, 0  # number of the next row, and number of cells so far
             for number, cells in enumerate(sheet.iter_rows(), start=1):
                 held += len(cells)
-                if held > EXCEL_CELLS:  # openpyxl creates each cell that a cell's column skips
+                if held > EXCEL_CELLS:  # openpyxl creates every cell that is skipped in a row
                     raise TableError(_too_many(shown))
                 if any(cell.data_type == "f" for cell in cells):
                     raise TableError(

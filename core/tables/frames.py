@@ -62,8 +62,8 @@ def text_of(frame: Any) -> TextTable:
         return _of_pandas(frame, shown)
     if (ibis := sys.modules.get("ibis")) is not None and isinstance(frame, ibis.Table):
         raise TableError(
-            "this is an Ibis query, whose reader may convert all cells of a column because of one. Pass the URL of its "
-            "database with the name of a table or view"
+            "this is an Ibis query, whose reader may convert all cells of a column because of one cell. Pass the "
+            "URL of its database with the name of a table or view"
         )
     try:
         arrow = pa.table(frame)
@@ -115,8 +115,8 @@ def _check_categories(categories: Any, name: str, shown: str) -> None:
     """Refuse object categories that pandas may have merged.
 
     It merges equal cells of several types, such as 1 and True, and texts that differ only after a zero character. The
-    first such row would decide how the others are read. It turns whole numbers into floats if one cell is a fraction,
-    which changes their texts from 2⁵³ on.
+    first such row would decide how the others are read. pandas also turns whole numbers into floats if one cell is a
+    fraction, which changes their texts from 2⁵³ on.
     """
     import pandas as pd
 

@@ -33,8 +33,8 @@ from espalier.core.tables.value_patterns import (
 FEW = 20
 """Maximum number of distinct numbers in a column that is guessed as categories."""
 MANY_PEOPLE, ROWS_EACH = 100, 50
-"""Whole numbers in a column named like an identifier are treated as people if it has at least this number of distinct
-values, with at most this number of rows each on average.
+"""Whole numbers in a column named like an identifier are treated as people if the column has at least this number of
+distinct values and, on average, at most this number of rows per value.
 """
 LEAST_WIDTH = 1e-307
 """Smallest difference between numbers for a guess of bins, because smaller powers of ten underflow."""
@@ -67,8 +67,8 @@ def guess_schema(text: TextTable, marks: Sequence[str] = (), date_order: str = "
     """Return a schema for ``text``. Each field taken from the data is marked as guessed. Columns that look like
     identifiers are left out, which is also marked as a guess, unless every column looks like one.
 
-    ``marks`` are texts that mean an empty cell, in each column that contains them. ``date_order`` ("dmy" or "mdy")
-    decides if the rows leave open whether the day or the month comes first; without it, such columns stay text.
+    ``marks`` are texts that mean an empty cell, in each column that contains them. ``date_order`` ("dmy" or "mdy") is
+    used if the rows do not show whether the day or the month comes first; without it, such columns stay text.
 
     >>> import espalier as es, pandas as pd
     >>> pd.DataFrame({"smoker": ["yes", "no"], "age": ["61", "35"]}).to_csv("clinic.csv", index=False)
@@ -91,10 +91,10 @@ def guess_schema(text: TextTable, marks: Sequence[str] = (), date_order: str = "
 def identifiers(text: TextTable, marks: Sequence[str] = ()) -> tuple[str, ...]:
     """Return columns that look like numbers or names of persons or cases: whole numbers or texts that rarely repeat.
 
-    They have more than :data:`FEW` distinct values, and more than half as many as nonempty cells. Dates, and whole
-    numbers that look like amounts (`espalier.core.tables.value_patterns.amounts`), are not identifiers. Whole numbers
-    in a column named like an identifier may repeat more often, as in a table of visits. So may texts such as ``P10007``
-    if the name has a word such as ``id``. Private.
+    They have more than :data:`FEW` distinct values, and their number of distinct values exceeds half their number of
+    nonempty cells. Dates, and whole numbers that look like amounts (`espalier.core.tables.value_patterns.amounts`), are
+    not identifiers. Whole numbers in a column named like an identifier may repeat more often, as in a table of visits.
+    So may texts such as ``P10007`` if the name has a word such as ``id``. Private.
     """
     return tuple(n for n, column in text.columns.items() if n and _hardly_repeats(n, column, marks))
 
@@ -132,8 +132,8 @@ def _hardly_repeats(name: str, column: TextColumn, marks: Sequence[str]) -> bool
 
 
 def guess_column(name: str, column: TextColumn, marks: tuple[str, ...] = (), date_order: str = "") -> Column:
-    """Guess one column: numbers with many distinct values get about ten bins, dates months or quarters, all else
-    categories; ranges such as ``18 to 25`` are categories in their order.
+    """Guess one column. Numbers with many distinct values get about ten bins, dates get months or quarters, and all
+    other columns get categories. Ranges such as ``18 to 25`` are categories in their order.
 
     ``marks`` are texts that the person declared to mean an empty cell. They keep the declared order, because the schema
     is released and must not reveal the order in which rows contain them. ``date_order`` is used if the dates leave the
@@ -185,9 +185,8 @@ def guess_column(name: str, column: TextColumn, marks: tuple[str, ...] = (), dat
 
 
 def guessed_order(values: Sequence[str], wanted: str = "") -> str | None:
-    """Return the order in which all values are days, or "" for ISO dates; `None` if there is no such order, or several.
-
-    ``wanted`` decides between several.
+    """Return the order in which all values are days, or "" for ISO dates; `None` if there is no such order, or if there
+    are several and ``wanted`` is none of them.
     """
     orders = possible_orders(values)
     return orders[0] if len(orders) == 1 else wanted if wanted in orders and wanted else None

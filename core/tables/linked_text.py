@@ -96,7 +96,7 @@ def draft(
     """Return a project that links ``tables``, people first, with a guessed schema; for one table, ``person_columns``
     name the columns of the person.
 
-    Gaps between visits are drafted if the order column contains dates. ``date_order`` is used if the rows leave open
+    Gaps between visits are drafted if the order column contains dates. ``date_order`` is used if the rows do not show
     whether the day or the month comes first.
 
     Raises :class:`TableError` if a table lacks a column of the link, if the order of visits is unclear, or if only some

@@ -88,7 +88,7 @@ def narrow_text(
 
 
 def _identifying(relation: Relation, names: Sequence[str]) -> set[str]:
-    """Return those of ``names`` that represent each person in one way: by their type, and by the cells as read."""
+    """Return those of ``names`` whose type, and whose cells as read, give each person exactly one identifier."""
     from espalier.core.tables.encoding_query import person_text
 
     feed, found = relation.feed, set[str]()

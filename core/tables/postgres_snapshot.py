@@ -230,7 +230,7 @@ class PostgresSnapshot(CodesOnly):
         """Return (rest, held): each person, or each row, is held with probability ``share``; or ``size`` rows are."""
         lots, asked = self._lots(people=self.names_people), HeldOut(share, size, self.names_people)
         rest, held = (self._part(part_of(self.schema, self._table, lots, asked, held=h)) for h in (False, True))
-        self._run(f"DROP TABLE {lots}", "dealt its rows")
+        self._run(f"DROP TABLE {lots}", "divided its rows")
         return rest, held
 
     def limited(self, most: int) -> PostgresSnapshot:
@@ -245,14 +245,14 @@ class PostgresSnapshot(CodesOnly):
         made = self._part(cut(self.schema, lots, total))
         made.names_people = False
         if made.rows < total:
-            made._run(filler(self.schema, made._table, total - made.rows), "filled up its rows")
+            made._run(filler(self.schema, made._table, total - made.rows), "added invented rows")
             made.rows = total
-        self._run(f"DROP TABLE {lots}", "dealt its rows")
+        self._run(f"DROP TABLE {lots}", "divided its rows")
         return made
 
     def _lots(self, *, people: bool) -> str:
         lots = self._new_name()
-        self._run(drawn(self.schema, self._table, lots, people=people), "drew lots")
+        self._run(drawn(self.schema, self._table, lots, people=people), "drew random numbers")
         return lots
 
     def widened(self, schema: Schema, more: More) -> PostgresSnapshot:
@@ -263,12 +263,12 @@ class PostgresSnapshot(CodesOnly):
         made = copy.copy(self)
         made.schema, made._table = schema, self._new_name()
         columns = ", ".join(f"c{i} int" for i in range(len(schema.names)))
-        self._run(f"CREATE TEMP TABLE {made._table} ({columns}) ON COMMIT DROP", "took codes back")
+        self._run(f"CREATE TEMP TABLE {made._table} ({columns}) ON COMMIT DROP", "stored the new codes")
         for batch in self.batches():
             codes = {**batch, **more(batch)}
             rows = np.column_stack([codes[name] for name in schema.names]).tolist()
             copied = f"COPY {made._table} FROM STDIN"
-            with self._asking("took codes back"), self._con.cursor() as cursor, cursor.copy(copied) as lines:
+            with self._asking("stored the new codes"), self._con.cursor() as cursor, cursor.copy(copied) as lines:
                 for row in rows:
                     lines.write_row(row)
         return made
@@ -287,7 +287,7 @@ class PostgresSnapshot(CodesOnly):
         """Return the rows of ``query``, in their own temporary table in the same transaction."""
         made = copy.copy(self)
         made._table = self._new_name()
-        self._run(f"CREATE TEMP TABLE {made._table} ON COMMIT DROP AS {query}", "set rows apart")
+        self._run(f"CREATE TEMP TABLE {made._table} ON COMMIT DROP AS {query}", "stored some of the rows")
         made.rows = made._counted()
         return made
 

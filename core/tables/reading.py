@@ -56,7 +56,7 @@ def read_table(source: str | Path | bytes, name: str | None = None) -> TextTable
             with open_ordinary(Path(source)) as file:
                 data = file.read(MAX_BYTES + 1) if state(file).size <= MAX_BYTES else b""
                 if len(data) > MAX_BYTES or state(file).size > MAX_BYTES:
-                    raise TableError(f"{shown} is larger than 1 GiB; Espalier reads smaller tables only")
+                    raise TableError(f"{shown} is larger than 1 GiB, which is more than Espalier can read")
         except OSError as error:
             raise TableError(f"cannot read {shown}: {error.strerror or error}", path=shown) from None
     if data[:2] == b"\x1f\x8b":

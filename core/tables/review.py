@@ -94,7 +94,7 @@ def unclear_orders(read: TextColumn, marks: Sequence[str] = ()) -> tuple[str, ..
 
 
 def some_days(read: TextColumn, marks: Sequence[str] = ()) -> int:
-    """Return how many different values are dates if others are not, else 0. Digits alone are no date. Private."""
+    """Return how many different values are dates if others are not, else 0. Digits alone are not a date. Private."""
     values = [v for v in read.values if v != MISSING and v not in marks]
     dates = [v for v in values if not v.isdigit() and any(day_number(v, o) is not None for o in ("", *DATE_ORDERS))]
     return len(dates) if len(dates) < len(values) else 0
@@ -149,7 +149,7 @@ def _place(read: TextColumn, column: Column) -> tuple[Group, str]:
         if column.integer and named_like_a_person(column.name):
             return "look closely", "Its name suggests an identifier, but numbers in bins make sense only for amounts."
         if column.number_style and two_styles(values):
-            return "look closely", "A comma may be a decimal comma or separate thousands."
+            return "look closely", "A comma may mark decimals or separate thousands."
         return "look closely", "Numbers. The bounds are round numbers beyond those in the table."
     if len(possible_orders(values)) > 1:
         return "look closely", "Dates as text. No value shows whether the day or the month comes first, so choose one."

@@ -126,7 +126,7 @@ class Table:
 
     @property
     def in_memory(self) -> Table:
-        """Table itself."""
+        """The table itself."""
         return self
 
     @property

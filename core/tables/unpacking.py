@@ -88,7 +88,7 @@ def gunzip(data: bytes, shown: str) -> bytes:
 def check_unpacked(size: int, packed: int, shown: str) -> None:
     """Refuse a file whose contents would be too large, before it is unpacked."""
     if size > MAX_BYTES:
-        raise TableError(f"{shown} unpacks to more than 1 GiB; Espalier reads smaller tables only")
+        raise TableError(f"{shown} unpacks to more than 1 GiB, which is more than Espalier can read")
     check_ratio(size, packed, shown)
 
 

@@ -51,7 +51,7 @@ def test_a_server_without_a_mistake_needs_no_answer(fine, capsys):
         (lambda f, env: env.setenv("ESPALIER_TYPO", "x"), "not a setting of Espalier: ESPALIER_TYPO"),
         (lambda f, env: env.setenv("ESPALIER_JOBS", "two"), "ESPALIER_JOBS must be a whole number"),
         (lambda f, env: env.setenv("ESPALIER_AUDIT_LOG", str(f)), "the audit log cannot be written"),
-        (lambda f, env: env.setattr(doctor, "ROOM", 1 << 60), "make room"),
+        (lambda f, env: env.setattr(doctor, "ROOM", 1 << 60), "free some space"),
         (lambda f, env: (f / "ledger" / "ledger.db.key").chmod(0o644), "can be read by others"),
         (lambda f, env: (f / "ledger" / "ledger.db").write_bytes(b"x" * 4096), "it is not a ledger"),
         (lambda f, env: env.setenv("ESPALIER_SERVER_TABLES", "1"), "'1' is neither"),

@@ -127,7 +127,7 @@ def test_a_csv_of_questions_reads_like_the_project_file():
         ("a,b\n", "first line"),
         ("", "the file is empty"),
         ("question;column;values\nq;sex;male\n", "; between its cells; save it with commas"),
-        ("question,column,values\n\n", "the file asks 0 questions"),
+        ("question,column,values\n\n", "the file contains 0 questions"),
         (
             "question,column,values\nq,sex,female,male\n",
             "line 2 has 4 cells, but the header has 3: put ; between",

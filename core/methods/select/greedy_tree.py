@@ -30,11 +30,11 @@ def choose_tree(
 ) -> tuple[list[Clique], float]:
     """Return the edges of a tree (or a forest) and the unspent share of the budget.
 
-    Columns with one category are left out, because their independence is public. ``among`` are the pairs that may be
-    edges (by default, all). ``linked`` are pairs that are measured anyway; they belong to the frame's graph but not to
-    the tree (loops with them are allowed). ``start`` are the tree's initial pairs; they are not returned. Each step
-    draws by the exponential mechanism with ``score`` among the edges that the frame allows. It costs share/(maximum
-    number of steps), or nothing if only one edge remains. Selection releases only the choices.
+    Columns with one category are left out, because it is public that they are independent of all others. ``among`` are
+    the pairs that may be edges (by default, all). ``linked`` are pairs that are measured anyway; they belong to the
+    frame's graph but not to the tree (loops with them are allowed). ``start`` are the tree's initial pairs; they are
+    not returned. Each step draws by the exponential mechanism with ``score`` among the edges that the frame allows. It
+    costs share/(maximum number of steps), or nothing if only one edge remains. Selection releases only the choices.
     """
     sizes, share = choices.curator.sizes, choices.share
     named = set(sizes) if among is None else {name for pair in among for name in pair}

@@ -57,8 +57,8 @@ LEVELS, STEPS = 100, 60
 """Number of exact scores that are compared, and number of EM steps."""
 
 MOST_MISSES = 25
-"""Number of candidates in sequence without room after which a model is full. Each costs an elimination, and those that
-would follow are worth less.
+"""A model is considered full after this number of consecutive candidates for which it has no room. Each costs an
+elimination, and later candidates are less useful.
 """
 
 

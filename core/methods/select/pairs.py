@@ -36,8 +36,8 @@ def tells_its_pairs(sizes: Mapping[str, int], clique: Clique) -> bool:
 
     A pair is the table summed over the other columns, so its noise is σ times the root of their cells. Each of the C(k,
     2) pairs of k columns, counted alone, would get one of C(k, 2) parts of ρ and have a noise of σ times the root of
-    C(k, 2). The pair of the two smallest columns is decisive. This is always true of a pair; of three columns if none
-    has more than three values; and of four if none has more than two.
+    C(k, 2). The pair of the two smallest columns is decisive. This is always true of a pair, of three columns if none
+    has more than three values, and of four columns if none has more than two.
     """
     return math.prod(sorted(sizes[name] for name in clique)[2:]) <= math.comb(len(clique), 2)
 

@@ -80,7 +80,8 @@ class Size:
 def predict_size(sizes: Mapping[str, int], cliques: Iterable[Clique], *, noisy: bool = True) -> Size:
     """Return the cost of measuring ``cliques`` and fitting a model to them.
 
-    ``noisy`` adds the time of drawing noise for every measured cell. It runs in milliseconds for tables of any size.
+    ``noisy`` adds the time of drawing noise for every measured cell. The computation takes milliseconds for tables of
+    any size.
     """
     measured = [tuple(clique) for clique in cliques]
     tree = junction_tree(sizes, measured)
