@@ -126,7 +126,7 @@ def real_rows_and_a_decoder_of_their_shares(case: Case) -> Files:
 
 @kind("rows")
 def a_private_number_of_rows_that_the_model_does_not_have(case: Case) -> Files:
-    """Under add-remove, the number of rows may be the exact one."""
+    """Under add-remove, the forged number of rows could be the exact one, which is private."""
     plan, rng = Plan("mst", 1.0, 1e-6, neighbors="add-remove"), np.random.default_rng()
     made = release(project_of(case, plan), case.rows, signer=case.key)
     codes = made.model.sample(made.rows + 2, rng, even=True)
@@ -138,7 +138,7 @@ def a_private_number_of_rows_that_the_model_does_not_have(case: Case) -> Files:
 
 @kind("budget")
 def two_analyses_in_one_draw(case: Case) -> Files:
-    """A row is in one cell of each analysis."""
+    """Two analyses share a draw, so each row is in one cell of both."""
     listed = PlannedCounts("one", "proportion", "c=yes"), PlannedCounts("two", "proportion", "a=x")
     plan = Plan("mst", 1.0, 1e-6, analysis_share=0.3)
     made = release(project_of(case, plan, analyses=listed), case.rows, signer=case.key)

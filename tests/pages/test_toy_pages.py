@@ -29,15 +29,15 @@ def plan_of(app: AppTest) -> dict[str, object]:
 def test_its_options_are_drawn_from_what_it_declares(toyed: AppTest) -> None:
     assert f"{TOY.title}**: {TOY.summary}. {TOY.guidance.when}" in sentences(toyed)
     assert "Every row is alike" in sentences(toyed)
-    assert not any(w.label.startswith("Steps of the dance") for w in toyed.slider)
+    assert not any(w.label.startswith("Dance steps") for w in toyed.slider)
     field(toyed, "selectbox", "Mood").set_value("wild").run()
-    field(toyed, "selectbox", "How it goes").set_value("fast").run()
+    field(toyed, "selectbox", "Pace").set_value("fast").run()
     field(toyed, "slider", "Turns").set_value(7).run()
     field(toyed, "number_input", "Limit").set_value(12).run()
-    field(toyed, "slider", "Share that is wasted (%)").set_value(40).run()
+    field(toyed, "slider", "Wasted share (%)").set_value(40).run()
     field(toyed, "number_input", "Heat").set_value(33.5).run()
     field(toyed, "toggle", "Loud").set_value(True).run()
-    field(toyed, "slider", "Steps of the dance").set_value(3).run()
+    field(toyed, "slider", "Dance steps").set_value(3).run()
     assert not toyed.exception
     given = plan_of(toyed)
     wanted = {"mood": "wild", "pace": "fast", "turns": 7, "limit": 12, "waste": 0.4, "heat": 33.5, "loud": True}

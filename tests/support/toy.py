@@ -25,15 +25,15 @@ from espalier.core.project.options import option
 class ToyOptions:
     """One option of each kind that a page can draw."""
 
-    mood: str = option("calm", "Mood", choices={"calm": "Every row is alike.", "wild": "So it is here."})
-    pace: str = option("slow", "How it goes about it", choices={"slow": "one by one", "fast": "all at once"})
-    turns: int = option(2, "Turns", low=1, high=9, whole=True, help="How often it turns.")
+    mood: str = option("calm", "Mood", choices={"calm": "Every row is alike.", "wild": "Every row is alike here too."})
+    pace: str = option("slow", "Pace", choices={"slow": "one by one", "fast": "all at once"})
+    turns: int = option(2, "Turns", low=1, high=9, whole=True, help="Number of turns.")
     limit: int | None = option(None, "Limit (blank: none)", low=1, high=500, whole=True, empty="no limit")
-    waste: float = option(0.25, "Share that is wasted", low=0.0, high=0.5)
+    waste: float = option(0.25, "Wasted share", low=0.0, high=0.5)
     heat: float = option(20.0, "Heat", low=0.5, high=90.0)
     loud: bool = option(False, "Loud")
-    dance: int = option(1, "Steps of the dance", low=1, high=4, whole=True, only={"mood": "wild"})
-    guard: bool = option(False, "Guards of the fence", fenced=True)
+    dance: int = option(1, "Dance steps", low=1, high=4, whole=True, only={"mood": "wild"})
+    guard: bool = option(False, "Guards", fenced=True)
 
 
 @dataclass(frozen=True)

@@ -445,7 +445,7 @@ def test_every_field_of_a_guess_that_the_rows_decide_is_marked(samples):
         for column in guess_schema(read_table(path)).columns:
             stated = {key for key, value in vars(column).items() if value not in ((), False, None, "")}
             stated -= {"name", "unknown", "guessed"}
-            if "dates" in stated:  # the period and its edges carry one mark
+            if "dates" in stated:  # the period and its edges share one mark
                 stated = stated - {"dates"} | {"edges"}
             assert stated | {"missing"} <= set(column.guessed)
             assert column.unknown == "refuse"

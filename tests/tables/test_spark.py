@@ -1,6 +1,4 @@
-"""Spark on this machine: the schema's own codes, the same kept rows as with DuckDB, and nothing of them left on
-disk.
-"""
+"""Spark on this machine: the schema's own codes, the same kept rows as with DuckDB, and no trace of them on disk."""
 
 from __future__ import annotations
 
@@ -165,9 +163,7 @@ def test_a_release_holds_people_out_and_leaves_no_codes(table, tmp_path, monkeyp
 
 
 def test_only_formats_that_store_values_are_plain_tables(session):
-    """Previously, a managed table of CSV counted as one, although a row whose text has a line break is read as two
-    rows.
-    """
+    """Previously, a managed CSV table counted as plain, although a text with a line break is read as two rows."""
     try:
         for kind in ("parquet", "orc", "csv", "json"):
             session.sql(f"CREATE TABLE as_{kind} (a STRING, Provider STRING) USING {kind}")
