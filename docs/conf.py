@@ -57,5 +57,5 @@ def mend(app: Any, failed: Exception | None) -> None:
 
 
 def setup(app: Any) -> None:
-    """Called by Sphinx."""
+    """Set up the extension; Sphinx calls this."""
     app.connect("build-finished", mend)

@@ -64,7 +64,7 @@ def page() -> str:
 
 
 def _by_options() -> list[tuple[type[Any], list[str]]]:
-    """Each class of options that has keys, with the methods that use it."""
+    """Return each class of options that has keys, with the methods that use it."""
     found: dict[type[Any], list[str]] = {}
     for name, options in [
         *((m.name, m.options) for m in METHODS.values()),
@@ -99,7 +99,7 @@ def _value(value: Any, said: Option) -> str:
 
 
 def _written(value: Any) -> str:
-    """Return a default as a project file has it; empty if there is none."""
+    """Return a default as written in a project file; empty if there is none."""
     return "" if value is None or value is dataclasses.MISSING else f"`{json.dumps(value)}`"
 
 
