@@ -227,7 +227,7 @@ sys.exit(status)
 
 
 def adult() -> bool:
-    """Time and memory of the checker on releases of Adult; returns whether 2 s and 300 MiB suffice."""
+    """Measure time and memory of the checker on releases of Adult; return whether 2 s and 300 MiB suffice."""
     from benchmarks.tables import _adult
 
     rows, good = _adult(), True

@@ -33,7 +33,7 @@ def watch(server: Any) -> None:
     def get_file(name: str) -> Any:
         found = find(name)
         file_id, _, suffix = name.partition(".")
-        if suffix and found.kind == MediaFileKind.DOWNLOADABLE:  # without a suffix Streamlit asks for the address
+        if suffix and found.kind == MediaFileKind.DOWNLOADABLE:  # without a suffix, Streamlit only looks up the address
             with manager._lock:
                 places = manager._files_by_session_and_coord.items()
                 sessions = [session for session, files in places if file_id in files.values()]

@@ -121,7 +121,7 @@ HIERARCHY = {str(i): f"group {i // 2}" for i in range(8)} | {f"group {i}": f"cha
 
 
 def _buy_levels(unit: Unit, rho: float) -> Callable[[Values], object]:
-    """The whole column is distinguished; each level gets a third of ``rho``."""
+    """Every code of the column is distinguished; each level gets a third of ``rho``."""
     column = HierarchyToBuy.of("code", HIERARCHY, 8)
 
     def buy(values: Values) -> object:
