@@ -1,7 +1,7 @@
 """Check the verdicts of plans against releases: does a plan that is rated "works" lose little to noise?
 
     python -m benchmarks.verdict [--cache FILE] [--measure-only] [--methods prism mst ...] [--until SECONDS] [--each]
-                                 [--fresh] [--further]
+                                 [--fresh] [--further] [--split]
 
 Each release is compared with one of the same method at ε = 100, which is nearly free of noise. A verdict holds if the
 loss is at most 0.03 AUC (outcome), or if the mean total variation of pairs is at most 0.05 higher (pairs). The rules of
@@ -10,7 +10,7 @@ margins on all tables. The rule for "noise" was changed after the other tables h
 clean test of the rule. The decoder is measured on tables with a drawing. It comes from the network, from the sample's
 project, or from `decoder_tables`. Measured figures are kept in a file, so a second run only recomputes the ratings.
 ``--each`` adds a line per method, and one for each plan rated noise. ``--fresh`` measures ``FRESH`` instead, and
-``--further`` measures ``FURTHER``: outcomes that no rule had seen when they were listed.
+``--further`` and ``--split`` measure ``FURTHER`` and ``SPLIT``: outcomes that no rule had seen when they were listed.
 
 Each table is printed twice: as plans are rated without a declaration, which assume that the rarer value of the target
 is in 25 % of rows; and as they are rated if they declare this share, here the true one, rounded down to one digit.
@@ -194,6 +194,68 @@ FURTHER = (
 )
 """The columns of two values that are an outcome neither above nor in `benchmarks.tables`, and ten random networks that
 were never drawn before. All have at most 2,000 rows, because few rows are rated "noise" more often.
+"""
+
+
+def _in_two(network: str, target: str, seed: int) -> Case:
+    """Return 1,000 rows of the network, in which the target only states whether it has its first value."""
+
+    def load() -> Table:
+        table = drawn(network, 1_000, seed)
+        codes = {**table.codes, target: (table.codes[target] > 0).astype(np.int64)}
+        return by_codes(codes, {**table.schema.sizes, target: 2})
+
+    return Case(f"{network} {target} in two", target, load)
+
+
+_OF_MORE_VALUES = {
+    "child": (
+        "Disease",
+        "DuctFlow",
+        "CardiacMixing",
+        "LungParench",
+        "LungFlow",
+        "HypoxiaInO2",
+        "CO2",
+        "ChestXray",
+        "RUQO2",
+        "XrayReport",
+        "LowerBodyO2",
+        "Age",
+    ),
+    "alarm": (
+        "CVP",
+        "PCWP",
+        "LVEDVOLUME",
+        "STROKEVOLUME",
+        "HRBP",
+        "HREKG",
+        "HRSAT",
+        "TPR",
+        "EXPCO2",
+        "MINVOL",
+        "PVSAT",
+        "SAO2",
+        "PAP",
+        "INTUBATION",
+        "PRESS",
+        "MINVOLSET",
+        "VENTMACH",
+        "VENTTUBE",
+        "VENTLUNG",
+        "VENTALV",
+        "ARTCO2",
+        "HR",
+        "CO",
+        "BP",
+    ),
+}
+SPLIT = tuple(
+    _in_two(network, target, 300 + i)
+    for i, (network, target) in enumerate((n, t) for n, targets in _OF_MORE_VALUES.items() for t in targets)
+)
+"""All columns of more than two values of two networks. They were listed after the rule for "noise" had been changed to
+`HIDDEN` = 2, and before they were measured.
 """
 
 
@@ -438,8 +500,9 @@ def main() -> None:
     parser.add_argument("--each", action="store_true", help="also a line for each method and for each plan rated noise")
     parser.add_argument("--fresh", action="store_true", help="measure outcomes that no rule has seen")
     parser.add_argument("--further", action="store_true", help="measure more of them, with 2,000 rows")
+    parser.add_argument("--split", action="store_true", help="measure columns of more values, split in two")
     opt = parser.parse_args()
-    cases = (*FRESH * opt.fresh, *FURTHER * opt.further) or (*TUNED, *REPORTED)
+    cases = (*FRESH * opt.fresh, *FURTHER * opt.further, *SPLIT * opt.split) or (*TUNED, *REPORTED)
     ways = tuple(w for w in WAYS if not opt.methods or any(part in w.name for part in opt.methods))
     measure(cases, ways, opt.seeds, opt.cache, opt.until)
     if not opt.measure_only:

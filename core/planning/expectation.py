@@ -41,12 +41,13 @@ SURE, SAFE = 3.0, 1.2
 of ``TUNED``, and 70 % of the plans that work receive this rating.
 """
 
-DROWNED, FAINT, PERFECT = 0.1, 0.3, 1.0
-"""Cramér's V of a small and of a medium association (Cohen 1988), and the largest possible value. Below `DROWNED` a
-pair must be visible to be rated "works"; a pair in which noise alone produces more than `FAINT` is rated "noise". An
-outcome is rated "noise" only if noise hides even a `PERFECT` association with each column: a single strong predictor
-that is counted well may save a plan whose expected loss is large. `PERFECT` was 0.5 until the tables on which the rules
-are reported showed plans that worked although they were rated "noise".
+DROWNED, FAINT, HIDDEN = 0.1, 0.3, 2.0
+"""Cramér's V of a small and of a medium association (Cohen 1988), and twice its largest possible value. Below `DROWNED`
+a pair must be visible to be rated "works"; a pair in which noise alone produces more than `FAINT` is rated "noise". An
+outcome is rated "noise" only if the V that noise alone would produce with each column, if V were not bounded, is at
+least `HIDDEN`: twice that of a perfect association. A single strong predictor that is counted well may save a plan
+whose expected loss is large, and one that is only as strong as the noise is still seen often. `HIDDEN` was 0.5 and then
+1 until the tables on which the rules are reported showed plans that worked although they were rated "noise".
 """
 
 EPSILONS = tuple(round(10 ** (k / 10), 3) for k in range(-13, 11))
@@ -75,7 +76,7 @@ class Expectation:
     """Cost of noise at one ε. ``loss`` bounds the loss of AUC in most releases; None if nothing is predicted. ``tv`` is
     the share of rows that noise moves in a typical pair of columns. In a typical pair, noise hides associations below
     Cramér's V = ``drowned``. ``outcome`` is the rating for predicting the target, "noise" if the assumed AUC falls
-    below `CHANCE` and noise hides even a `PERFECT` association of each column with the target. If it is "works",
+    below `CHANCE` and noise hides even a perfect association of each column with the target. If it is "works",
     ``rarest`` is the smallest share of rows with the target's rarest value for which it still is.
     """
 
@@ -146,7 +147,7 @@ class Scale:
         middle = np.minimum(1.0, factor * self._seen[(many - 1) // 2 : many // 2 + 1])
         outcome: Rating | None = None
         if loss is not None:
-            lost = self._assumed.auc - loss < CHANCE and factor * self._best >= PERFECT
+            lost = self._assumed.auc - loss < CHANCE and factor * self._best >= HIDDEN
             outcome = "works" if loss <= CLOSE else "noise" if lost else "weak"
         rarest = self._rarest(factor) if outcome == "works" else None
         return Expectation(epsilon, loss, self.tv(factor), float(middle.mean()) if many else 0.0, outcome, rarest)

@@ -3,7 +3,7 @@ assumptions. Public facts determine the noise but not the signal, so a verdict s
 "associations below V = 0.1 are hidden". Its ratings have the same names as in the verdict on a release
 (`espalier.core.evaluation.verdict`). The rules were chosen on some tables and are checked on others (``python -m
 benchmarks.verdict``). One rule was changed after the results on the other tables had been seen, so these tables are not
-a clean test of that rule (`espalier.core.planning.expectation.PERFECT`).
+a clean test of that rule (`espalier.core.planning.expectation.HIDDEN`).
 """
 
 from __future__ import annotations

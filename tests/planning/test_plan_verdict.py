@@ -87,9 +87,10 @@ def test_an_outcome_is_noise_only_if_even_a_perfect_predictor_drowns():
     assert weak.loss == pytest.approx(0.25), "the expected loss leaves no signal"
     assert seen < 1
     assert weak.outcome == "weak"
-    noise, seen = rated(600.0)
+    equal, seen = rated(600.0)
     assert seen == 1
-    assert noise.outcome == "noise"
+    assert equal.outcome == "weak", "a perfect association is nearly as strong as the noise"
+    assert rated(1100.0)[0].outcome == "noise"
 
 
 def step(sigma):
