@@ -12,6 +12,8 @@ from pathlib import Path
 TABLES = {4: Path("/proc/net/tcp"), 6: Path("/proc/net/tcp6")}
 """Linux's tables of connections, by version of IP. Other systems have none."""
 
+ESTABLISHED = "01"
+
 
 def known() -> bool:
     """Return whether this system lists its connections."""
@@ -19,8 +21,8 @@ def known() -> bool:
 
 
 def user_at(host: str, port: int) -> int | None:
-    """Return the number of the user whose connection starts at this address; `None` if no connection of this machine
-    does.
+    """Return the number of the user whose connection starts at this address; `None` if no open connection of this
+    machine does. Linux lists a connection that its user has closed as the administrator's.
     """
     try:
         address = ipaddress.ip_address(host)
@@ -34,6 +36,6 @@ def user_at(host: str, port: int) -> int | None:
     users = {
         int(fields[7])
         for line in TABLES[address.version].read_text("ascii").splitlines()[1:]
-        if (fields := line.split())[1] == wanted
+        if (fields := line.split())[1] == wanted and fields[3] == ESTABLISHED
     }
     return users.pop() if len(users) == 1 else None

@@ -86,9 +86,9 @@ def new_key(path: Path, passphrase: str) -> Signer:
     )
     try:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-            file.write(secret)
-        public_path.write_bytes(public)
+        for one, mode, data in ((public_path, 0o644, public), (path, 0o600, secret)):  # a link is an existing file
+            with os.fdopen(os.open(one, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
+                file.write(data)
     except OSError as error:
         raise ProjectError(f"cannot write {path}: {error.strerror or error}", path=str(path)) from None
     return _signer(private)

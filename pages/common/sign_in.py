@@ -49,7 +49,7 @@ secret.
 _SEEN = "espalier-signed-in"
 """Key of a session for the person and role whose sign-in was recorded as an event."""
 _FITS = "espalier-visit"
-"""Key of a session whose visitor was checked."""
+"""Key of a session for the connection whose visitor was checked."""
 _LOCAL = ("127.0.0.1", "localhost", "::1")
 _LOWER = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
 _asked: set[Path] = set()
@@ -92,9 +92,11 @@ def _check_visit(*, signed: bool) -> None:
     connection. Only Linux can tell users apart. In Streamlit's own tests, there is no connection.
     """
     context = get_script_run_ctx()
-    if context is None or not runtime.exists() or st.config.get_option("global.appTest") or _FITS in st.session_state:
+    if context is None or not runtime.exists() or st.config.get_option("global.appTest"):
         return
     socket = getattr(runtime.get_instance().get_client(context.session_id), "_websocket", None)
+    if _FITS in st.session_state and (socket is None or st.session_state[_FITS] == socket.client):
+        return  # a session may be resumed by another connection, which is checked again
     if socket is None or socket.client is None:
         _shut("This browser has disconnected.")
     if not doors.closed(socket.scope):
@@ -107,9 +109,9 @@ def _check_visit(*, signed: bool) -> None:
         _shut("A page from another address opened this app.")
     if not signed and peer.known():
         user = None if "x-forwarded-for" in socket.headers else peer.user_at(*socket.client)
-        if user not in (0, os.getuid()):  # 0 is the system's administrator
+        if user != os.getuid():  # nor the administrator's programs, which may connect for others
             _shut("Another user of this machine started this app, or a proxy serves it, and it has no sign-in.")
-    st.session_state[_FITS] = True
+    st.session_state[_FITS] = socket.client
 
 
 def _shut(why: str) -> NoReturn:

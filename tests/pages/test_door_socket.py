@@ -230,6 +230,16 @@ def test_without_sign_in_only_the_user_who_started_the_server_is_served(tmp_path
             assert REFUSED in server.visitor(headers={"X-Forwarded-For": "192.0.2.7"}).visit(), "a proxy"
             for page in ("http://localhost:9", "http://127.0.0.1"):
                 assert ELSEWHERE in server.visitor(page=page).visit("ledger"), "a page of another port"
+            own.socket.close()
+            os.seteuid(65534)
+            try:
+                thief = server.visitor(session=own.session)
+            finally:
+                os.seteuid(0)
+            assert REFUSED in thief.visit("ledger"), "previously, a session was checked once"
+            assert thief.session == own.session
+            again = server.visitor(session=own.session)
+            assert REFUSED not in again.visit("ledger")
     finally:
         process.terminate()
         process.wait(20)

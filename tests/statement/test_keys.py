@@ -86,3 +86,14 @@ def test_a_parquet_file_is_in_the_signed_statement(tmp_path):
 def test_a_pipe_in_the_folder_of_a_new_key_is_not_waited_for(tmp_path):
     os.mkfifo(tmp_path / "a.json")
     assert new_key(tmp_path / "key", "a long passphrase").public
+
+
+def test_a_new_key_follows_no_link(tmp_path):
+    """Previously, a link that another user had put there decided where the public key was written."""
+    for name in ("k", "k.pub"):
+        folder = tmp_path / f"for-{name}"
+        folder.mkdir()
+        (folder / name).symlink_to(tmp_path / "elsewhere")
+        with pytest.raises(ProjectError, match="cannot write"):
+            new_key(folder / "k", "a long passphrase")
+        assert not (tmp_path / "elsewhere").exists()
