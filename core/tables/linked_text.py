@@ -18,7 +18,7 @@ from espalier.core.project.schema import Column, LeftOut, Schema
 from espalier.core.tables.catalogue import joint
 from espalier.core.tables.guessing import guess_schema
 from espalier.core.tables.panel import digest_of_both
-from espalier.core.tables.review import some_days, unclear_orders
+from espalier.core.tables.review import one_person_decides, some_days, unclear_orders
 from espalier.core.tables.table import column_of, person_codes
 from espalier.core.tables.text_table import TextColumn, TextTable
 
@@ -100,7 +100,8 @@ def draft(
     whether the day or the month comes first.
 
     Raises :class:`TableError` if a table lacks a column of the link, if the order of visits is unclear, or if only some
-    values of the order column are dates, so that no single cell decides whether gaps are drafted. Raises
+    values of the order column are dates. Gaps are drafted if all its cells are dates, and left out if at least two
+    people have a cell that is no date; anything between is refused, so no one's rows decide. Raises
     :class:`ProjectError` for an invalid project.
     """
     for table, named in ((tables[0], [linked.key]), (tables[-1], [linked.by, linked.order])):
@@ -120,6 +121,14 @@ def draft(
         raise TableError(
             f"column {linked.order!r} orders the visits, and {days} of its different values are dates while others are "
             "not. Correct the others, or name the values that mark missing cells (espalier init --missing)",
+            column=linked.order,
+        )
+    filled = tables[-1].columns[linked.order], tables[-1].columns[linked.by]
+    if not isinstance(order, Dates) and one_person_decides(*filled, missing):
+        raise TableError(
+            f"column {linked.order!r} orders the visits, and the values of one person would decide whether it contains "
+            "dates. Correct the values that are not dates, or name those that mark missing cells (espalier init "
+            "--missing)",
             column=linked.order,
         )
     linking = {linked.key, linked.by, linked.visit_key, *([] if isinstance(order, Dates) else [linked.order])}

@@ -100,6 +100,19 @@ def some_days(read: TextColumn, marks: Sequence[str] = ()) -> int:
     return len(dates) if len(dates) < len(values) else 0
 
 
+def one_person_decides(read: TextColumn, person: TextColumn, marks: Sequence[str] = ()) -> bool:
+    """Return whether the cells of one person could turn a column into one of dates: in some order of day, month and
+    year, at most one person has a value that is no date. Private.
+    """
+    for order in ("", *DATE_ORDERS):
+        others = [
+            i for i, v in enumerate(read.values) if v != MISSING and v not in marks and day_number(v, order) is None
+        ]
+        if len(np.unique(person.codes[np.isin(read.codes, others)])) < 2:
+            return True
+    return False
+
+
 def shown(column: Column) -> tuple[str, ...]:
     """Return everything in a description that a person must see before confirming it: kind, values or bins, and missing
     marks.

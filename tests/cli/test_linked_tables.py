@@ -277,6 +277,33 @@ def test_no_single_cell_decides_whether_a_draft_has_gaps(tmp_path, capsys, odd):
     assert '"gap"' not in out.read_text()
 
 
+@pytest.mark.parametrize(
+    ("usual", "odd"),
+    [
+        ([f"2020-01-{d:02d}" for d in range(1, 29)], "1800-01-01"),  # too many years for bins
+        ([f"202001{d:02d}" for d in range(1, 29)], "7"),  # digits that are dates
+        ([f"{d}/1/2020" for d in range(13, 29)], "1/13/2020"),  # a day in another order
+        ([""], "2020-01-01"),
+        (["2020-01-01"], ""),
+        (["2020-01-01"], "2020-01-02"),
+    ],
+)
+def test_the_visits_of_one_person_never_decide_whether_a_draft_has_gaps(tmp_path, capsys, usual, odd):
+    (tmp_path / "patients.csv").write_text("patient,age\n" + "".join(f"q{i},old\n" for i in range(40)))
+    out = tmp_path / "p.json"
+    given = [str(tmp_path / f) for f in ("patients.csv", "visits.csv")] + ["--by", "patient", "--order", "admitted"]
+    gaps = []
+    for last in (usual[0], odd):
+        cells = [*(usual[i % len(usual)] for i in range(118)), last, last]
+        lines = "".join(f"q{min(i // 3, 39)},{day},{'ab'[i % 2]}\n" for i, day in enumerate(cells))
+        (tmp_path / "visits.csv").write_text("patient,admitted,diag\n" + lines)
+        refused = main(["init", *given, "--out", str(out)]) != 0
+        gaps.append(None if refused else '"gap"' in out.read_text())
+        out.unlink(missing_ok=True)
+    assert None in gaps or gaps[0] == gaps[1]
+    assert not capsys.readouterr().out.count("Traceback")
+
+
 def test_a_release_refuses_another_number_of_tables(tables, tmp_path, capsys):
     project = confirmed(draft(tables, tmp_path))
     for data in ([str(tables / "visits.csv")], [str(tables / "visits.csv")] * 3):
