@@ -30,7 +30,7 @@ APART = 100.0
 
 @dataclass(frozen=True)
 class Group:
-    """Rows that have the codes ``within`` in other columns. The code of ``column`` gives each row its score.
+    """Rows that have the codes ``within`` in other columns. The code of ``column`` determines the score of each row.
 
     ``rest`` is the score of codes that ``scores`` does not name, except the code ``missing``. Rows without a score are
     left out.

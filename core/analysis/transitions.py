@@ -120,7 +120,7 @@ def interval(cell: float, row: float, cells: int, sigma: float) -> tuple[float, 
 
 
 def step_tables(facts: Mapping[str, Any], schema: Schema) -> dict[str, StepTable]:
-    """Return the step tables of a release's ``release.json``, by column; raises :class:`ProjectError`."""
+    """Return the step tables in a release's ``release.json``, by column; raises :class:`ProjectError`."""
     tables = facts.get("tables")
     found = tables.get("transitions") if isinstance(tables, Mapping) else None
     if not found:

@@ -44,7 +44,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Entry:
-    """A release in the ledger. ``counted`` is the ρ that counts for it now; ``parts`` are its purposes.
+    """A release in the ledger. ``counted`` is the ρ that counts for it now; ``parts`` state what it was spent on.
 
     ``delta`` is the plan's. ``delta_reserved`` and ``delta_counted`` are the δ₀ allowed for its draws and the δ₀
     counted now. Parts are known once the entry has ended, and share its plan and its status.
