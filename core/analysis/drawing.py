@@ -51,7 +51,7 @@ class Test:
 
 @contextmanager
 def tested(curator: Curator, project: Project) -> Iterator[tuple[Test, ...]]:
-    """Buy the counts of the plan's statements. Inside the context the curator offers the rest of the budget.
+    """Buy the counts of the plan's statements. Inside the context, the curator can spend only the rest of the budget.
 
     Raises :class:`ProjectError` for a statement that the drawing does not imply.
     """

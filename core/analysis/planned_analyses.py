@@ -324,7 +324,7 @@ def _planned(one: Analysed, promised: float, assumed: dict[str, Any]) -> dict[st
 
 @contextmanager
 def analysed(curator: Curator, project: Project) -> Iterator[tuple[Analysed, ...]]:
-    """Buy the project's analyses. Inside the context the curator offers the rest of the budget."""
+    """Buy the project's analyses. Inside the context, the curator can spend only the rest of the budget."""
     share, whole = project.plan.analysis_share, curator.budget
     if not share or not project.analyses:
         yield ()
