@@ -162,7 +162,7 @@ class CountInterval:
 
     @property
     def informative(self) -> bool:
-        """True if the interval is bounded and excludes a good part of the possible values."""
+        """True if the interval is bounded and excludes a large part of the possible values."""
         return self.high - self.low <= self.contrast.most
 
 

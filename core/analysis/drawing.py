@@ -99,7 +99,7 @@ def statements_of(project: Project) -> tuple[Separation, ...]:
 
 
 def _chosen(curator: Curator, project: Project) -> tuple[Separation, ...]:
-    """Return the statements to buy: the plan's list, or the statements that absent arrows would break.
+    """Return the statements to buy: the plan's list, or statements that would be false if an absent arrow existed.
 
     Contested pairs are all tested, up to `MOST_CONTESTED`, even if the plan asks for fewer statements. Statements that
     the plan does not list are candidates only if their test has power. If no test has power, fewer statements share the

@@ -103,8 +103,7 @@ HEAD = '''\
 Espalier wrote this script. It runs unchanged next to copies.csv and needs pandas, numpy and scipy. Each copy is the
 release with a different sample of people and different noise. Estimate in each copy separately, then combine the
 estimates. Never stack the copies into one table. If a group is small compared with its noise, Espalier's own interval
-follows from
-the noisy counts instead.
+follows from the noisy counts instead.
 """
 
 import numpy as np

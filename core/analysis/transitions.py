@@ -50,7 +50,7 @@ class IntervalShare:
 
     @property
     def asked(self) -> str:
-        """Share in words."""
+        """Description of the share."""
         raise NotImplementedError
 
     def to_json(self) -> dict[str, Any]:
@@ -77,7 +77,7 @@ class Transition(IntervalShare):
 
     @property
     def asked(self) -> str:
-        """Share in words."""
+        """Description of the share."""
         return f"{self.column}: {self.after} at the next visit after {self.before}"
 
 

@@ -135,7 +135,7 @@ class HeldOutCounts:
         ]
         given = f"given {', '.join(parts)}" if parts else "without any condition"
         without = f" (not {', '.join(left)})" if left and parts else ""
-        return f"{given}{without}, because the held-out rows are too few for every value of the admissible columns"
+        return f"{given}{without}, because there are too few held-out rows for every value of the admissible columns"
 
     def cliques(self, figure: str) -> list[Clique]:
         """Return the columns counted for a figure."""
