@@ -251,7 +251,7 @@ def _outcome(schema: Schema, outcome: str, event: int | None) -> str:
 
 
 def _design(schema: Schema, figure: Regression) -> tuple[list[str], list[str]]:
-    """Return the midpoints of numbers, and the lines that make the design matrix."""
+    """Return the midpoints of numbers, and the lines that build the design matrix."""
     scored = [f"    {_text(name)}: {_middles(name, schema, scores)}," for name, scores in figure.scores.items()]
     helper = ["MIDDLE = {  # midpoints of the bins", *scored, "}"] if scored else []
     lines = ["x = np.column_stack(", "    [", "        np.ones(len(table)),"]

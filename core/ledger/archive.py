@@ -113,8 +113,8 @@ def _member(archive: zipfile.ZipFile, name: str) -> bytes:
 
 
 def check_arrays(data: bytes, name: str) -> None:
-    """Raise :class:`ProjectError` for an ``.npz`` that unpacks to too much, or with arrays that claim more than it
-    contains.
+    """Raise :class:`ProjectError` for an ``.npz`` that is too large when unpacked, or whose arrays claim more data than
+    it contains.
 
     Sizes are read from its directory and from the arrays' headers, before anything is unpacked.
     """
