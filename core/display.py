@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from html import escape
 
 _REORDERS = {code: f"\\u{code:04x}" for code in (*range(0x202A, 0x202F), *range(0x2066, 0x206A))}
-"""Characters that set the direction of all text after them, up to the end of the paragraph, as visible text."""
+"""Visible replacements of characters that set the direction of all text after them, up to the end of the paragraph."""
 
 
 def in_order(html: str) -> str:

@@ -371,7 +371,7 @@ INTERCEPT = "(intercept)"
 
 @contextmanager
 def regressed(curator: Curator, project: Project) -> Iterator[tuple[Regressed, ...]]:
-    """Buy the plan's regressions. Inside the context the curator offers the rest of the budget."""
+    """Buy the plan's regressions. Inside the context, the curator can spend only the rest of the budget."""
     plan, whole = project.plan, curator.budget
     if not plan.regressions or not plan.regression_share:
         yield ()

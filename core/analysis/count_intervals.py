@@ -30,7 +30,7 @@ APART = 100.0
 
 @dataclass(frozen=True)
 class Group:
-    """Rows that have the codes ``within`` in other columns. The code of ``column`` gives each row its score.
+    """Rows that have the codes ``within`` in other columns. The code of ``column`` determines the score of each row.
 
     ``rest`` is the score of codes that ``scores`` does not name, except the code ``missing``. Rows without a score are
     left out.
@@ -162,7 +162,7 @@ class CountInterval:
 
     @property
     def informative(self) -> bool:
-        """True if the interval is bounded and excludes a good part of the possible values."""
+        """True if the interval is bounded and excludes a large part of the possible values."""
         return self.high - self.low <= self.contrast.most
 
 

@@ -51,7 +51,7 @@ class Test:
 
 @contextmanager
 def tested(curator: Curator, project: Project) -> Iterator[tuple[Test, ...]]:
-    """Buy the counts of the plan's statements. Inside the context the curator offers the rest of the budget.
+    """Buy the counts of the plan's statements. Inside the context, the curator can spend only the rest of the budget.
 
     Raises :class:`ProjectError` for a statement that the drawing does not imply.
     """
@@ -99,7 +99,7 @@ def statements_of(project: Project) -> tuple[Separation, ...]:
 
 
 def _chosen(curator: Curator, project: Project) -> tuple[Separation, ...]:
-    """Return the statements to buy: the plan's list, or the statements that absent arrows would break.
+    """Return the statements to buy: the plan's list, or statements that would be false if an absent arrow existed.
 
     Contested pairs are all tested, up to `MOST_CONTESTED`, even if the plan asks for fewer statements. Statements that
     the plan does not list are candidates only if their test has power. If no test has power, fewer statements share the

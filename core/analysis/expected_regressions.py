@@ -30,7 +30,7 @@ from espalier.core.tables.table import Table
 
 FloatArray = NDArray[np.float64]
 ROWS = 2**12
-"""Rows of the assumed table."""
+"""Number of rows of the assumed table."""
 DRAWS = 30
 WITHIN = 0.9
 """Share of the releases that stay within a promise if the assumptions hold."""

@@ -269,7 +269,7 @@ def _scores(schema: Schema, name: str) -> tuple[float, ...]:
 
 
 def _codes(column: Column) -> dict[str, int]:
-    """Return the code of each value by its text; the empty text is the missing cell of a column that can be missing."""
+    """Return the code of each value by its text; an empty string stands for a missing cell, if there can be any."""
     written = {label: code for code, label in reversed(list(enumerate(column.labels)))}
     return written | ({"": column.values} if column.missing else {})
 

@@ -30,7 +30,7 @@ def _left_out(answers: Sequence[Answer]) -> list[str]:
     """Return sentences about the rows that each kind of number describes, and the share of rows left out."""
     kinds = {(a.observed, a.left_out): a.name.partition(" ")[0] for a in answers if a.observed}
     return [
-        f"{f'{kind.capitalize()} figures' if len(kinds) > 1 else 'The figures'} are about the rows where "
+        f"{f'{kind.capitalize()} figures' if len(kinds) > 1 else 'The figures'} describe the rows where "
         f"{listed(observed)} {_are(observed)} observed: {percent(share)} of all rows are left out."
         for (observed, share), kind in kinds.items()
     ]

@@ -64,7 +64,7 @@ class Setting:
 
     @classmethod
     def of(cls, project: Project, unit: Unit, rows: int | None) -> Setting:
-        """Return the setting of a project. A private number of rows is the plan's ``rows``, or 10,000."""
+        """Return the setting of a project. A private number of rows is replaced by the plan's ``rows`` or 10,000."""
         return cls(project.schema, unit, float(rows or project.plan.rows or UNKNOWN_ROWS))
 
     def sums(self, one: PlannedCounts | PlannedSurvival) -> QuestionSums:
@@ -198,7 +198,7 @@ class Analysed(Protocol):
         ...
 
     def plan(self) -> dict[str, Any]:
-        """Return what a plan shows, before anything is bought."""
+        """Return the entry in the output of ``plan``, before anything is bought."""
         ...
 
 
@@ -242,7 +242,7 @@ class CountedAnalysis:
         }
 
     def plan(self) -> dict[str, Any]:
-        """Return what a plan shows, before anything is bought."""
+        """Return the entry in the output of ``plan``, before anything is bought."""
         shares, groups = self.analysis.assumed(self.setting.schema)
         strata = {} if self.analysis.strata is None else {"strata": list(self.analysis.strata)}
         assumed = {"rows": self.setting.rows, "shares": list(shares), "groups": list(groups), **strata}
@@ -268,7 +268,7 @@ class RegressionAnalysis:
         return {**self.analysis.to_json(), **ends, "promised": _finite(self.promised), "reached": half}
 
     def plan(self) -> dict[str, Any]:
-        """Return what a plan shows, before anything is bought."""
+        """Return the entry in the output of ``plan``, before anything is bought."""
         return _planned(self, self.promised, {"rows": self.setting.rows, **self.analysis.assumed.to_json()})
 
 
@@ -304,7 +304,7 @@ class SurvivalAnalysis:
         }
 
     def plan(self) -> dict[str, Any]:
-        """Return what a plan shows, before anything is bought."""
+        """Return the entry in the output of ``plan``, before anything is bought."""
         shares, groups = self.analysis.assumed(self.setting.schema)
         assumed = {"rows": self.setting.rows, "shares": list(shares), "groups": list(groups)}
         return _planned(self, self.promised, assumed)
@@ -324,7 +324,7 @@ def _planned(one: Analysed, promised: float, assumed: dict[str, Any]) -> dict[st
 
 @contextmanager
 def analysed(curator: Curator, project: Project) -> Iterator[tuple[Analysed, ...]]:
-    """Buy the project's analyses. Inside the context the curator offers the rest of the budget."""
+    """Buy the project's analyses. Inside the context, the curator can spend only the rest of the budget."""
     share, whole = project.plan.analysis_share, curator.budget
     if not share or not project.analyses:
         yield ()

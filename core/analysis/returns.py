@@ -68,7 +68,7 @@ class ReturnTable:
 
 
 def return_tables(facts: Mapping[str, Any], linked: Linked, schema: Schema) -> dict[str, ReturnTable]:
-    """Return the counts of returns of a release's ``release.json``, by column.
+    """Return the counts of returns in a release's ``release.json``, by column.
 
     Empty for a release that did not count any. Raises :class:`ProjectError` for damaged counts.
     """

@@ -103,8 +103,7 @@ HEAD = '''\
 Espalier wrote this script. It runs unchanged next to copies.csv and needs pandas, numpy and scipy. Each copy is the
 release with a different sample of people and different noise. Estimate in each copy separately, then combine the
 estimates. Never stack the copies into one table. If a group is small compared with its noise, Espalier's own interval
-follows from
-the noisy counts instead.
+follows from the noisy counts instead.
 """
 
 import numpy as np
@@ -252,7 +251,7 @@ def _outcome(schema: Schema, outcome: str, event: int | None) -> str:
 
 
 def _design(schema: Schema, figure: Regression) -> tuple[list[str], list[str]]:
-    """Return the midpoints of numbers, and the lines that make the design matrix."""
+    """Return the midpoints of numbers, and the lines that build the design matrix."""
     scored = [f"    {_text(name)}: {_middles(name, schema, scores)}," for name, scores in figure.scores.items()]
     helper = ["MIDDLE = {  # midpoints of the bins", *scored, "}"] if scored else []
     lines = ["x = np.column_stack(", "    [", "        np.ones(len(table)),"]

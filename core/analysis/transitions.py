@@ -50,7 +50,7 @@ class IntervalShare:
 
     @property
     def asked(self) -> str:
-        """Share in words."""
+        """Description of the share."""
         raise NotImplementedError
 
     def to_json(self) -> dict[str, Any]:
@@ -77,7 +77,7 @@ class Transition(IntervalShare):
 
     @property
     def asked(self) -> str:
-        """Share in words."""
+        """Description of the share."""
         return f"{self.column}: {self.after} at the next visit after {self.before}"
 
 
@@ -120,7 +120,7 @@ def interval(cell: float, row: float, cells: int, sigma: float) -> tuple[float, 
 
 
 def step_tables(facts: Mapping[str, Any], schema: Schema) -> dict[str, StepTable]:
-    """Return the step tables of a release's ``release.json``, by column; raises :class:`ProjectError`."""
+    """Return the step tables in a release's ``release.json``, by column; raises :class:`ProjectError`."""
     tables = facts.get("tables")
     found = tables.get("transitions") if isinstance(tables, Mapping) else None
     if not found:

@@ -165,8 +165,8 @@ def alpha_for(near: NDArray[np.float64], lid: float) -> float:
         asked = f'ask for {offer:.0%} ("lid": {offer:g}), ' if offer < 1 else ""
         raise ProjectError(
             f"a LID of {lid:.1%} cannot be reached: even rows that contain no part of a real row come within eta "
-            f"of one in {best:.1%} of cases; {asked}leave columns with few whole numbers out of anonymize, or, if "
-            "the numbers are not whole, choose a smaller eta",
+            f"of a real row in {best:.1%} of cases; {asked}leave columns with few whole numbers out of anonymize, or, "
+            "if the numbers are not whole, choose a smaller eta",
             key="lid",
             best=best,
             offer=offer if offer < 1 else None,

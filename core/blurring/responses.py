@@ -1,7 +1,7 @@
 """Stage two: regressions that compute the outcome of each row, and the choice among them. NOT private.
 
 Kernel ridge regression is the paper's method; the others are its comparisons (§5, Appendix D.1). Ridge fails on
-strongly skewed tables, so five-fold cross-validation chooses unless the plan names one.
+strongly skewed tables, so five-fold cross-validation chooses the regression unless the plan names one.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ PROMISING = ("delta", "person", "private_evaluation", "rows", "strict", "test_dr
 
 @dataclass(frozen=True)
 class TwoStageOptions:
-    """Method's plan keys."""
+    """Plan keys of the method."""
 
     eta: float = option(
         0.0001,

@@ -46,8 +46,8 @@ def start(*options: str, secrets: Path | None = None) -> None:
     """Run Streamlit's own command with the app's script and further options.
 
     Settings are read from the user's home and from ``.streamlit`` next to the app's script. So are secrets, unless
-    their file is named. Neither is read from the current folder, which someone else may have made: settings could open
-    the app to other pages, and Streamlit turns secrets into environment variables.
+    their file is named. Neither is read from the current folder, which someone else may have made: settings could give
+    other websites access to the app, and Streamlit turns secrets into environment variables.
     """
     settings = (_folder() / ".streamlit" / "config.toml").resolve().parent  # in a checkout, a link leads to them
     files: Any = importlib.import_module("streamlit.file_util")

@@ -1,5 +1,5 @@
-"""``espalier backup`` and ``espalier restore``, for the ledger, its key, the memories of its head, and shared
-releases.
+"""``espalier backup`` and ``espalier restore``, for the ledger, its key, the files that remember its last event, and
+shared releases.
 """
 
 from __future__ import annotations

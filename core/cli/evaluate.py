@@ -87,7 +87,7 @@ def run(opt: argparse.Namespace) -> None:
         found = {"private": False, "warning": released.facts["warning"], **found}
         print(f"warning: {found['warning']}", file=sys.stderr)
     if opt.classifiers:
-        assert real.in_memory is not None  # else `_need_no_rows` has refused
+        assert real.in_memory is not None  # otherwise, `_need_no_rows` would have refused
         found["many_targets"] = classified(opt, released.table, real.in_memory, holdout)
     if opt.json:
         print(json.dumps(found, indent=1, ensure_ascii=False, allow_nan=False))
@@ -132,7 +132,7 @@ def markets(opt: argparse.Namespace, project: Project, tables: tuple[Source, Tab
 
     (real, synthetic, public), found = tables, {}
     if opt.price is not None:
-        assert real.in_memory is not None  # else `_need_no_rows` has refused
+        assert real.in_memory is not None  # otherwise, `_need_no_rows` would have refused
         found["prices"] = prices_of(real.in_memory, synthetic, opt.price, opt.sales, opt.per)
     if public is not None:
         found["public"] = gain_of(project.schema, project.plan.target, synthetic, public)

@@ -122,8 +122,8 @@ def record_diagnostics(opt: argparse.Namespace, facts: Mapping[str, Any], digest
 
     ``facts`` are the release's, or empty if there is none. ``--ledger`` names the ledger, otherwise the default ledger
     is used. The budgets are those of ``--table`` and of the release's entry; one of them must be named if a table with
-    one of these ``digests`` was released before. If the ledger is missing or knows none of them, nothing is recorded;
-    if the release has an entry, a warning is printed.
+    one of these ``digests`` was released before. If the ledger is missing or contains none of them, nothing is
+    recorded; if the release has an entry, a warning is printed.
     """
     entry = facts.get("ledger")
     tables = [opt.table] if opt.table is not None else []

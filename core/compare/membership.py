@@ -151,7 +151,7 @@ def play(
     if table.rows < FEWEST:
         raise TableError(f"the game needs a table of at least {FEWEST} rows, but this one has {table.rows}")
     if models < 20:
-        raise EspalierError(f"{models} models are too few; use at least 20, or 96 for an AUC to within 0.06")
+        raise EspalierError(f"{models} models are too few; use at least 20, or 96 to estimate an AUC to within 0.06")
     size = min(POOL, table.rows) // 2 * 2
     named = () if isinstance(targets, int) else tuple(dict.fromkeys(targets))
     count = targets if isinstance(targets, int) else len(named)

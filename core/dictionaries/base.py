@@ -139,7 +139,7 @@ def add_note(notes: list[str], about: str, text: str) -> None:
 def once_each(found: Iterable[tuple[object, Declared]], notes: list[str]) -> tuple[Declared, ...]:
     """Return the columns of several files or tables, each once: the first description counts.
 
-    ``found`` names the file of each column. A column that one file declares twice stays twice, and is refused.
+    ``found`` names the file of each column. A column that one file declares twice remains listed twice and is refused.
     """
     columns: list[Declared] = []
     first: dict[str, tuple[object, Declared]] = {}
@@ -153,7 +153,9 @@ def once_each(found: Iterable[tuple[object, Declared]], notes: list[str]) -> tup
 
 
 def letters(text: str) -> str:
-    """Return the letters and digits of a heading, without accents: programs write ``Field.Type`` and ``field_type``."""
+    """Return the letters and digits of a heading, without accents, because spellings vary: ``Field.Type``,
+    ``field_type``.
+    """
     return "".join(c for c in unicodedata.normalize("NFKD", text.casefold()) if c.isalnum())
 
 

@@ -94,7 +94,7 @@ def _pair_start(lines: Sequence[Sequence[str]]) -> tuple[int, tuple[str, ...]] |
     texts differ.
 
     The codes are the shorter texts, unless the headings name them. The first line is a header if a word in it is known
-    as one, or if a cell has another shape than all cells below it.
+    as one, or if a cell has a different shape from all cells below it.
     """
     shown = [line for line in lines if not _is_comment(line)]
     both = [[line[at] if at < len(line) else "" for line in shown] for at in (0, 1)]
@@ -111,7 +111,7 @@ def _pair_start(lines: Sequence[Sequence[str]]) -> tuple[int, tuple[str, ...]] |
 
 
 def _shape(cell: str) -> str:
-    """Return the kinds of characters of a cell, repeated ones once: ``Aa`` for ``Male``."""
+    """Return the kinds of characters in a cell, each run of one kind once: ``Aa`` for ``Male``."""
     kinds = ("A" if c.isupper() else "a" if c.isalpha() else "9" if c.isdigit() else c for c in cell[:SHORT])
     return "".join(kind for kind, _ in itertools.groupby(kinds))
 

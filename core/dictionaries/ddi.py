@@ -144,7 +144,9 @@ def _declared(var: Element, notes: list[str]) -> Declared:
 
 
 def _has_fractions(codes: Sequence[str], labels: Mapping[str, str]) -> bool:
-    """Return whether all codes have a label and some have decimals. Whole numbers with such codes are categories."""
+    """Return whether all codes have a label and some have decimals. If a variable has no decimals, such codes are
+    categories.
+    """
     return len(codes) > 2 and all(map(labels.get, codes)) and any(_FRACTION.fullmatch(code) for code in codes)
 
 
@@ -248,7 +250,7 @@ def _label(element: Element) -> str:
 
 
 def _text(element: Element | None) -> str:
-    """Return the text in an element, without that of variables inside it, which have their own."""
+    """Return the text in an element, excluding the text of variables inside it."""
     parts, waiting = list[str](), list[Element | str | None]([element])
     while waiting:
         one = waiting.pop()

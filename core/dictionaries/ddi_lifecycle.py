@@ -132,7 +132,7 @@ class _Items:
         """Count codes and parts, which many variables may share; raise :class:`SchemaError` for too many."""
         self._held += more
         if self._held > MOST_CODES:
-            raise SchemaError(f"the variables have more than {MOST_CODES:,} codes and parts in all")
+            raise SchemaError(f"the variables have more than {MOST_CODES:,} codes and parts in total")
 
     def column(self, variable: Element, notes: list[str]) -> Declared | None:
         """Return one variable, or `None` if it has no name."""

@@ -80,7 +80,7 @@ class _Items:
 def _columns(items: _Items) -> Iterator[tuple[object, Declared]]:
     """Yield the columns of each group of items, or of all items if no group refers to them.
 
-    Items of value lists are skipped, because they describe some rows of another item.
+    Items of value lists are skipped, because they describe only some rows of another item.
     """
     groups = [group for group in items.version.iter("ItemGroupDef") if group.find("ItemRef") is not None]
     if not groups:

@@ -106,7 +106,7 @@ def kind_and_list(stated: str) -> tuple[str, str, bool]:
 
 
 def columns_of(questions: Iterable[Question], notes: list[str]) -> Iterator[Declared]:
-    """Yield the columns of each question. If several groups use a name, the names of the groups precede it."""
+    """Yield the columns of each question. If a name occurs in several groups, the names of the groups precede it."""
     listed = list(itertools.islice(questions, MOST_COLUMNS + 1))
     used = Counter(question.name for question in listed)
     for question in listed:

@@ -197,7 +197,7 @@ def _of_text(field: Mapping[str, str], kind: str, plain_text: Declared) -> Decla
 
 
 def _bound(cell: str) -> str:
-    """Return a bound as written; other fields and words such as ``today`` are no fixed bounds."""
+    """Return a bound as written; other fields and words such as ``today`` are not fixed bounds."""
     return cell if cell[:1].isdigit() or cell[:1] in tuple("+-.,") else ""
 
 

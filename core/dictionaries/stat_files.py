@@ -100,7 +100,7 @@ def missing_codes(
     """Return the codes of one user-missing value or range."""
     low, high = part["lo"], part["hi"]
     if low == high:
-        return [code] if (code := code_text(low).strip()) else []  # blanks are an empty cell
+        return [code] if (code := code_text(low).strip()) else []  # blanks mean an empty cell
     inside = [code for code in named if _between(code, low, high)]
     if isinstance(low, float) and isinstance(high, float) and low.is_integer() and high - low < MOST_MARKS:
         if not whole:

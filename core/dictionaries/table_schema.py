@@ -14,7 +14,7 @@ _WHOLE = {"integer", "int", "int64", "int32", "bigint", "smallint", "long", "yea
 _NUMBER = {*_WHOLE, "number", "numeric", "float", "float64", "float32", "real", "double", "decimal"}
 _DATE = {"date", "datetime", "timestamp", "date-time"}
 _NO_VALUES = {"object", "array", "list", "geojson", "geopoint"}
-"""Types with structured cells. In a table of columns, they are free text."""
+"""Types with structured cells, which count as free text."""
 _FREE_TEXT = {"email", "uri", "url", "binary"}
 """Formats of text that does not consist of codes."""
 _MEANINGS = {"url": "url", "email": "email", "date": "date", "datetime": "datetime"}

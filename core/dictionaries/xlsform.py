@@ -54,7 +54,7 @@ _SHOWN = {"text"}
 MOST_STEPS, MOST_LANGUAGES = 50, 100
 """Maximum number of nested groups around a question, and of languages of a heading."""
 MOST_SEEN = 200
-"""Number of lines in which types identify a list of questions."""
+"""Number of lines that are searched for types of questions."""
 
 
 def is_xlsform(lines: Sequence[Sequence[str]]) -> bool:

@@ -123,7 +123,7 @@ def evaluate(
     schema.
 
     For a table read in place, fidelity and questions use counts of all its rows. Classifiers and fairness read
-    `MOST_ROWS` random rows of a local file. Database rows stay in the database, so these figures are None with the
+    `MOST_ROWS` random rows of a local file. Database rows stay in the database, so these figures are None, with a
     reason.
     """
     for what, table in {"real table": real, "synthetic table": synthetic, "hold-out": holdout}.items():

@@ -164,7 +164,9 @@ def verdict(effect: Effect, chosen: Iterable[str]) -> Validity:
 
 
 def checked(effect: Effect, chosen: Iterable[str]) -> tuple[str, ...]:
-    """Return ``chosen`` if it is valid; raise :class:`GraphError` with the open path or the reason against a column."""
+    """Return ``chosen`` if it is valid; raise :class:`GraphError` with the open path or the reason why a column is
+    forbidden.
+    """
     columns = tuple(dict.fromkeys(chosen))
     found = verdict(effect, columns)
     if not found.valid:

@@ -20,7 +20,7 @@ class Annotation:
     """A note on an arrow or a column. ``belief`` is one of :data:`BELIEFS`, or empty if none was given;
     ``may_break`` (arrows only) means that the arrow may be wrong where the table will be used.
 
-    Raises :class:`GraphError` for an unknown belief, or an invalid or too long text.
+    Raises :class:`GraphError` for an unknown belief, or for text that is invalid or too long.
     """
 
     note: str = ""
@@ -55,7 +55,7 @@ class Annotation:
         return "; ".join(" ".join(part.split()) for part in said if part)
 
     def to_json(self) -> dict[str, Any]:
-        """Return the filled fields, as the project file stores them."""
+        """Return the fields that are not empty, as the project file stores them."""
         return {f.name: getattr(self, f.name) for f in fields(self) if getattr(self, f.name)}
 
 

@@ -42,7 +42,8 @@ def eliminate(sizes: Mapping[str, int], cliques: Iterable[Clique]) -> list[Bucke
 
 
 class Order:
-    """One elimination order, and the ``cells`` of its buckets' tables. Cliques join the graph without a new search.
+    """One elimination order, and the ``cells`` of its buckets' tables. Cliques can be added to the graph without a new
+    search.
 
     Columns are numbered in the order of elimination. The lowest neighbour in a bucket is therefore the next one of them
     to be eliminated, and its own bucket contains the other neighbours. A new neighbour moves up that path until a

@@ -28,7 +28,7 @@ MOST_ARRAYS = 100_000
 """Maximum number of arrays in one file of a model or of counts."""
 _HEADER_2 = np.lib.format.read_array_header_2_0
 ADDED = ("statement.json", "statement.sig")
-"""Files that describe the others. The hash of a release leaves them out, so the release can be signed later."""
+"""Files that describe the others. The hash of a release excludes them, so the release can be signed later."""
 _OPTIONAL = re.compile(
     r"model\.npz|questions\.csv|croissant\.json|answers\.npz|copies/[0-9]{2,3}\.(csv\.gz|npz)"
     r"|statement\.(json|sig)|label\.html|registry\.yaml"
@@ -113,8 +113,8 @@ def _member(archive: zipfile.ZipFile, name: str) -> bytes:
 
 
 def check_arrays(data: bytes, name: str) -> None:
-    """Raise :class:`ProjectError` for an ``.npz`` that unpacks to too much, or with arrays that claim more than it
-    contains.
+    """Raise :class:`ProjectError` for an ``.npz`` that is too large when unpacked, or whose arrays claim more data than
+    it contains.
 
     Sizes are read from its directory and from the arrays' headers, before anything is unpacked.
     """

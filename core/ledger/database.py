@@ -26,8 +26,8 @@ _SETTINGS = {
     "lock_timeout": f"'{PATIENCE}s'",
     "idle_in_transaction_session_timeout": f"'{2 * PATIENCE}s'",
 }
-"""PostgreSQL's settings for each transaction. Their defaults are the user's own, regardless of the settings of a
-pooler's other clients.
+"""PostgreSQL's settings for each transaction. ``DEFAULT`` is the user's own default, whatever another client of a
+pooler has set.
 """
 _COMPUTED = """
 SELECT 1 FROM sqlite_master AS made LEFT JOIN pragma_table_xinfo(made.name) AS part

@@ -39,8 +39,8 @@ class Event:
     ``epsilon`` and ``rho`` belong to the total (open), the plan (reserve), the draws (a part), or the final count
     (spend). ``delta`` belongs to the total (open) or the plan (reserve); for a part and for ``spend`` it is the δ₀ of
     the draws or of the final count, `None` if that is 0. ``rho_before`` and ``rho_after`` are the counted ρ of the
-    population before and after this event. For a part, its entry counts with the amount drawn by then, not with the
-    amount reserved for it. ``released`` is the hash of the released files
+    population before and after this event. For a part, these sums include the amount that its entry has drawn by then,
+    not the amount reserved for it. ``released`` is the hash of the released files
     (:func:`espalier.core.ledger.archive.digest_of`). ``plan`` is JSON. For a ``reserve`` it contains the project's
     name, its plan, whether its unit differs from the table's, whether the project states one row per person (if it
     states either), and the reserved δ₀, if any. For ``open`` and ``join`` it contains the person column (or null); for

@@ -44,7 +44,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Entry:
-    """A release in the ledger. ``counted`` is the ρ that counts for it now; ``parts`` are its purposes.
+    """A release in the ledger. ``counted`` is the ρ that counts for it now; ``parts`` state what it was spent on.
 
     ``delta`` is the plan's. ``delta_reserved`` and ``delta_counted`` are the δ₀ allowed for its draws and the δ₀
     counted now. Parts are known once the entry has ended, and share its plan and its status.
@@ -346,9 +346,7 @@ def population_of(populations: Mapping[str, Population], table: str, where: str)
 
 
 def rho_drawn(parts: Sequence[Part | Subtotal]) -> Fraction:
-    """Return the counted ρ of one entry's parts, of which the private evaluation affects different people from the
-    rest.
-    """
+    """Return the counted ρ of one entry's parts. The private evaluation affects different people from the rest."""
     evaluated = sum((Fraction(p.rho) for p in parts if p.kind == "look"), Fraction(0))
     return max(evaluated, sum((Fraction(p.rho) for p in parts if p.kind != "look"), Fraction(0)))
 
@@ -361,10 +359,10 @@ def delta_drawn(parts: Sequence[Part | Subtotal]) -> Fraction:
 def person_in(plan: Any) -> str | None:
     """Return the person column in a plan, or in an event that opens a table; raises ValueError for anything else."""
     if not isinstance(plan, Mapping):
-        raise ValueError("its plan is not a plan")
+        raise ValueError("its plan is invalid")
     person = plan.get("person")
     if not (person is None or isinstance(person, str)):
-        raise ValueError("its person column is not a name")
+        raise ValueError("its person column is not a column name")
     return person
 
 

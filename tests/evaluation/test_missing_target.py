@@ -1,4 +1,4 @@
-"""A target with missing cells: utility, fairness and private evaluation are about the rows where it is observed."""
+"""A target with missing cells: utility, fairness and private evaluation describe the rows where it is observed."""
 
 from __future__ import annotations
 

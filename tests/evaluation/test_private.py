@@ -180,7 +180,7 @@ def test_strata_are_merged_by_a_public_rule_until_the_rows_support_them():
         (figure,) = (f for f in found.figures if f.name == "cmi")
         assert figure.value is not None
         given[rho] = figure.about
-    assert given[0.02].startswith("without any condition, because the held-out rows are too few")
+    assert given[0.02].startswith("without any condition, because there are too few held-out rows")
     assert given[0.07].startswith("given a in 2 groups of neighbouring values, because")
     assert given[1.0] == ""
     small = release(PROJECT.with_plan(epsilon=1.2), table()).to_json()

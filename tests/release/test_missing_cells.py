@@ -108,7 +108,7 @@ def test_a_number_with_missing_cells_is_answered(folder, capsys):
 def test_the_command_line_warns(folder, capsys):
     assert main(["analyse", str(folder), "--difference", "y", "t"]) == 0
     said = capsys.readouterr().out
-    assert "The figures are about the rows where y and t are observed: about" in said
+    assert "The figures describe the rows where y and t are observed: about" in said
     assert "of the rows with t = yes" in said
     assert "Warning: The missing share of y differs by t" in said
     assert "may be shared" in said
@@ -116,10 +116,10 @@ def test_the_command_line_warns(folder, capsys):
 
 def test_the_report_of_an_effect_says_what_is_missing(folder):
     facts = json.loads((folder / "release.json").read_text())["effect"]
-    assert any("Adjusted figures are about the rows where t, z and y are observed" in line for line in facts["missing"])
+    assert any("Adjusted figures describe the rows where t, z and y are observed" in line for line in facts["missing"])
     assert any("differs by t" in line for line in facts["warnings"])
     report = (folder / "report.html").read_text()
-    assert "Adjusted figures are about the rows where" in report
+    assert "Adjusted figures describe the rows where" in report
     assert "<strong>Warning.</strong> The missing share of y differs by t" in report
     assert "Its width comes mostly from" in report
 

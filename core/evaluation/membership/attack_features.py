@@ -15,8 +15,8 @@ columns that differ.
 
 
 def naive(released: Codes, sizes: Mapping[str, int]) -> FloatArray:
-    """Return, for each column, mean, median and variance of the code, the share of the most common category, and the
-    number of categories that occur.
+    """Return, for each column, the mean, median and variance of the code, the share of the most common category, and
+    the number of categories that occur.
     """
     out = []
     for name, size in sizes.items():

@@ -38,13 +38,16 @@ class Merged:
 @dataclass(frozen=True)
 class HeldOutCounts:
     """Counts to be measured on the held-out part. They are public, because they follow from the project alone.
-    ``schema`` has the project's columns, followed by the columns of a classifier's predictions: ``right`` (was the
-    guess right?) and for each value of the target in ``tells`` (code, is it that value?, bin of its score). If the
-    target may be missing, so may the first two, and accuracy, AUC and CMI leave such rows out. The error of single
+
+    ``schema`` has the project's columns, followed by the columns of a classifier's predictions. ``right`` states
+    whether the guess was right. For each value of the target, ``tells`` lists its code, a column that states whether
+    the target has this value, and a column with the bin of its score. If the target may be missing, ``right`` and the
+    columns of the target's values may be missing too; accuracy, AUC and CMI leave such rows out. The error of single
     columns counts a missing cell as one more value, whose share the synthetic table should also match. ``reasons``
     names the figures that are impossible for any rows. ``coarser`` lists separations with fewer strata, in which some
-    admissible columns are replaced by ``merged`` ones. Each halves the groups of the column with the most groups (the
-    first, in a tie), until none is left. The number of held-out rows alone determines how far CMI goes down this list.
+    admissible columns are replaced by ``merged`` ones. Each step halves the number of groups of the column with the
+    most groups (the first, in a tie), until no condition is left. The number of held-out rows alone determines how far
+    CMI goes down this list.
     """
 
     schema: Schema
@@ -132,7 +135,7 @@ class HeldOutCounts:
         ]
         given = f"given {', '.join(parts)}" if parts else "without any condition"
         without = f" (not {', '.join(left)})" if left and parts else ""
-        return f"{given}{without}, because the held-out rows are too few for every value of the admissible columns"
+        return f"{given}{without}, because there are too few held-out rows for every value of the admissible columns"
 
     def cliques(self, figure: str) -> list[Clique]:
         """Return the columns counted for a figure."""

@@ -238,7 +238,7 @@ def figures_of(
         if figure in asked.reasons or not got:
             why = asked.reasons.get(figure) or _why(figure, asked, made, n, unit)
             bound = _cmi_bound(own, by_clique, n, k) if figure == "cmi" and synthetic is not None else None
-            out.append(PrivateFigure(figure, reason=why or "the held-out rows are too few", bound=bound))
+            out.append(PrivateFigure(figure, reason=why or "there are too few held-out rows", bound=bound))
             continue
         found: Interval | str
         if figure == "accuracy":

@@ -78,7 +78,7 @@ def area_interval(tables: Sequence[tuple[FloatArray, float]], k: int, least: flo
     """
     found = _area(tables, k, least, 0.5)
     if found is None:
-        return "the held-out rows of the target's values are too few for the noise"
+        return "there are too few held-out rows of the target's values for this noise"
     (value, half, unknown, bins), many = found, len(tables)
     lost, won = _area(tables, k, least, 0.0), _area(tables, k, least, 1.0)
     assert lost is not None
@@ -218,7 +218,7 @@ def information_interval(
     least = np.maximum(h.sum(axis=1).min(axis=0), 0) * np.maximum(h.sum(axis=0).min(axis=0), 0) / total
     kept = least >= max(FILLED, FILLED_SIGMAS * sigma)
     if total[kept].sum() < 0.8 * total.sum():
-        return "in too many strata the held-out rows are too few for the noise"
+        return "too many strata have too few held-out rows for this noise"
     h = np.maximum(h[:, :, kept], 0.0)
     n, sizes = float(h.sum()), h.shape
     seen = float(information(h)[()])

@@ -110,7 +110,7 @@ _READERS: dict[str, Callable[[str, int], MixedGraph]] = {
 
 def _decode(data: str | bytes) -> str:
     if len(data) > MAX_BYTES:
-        raise GraphError(f"a graph file may have up to {MAX_BYTES // 1_000_000} MB; this one is larger than that")
+        raise GraphError(f"a graph file may have up to {MAX_BYTES // 1_000_000} MB; this one is larger")
     text = data if isinstance(data, str) else _text(data)
     text = text.removeprefix("\ufeff")
     if "\x00" in text:

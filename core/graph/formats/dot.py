@@ -210,7 +210,7 @@ class _Reader:
                     if self.token.kind != "{":
                         raise broken(self.token.line, "'{' is missing after subgraph")
                 if len(stack) >= MAX_DEPTH:
-                    raise broken(token.line, f"groups are nested more than {MAX_DEPTH} deep")
+                    raise broken(token.line, f"groups are nested more than {MAX_DEPTH} levels deep")
                 stack.append(_Group(self.next().line, edge_defaults=dict(group.edge_defaults)))
             elif token.kind == "plain":
                 self.plain(group, self.next())

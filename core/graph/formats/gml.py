@@ -1,5 +1,5 @@
 """GML, as written by networkx, igraph and yEd, and by users of DoWhy and causal-learn. The reader of networkx does not
-keep line numbers, joins lines inside a text, refuses a repeated arrow, and recurses for each bracket. Here, open
+keep line numbers, joins lines inside a string, refuses a repeated arrow, and recurses for each bracket. Here, open
 brackets are kept in a list.
 """
 
@@ -149,7 +149,7 @@ def _edge(entry: _Entry, names: dict[str, str], labels: set[str], mark: str, bui
 
 
 def _text(name: str) -> str:
-    """Return a quoted text. GML is ASCII, so other characters become entities."""
+    """Return a quoted string. GML is ASCII, so other characters become entities."""
     return '"' + "".join(c if " " <= c <= "~" and c not in '"&' else f"&#{ord(c)};" for c in name) + '"'
 
 

@@ -59,7 +59,7 @@ ARROWS: dict[str, str] = {"->": "→", "<->": "↔", "--": "—", "o->": "o→",
 
 @dataclass(frozen=True)
 class Remark:
-    """A part of a file that was changed or ignored on reading, without a decision to make."""
+    """A part of a file that was changed or ignored on reading and needs no decision."""
 
     line: int
     text: str
