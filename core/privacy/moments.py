@@ -292,7 +292,7 @@ class Moments:
 def _check(reading: Reading, by: object, sizes: Mapping[str, int]) -> None:
     reading.check(sizes)
     if type(by) not in ROW_BY_ROW:
-        raise ValueError("a row's contribution must be computed by a recipe that reads that row alone")
+        raise ValueError("a row's contribution must be computed by a recipe that reads only that row")
 
 
 def _weights(p: int) -> NDArray[np.int64]:
