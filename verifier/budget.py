@@ -266,7 +266,7 @@ def check_draw(b: Bought) -> list[str]:
     laplace = b.draw.get("noise") == "laplace"
     pure = b.plan["accounting"] == "pure"
     if laplace is not (pure and kind != "choice"):
-        return ["a pure release has Laplace noise and choices alone, and no other release has Laplace noise"]
+        return ["a pure release has only Laplace noise and choices, and no other release has Laplace noise"]
     if laplace and recipe not in LAPLACE:
         return [f"{recipe} has no L1 sensitivity"]
     wanted = (LAPLACE if laplace else DELTAS)[recipe](b) * math.sqrt(scores(b) if kind == "scores" else 1)
@@ -289,7 +289,7 @@ def shares(folder: Folder, own: list[Draw], total: float) -> list[str]:
     if any(project["plan"].get(key) for key in OTHER_SHARES) or project.get("constraints"):
         return []
     if method == "independent" and any(len(d["columns"]) != 1 for d in own):
-        return ["the method independent counts single columns alone"]
+        return ["the method independent counts only single columns"]
     choices = [d["rho"] / total for d in own if d["kind"] in ("choice", "scores")]
     chosen = (
         max(choices, default=0) * pairs if folder.facts["separations"] else math.fsum(choices)

@@ -75,7 +75,7 @@ def printable(text: str) -> str:
 
 def main(argv: list[str] | None = None) -> int:
     """Print the findings. Return 0 if all checks hold, 1 if one fails, 2 if the folder is unreadable."""
-    parser = argparse.ArgumentParser(prog="verifier", description="Check a release of Espalier from its folder alone.")
+    parser = argparse.ArgumentParser(prog="verifier", description="Check a release of Espalier, using only its folder.")
     parser.add_argument("folder", type=Path)
     parser.add_argument("--key", type=Path, metavar="FILE", help="the public key that should have signed")
     parser.add_argument("--ledger", type=Path, metavar="EXPORT.json", help="an export of the ledger")

@@ -243,7 +243,7 @@ def meet(cliques: Iterable[set[Any]], left: set[Any], right: set[Any], stop: set
 
 
 def separates(s: Mapping[str, Any], names: Iterable[str]) -> bool:
-    """Return whether a separation has two sides that do not overlap, and names columns of the table alone."""
+    """Return whether a separation has two sides that do not overlap, and names only columns of the table."""
     sides = [s["left"], s["right"], s["given"]]
     whole = [n for side in sides for n in side]
     return (

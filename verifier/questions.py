@@ -18,7 +18,7 @@ def squared(folder: Folder, draw: dict[str, Any]) -> int:
     """Return Δ² of a draw of ``questions`` for one row per person: the largest number of answers that one row changes.
 
     It is exact if all rows are tried. Otherwise it is the largest value found, so Δ² may be larger. Questions about the
-    labels of dates are not read, so Δ² is at least the statement's number then.
+    labels of dates are not read; if there are any, Δ² is taken to be at least the statement's number.
     """
     project, stated = folder.facts["project"], int(draw["given"]["squared"])
     if draw["cells"] == 1 and folder.facts["method"] == "fpt-mw":

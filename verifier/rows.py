@@ -44,7 +44,7 @@ def table_of(data: bytes) -> Iterator[list[str]]:
         names, *lines = csv.reader(io.StringIO(text, newline=""), strict=True)
         body = "".join(written(line, always=len(names) == 1) for line in lines)
         if text not in (written(names, always=always) + body for always in (False, True)):
-            raise ValueError("cells are in quotes without need, or a line ends in an unusual way")
+            raise ValueError("cells are in quotes although they need none, or a line ends in an unusual way")
     return csv.reader(io.StringIO(text, newline=""), strict=True)
 
 

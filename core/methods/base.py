@@ -23,8 +23,8 @@ Fence = Literal["always", "never", "optional"]
 
 
 class Fitted(Protocol):
-    """Result of a method, which contains all inputs of its model, already paid for. No protective noise is drawn
-    afterwards.
+    """Result of a method. It contains all inputs of its model, which have already been paid for. No protective noise is
+    drawn afterwards.
 
     ``cliques`` are the sets of columns that were counted together, ``features`` the columns measured with a target
     (empty for most methods).
@@ -262,7 +262,7 @@ class Method:
     causes_only: Callable[[Plan], bool] = never
 
     def fenced(self, plan: Plan) -> bool:
-        """Return whether the plan holds the roles' separation."""
+        """Return whether the plan keeps the roles' separation."""
         return plan.fair if plan.fair is not None else self.capabilities.fence == "always"
 
     def unread(self, plan: Plan) -> list[str]:

@@ -52,8 +52,8 @@ class Marginals:
     the fence: first the scores of the tree's edges, then those of the pairs that the frame refused; ``scores`` are all
     vectors of scores that were bought, including these. ``impossible`` are the cells that no row may have, by clique:
     the model contains them in addition to the counts. ``shrunk``: the model shrinks each pair's association by the part
-    that noise explains (`espalier.core.models.graphical.shrinkage`); a fit together with questions does not.
-    ``best_tree`` is the tree found from scores bought for this purpose.
+    that noise explains (`espalier.core.models.graphical.shrinkage`); a model that is fitted together with questions
+    does not. ``best_tree`` is the tree found from scores bought for this purpose.
     """
 
     sizes: Mapping[str, int]

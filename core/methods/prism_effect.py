@@ -32,7 +32,8 @@ MAX_CELLS = 20_000
 def effect_regime(
     curator: Curator, project: Project, frame: Frame, treatment: str, report: Report = silent
 ) -> Marginals:
-    """Measure one-way counts; (z, T, Y) for each adjustment column z, or a small (Z, T, Y); pairs within Z, and others.
+    """Measure one-way counts, the tables (z, T, Y) for each adjustment column z (or (Z, T, Y) if it is small), the
+    pairs within Z, and other pairs.
 
     Z is in the frame. The background's unused share is added to the task's tables.
     """

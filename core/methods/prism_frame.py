@@ -88,8 +88,8 @@ class PrismOptions:
         "even",
         "Importance of the pairs with the target",
         choices={"even": "all equal", "bought": "by a noisy association with the target"},
-        help="Bought weights cost a twentieth of the budget and shape the allocation of the rest: a column more "
-        "informative about the target is counted with less noise (PRISM, Appendix C.2).",
+        help="Bought weights cost a twentieth of the budget and shape the allocation of the rest: a column that is "
+        "more informative about the target is counted with less noise (PRISM, Appendix C.2).",
         only={"regime": ("causal", "graphical", "predictive")},
     )
     pools: Mapping[str, float] = option(
@@ -307,17 +307,17 @@ def advice(project: Project) -> tuple[str, ...]:
         shown = _arrows(fragile)
         if regime == "causal":
             out.append(
-                f"Marked as may break elsewhere: {shown}. The causal regime still depends on it. Do not use this "
+                f"Marked “may break elsewhere”: {shown}. The causal regime still depends on it. Do not use this "
                 "table where it does not hold, or remove the arrow from the drawing."
             )
         elif regime == "graphical":
             out.append(
-                f"Marked as may break elsewhere: {shown}. The graphical regime depends on it. For use elsewhere choose "
+                f"Marked “may break elsewhere”: {shown}. The graphical regime depends on it. For use elsewhere choose "
                 f"the causal regime, which uses only the direct causes of {target}."
             )
         else:
             out.append(
-                f"Marked as may break elsewhere: {shown}. The predictive regime does not read the drawing and may "
+                f"Marked “may break elsewhere”: {shown}. The predictive regime does not read the drawing and may "
                 f"choose such a column. For use elsewhere choose the causal regime."
             )
     if regime != "predictive" and (open_ := [e for e in leans if e in dag.contested]):

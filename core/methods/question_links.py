@@ -42,7 +42,7 @@ def links_of(scopes: Iterable[Sequence[str]]) -> tuple[tuple[str, str], ...]:
 def widened(separation: Separation, project: Project, scopes: dict[str, tuple[str, ...]]) -> Separation:
     """Return the separation with every linked group added to one side.
 
-    Raises :class:`ProjectError` that names the separation if a group has columns on both sides.
+    Raises a :class:`ProjectError` that names the separation if a group has columns on both sides.
     """
     given, left, right = set(separation.given), set(separation.left), set(separation.right)
     for group in _groups(scopes.values(), given):

@@ -45,7 +45,7 @@ BLOCK = 4096
 """Number of rows whose features are computed at a time."""
 
 PROPOSALS, PATIENCE = 64, 40
-"""Rows compared for one exchange in an even draw, and consecutive failed exchanges that end it."""
+"""Number of rows compared for one exchange in an even draw, and number of consecutive failed exchanges that end it."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Theoretical bounds on a plan's error, which hold for every table and use public quantities alone.
+"""Theoretical bounds on a plan's error, which hold for every table and use only public quantities.
 
 They are much larger than typical errors, so use the expected error, σ√(2/π) per cell, for planning. A bound above 1 on
 a total variation distance is useless and called *vacuous*.

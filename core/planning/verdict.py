@@ -210,7 +210,7 @@ def verdict_of(
 
 
 def _epsilon(rho: float, delta: float) -> float:
-    """Return the ε that a smallest ρ implies, which at the start of the grid is exactly the grid's own value."""
+    """Return the ε that the smallest ρ implies; at the start of the grid, it is exactly the grid's value."""
     return EPSILONS[0] if rho == rho_of(EPSILONS[0], delta) else epsilon_of(rho, delta)
 
 

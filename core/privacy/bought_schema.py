@@ -154,7 +154,7 @@ def _slips(schema: Schema, plan: Plan, delta: float) -> list[float]:
 
 
 def _numbers(column: NumbersToBuy, unit: Unit, rho: float) -> list[Part]:
-    """Return the purchases for a column of numbers: a range if none is declared, cuts at private quantiles, counts
+    """Return the purchases for a column of numbers: a range if none is declared, cuts at private quantiles, and counts
     between the cuts.
     """
     out = []
@@ -240,7 +240,7 @@ def buy(
     spending: Spending,
     journal: Journal | None = None,
 ) -> Schema:
-    """Return ``wanted`` with the undeclared columns described. All ``parts`` are paid before any row is read.
+    """Return ``wanted`` with the undeclared columns described. All ``parts`` are paid for before any row is read.
 
     ``table`` holds the rows of the release: split, limited, and encoded for ``wanted`` (`Source.encodes`). ``delta``
     is the plan's δ. A text without a bought category, and a text that is not a number, count as missing. The
@@ -301,7 +301,7 @@ def _expanded(table: Source, column: HierarchyToBuy, unit: Unit, calls: Sequence
 
 
 def _bought_bins(table: Source, column: NumbersToBuy, unit: Unit, calls: Sequence[float], journal: Journal) -> Column:
-    """Return the bins of a column of numbers, see `_numbers`.
+    """Return the bins of a column of numbers; see `_numbers`.
 
     The cells are cut at points that are public or were chosen by earlier answers, so the counts are one histogram: a
     row is in one cell, or in none if its number is missing, and Δ is `Unit.count_sensitivity`.
@@ -324,7 +324,7 @@ def _bought_bins(table: Source, column: NumbersToBuy, unit: Unit, calls: Sequenc
 
 
 def _bought_range(counts: NDArray[np.int64], unit: Unit, rho: float) -> tuple[float, float]:
-    """Return a range if none is declared, from ``counts`` on `range_grid`. The points are public, so they are one
+    """Return a range if none is declared, from ``counts`` on `range_grid`. The points are public, so the counts are one
     histogram, as in `_bought_bins`.
     """
     sigma = gaussian_scale(unit.count_sensitivity, rho)

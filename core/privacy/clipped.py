@@ -43,8 +43,8 @@ NEARLY = 1 - 2**-16
 row is ignored."""
 
 _ONES, _INPUTS, _LATENTS = 24, 53 - 6, 53 - 6 - 3
-"""Bits available to a product's weights: all 24 of a float32 for a factor of 0 or 1. A float64 has 53, of which
-multiples of 1/64 leave six fewer, and multiples up to 8 another three fewer.
+"""Bits available to a product's weights: all 24 of a float32 for a factor of 0 or 1. A float64 has 53 bits; multiples
+of 1/64 take six of them, and multiples up to 8 another three.
 """
 
 LARGEST_WEIGHT = 1e6
@@ -159,12 +159,12 @@ def clipped_sums(
 
 @dataclass(frozen=True)
 class _Rows:
-    """A chunk of rows: one-hot vectors (entries × rows, entry 0 is the constant), a light copy of them, and the noise
-    of z (latent × rows).
+    """A chunk of rows: one-hot vectors (entries × rows, entry 0 is the constant), a copy of them in single precision
+    (``light``), and the noise of z (latent × rows).
 
     ``reads`` contains, for each entry and row, the sum of squares that the entry's head reads, without z (0 without a
-    head). Probabilities use the light copy in single precision, which halves the time; the sums do not.
-    Its entry 0 is 1: the intercepts are multiplied by the constant before they are rounded.
+    head). Probabilities are computed from ``light``, which halves the time; the sums are not. Its entry 0 is 1: the
+    intercepts are multiplied by the constant before they are rounded.
     """
 
     hot: FloatArray

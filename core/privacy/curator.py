@@ -1,8 +1,7 @@
-"""Curator, which is the only access to the rows. It answers paid requests and nothing else. A method gets a
-:class:`Curator` and never a table. Every verb debits *before* it draws and refuses before it reads.
-:class:`PrivateCurator` queries the table and adds noise. The
-:class:`~espalier.core.privacy.rehearsal.Rehearsal` has no rows. A method run against it spends the same budget on
-made-up answers, so that a plan shows every draw and its price without reading data.
+"""Curator, which alone can read the rows. It answers only paid requests. A method gets a :class:`Curator` and never a
+table. Every verb debits *before* it draws and refuses before it reads. :class:`PrivateCurator` queries the table and
+adds noise. The :class:`~espalier.core.privacy.rehearsal.Rehearsal` has no rows. A method run against it spends the same
+budget on made-up answers, so that a plan shows every draw and its price without reading data.
 """
 
 from __future__ import annotations
@@ -193,7 +192,7 @@ class Curator(ABC):
     def choose_step(self, score: StepScore, candidates: Sequence[Pair], rho: float, pool: str = "") -> Pair:
         """Choose one of ``candidates``, pairs of columns at a step, by the exponential mechanism of cost ``rho``."""
         if type(score) is not StepScore or not candidates:
-            raise TypeError("a choice of steps must use the score whose sensitivity is proved in steps.py")
+            raise TypeError("a choice among pairs of a step must use the score whose sensitivity is proved in steps.py")
         sensitivity, unit = score.sensitivity(self.unit), score.units
         scale = self._choice_scale(sensitivity, rho)
         each, noise, among = sensitivity / unit, scale / unit, len(candidates)
@@ -390,7 +389,7 @@ class PrivateCurator(Curator):
         for name, groups in merged.items():
             used = np.unique(groups)
             if groups.shape != (self.whole[name],) or not np.array_equal(used, np.arange(len(used))):
-                raise ValueError(f"the groups of {name} must number all its categories from 0")
+                raise ValueError(f"the groups of {name} must cover all its categories and be numbered from 0")
         self._merged, self._known = dict(merged), (None, {})
         self.sizes = {n: int(merged[n].max()) + 1 if n in merged else size for n, size in self.whole.items()}
         return merged
@@ -498,8 +497,8 @@ class PrivateCurator(Curator):
         return out
 
     def _evaluated(self, score: Score, cliques: Sequence[Clique]) -> dict[Clique, int]:
-        """Return exact values of the current score, cached so that each marginal is counted once. They stay in the
-        curator.
+        """Return exact values of the current score, cached so that each marginal is counted once. The values never
+        leave the curator.
         """
         if self._known[0] is not score:
             self._known = (score, {})

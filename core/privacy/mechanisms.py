@@ -1,4 +1,4 @@
-"""The only protective draws, which are OpenDP's discrete Gaussian, discrete Laplace and exponential mechanism.
+"""The only draws that protect people: OpenDP's discrete Gaussian, discrete Laplace and exponential mechanism.
 
 All use OpenDP's secure generator. Plans with a pure guarantee (δ = 0) use Laplace noise; all others use Gaussian noise.
 Nothing here can be seeded. Apart from the draw, no function returns anything about the data.

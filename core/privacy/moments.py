@@ -33,8 +33,10 @@ DIAGONAL, BESIDE = 29, 41
 
 @dataclass(frozen=True)
 class Reading:
-    """How rows become whole numbers that start at 0: ``axes`` of numeric columns and of those in ``ordered``,
-    whose numbers are their codes; all others (``sizes``: their categories) keep their codes. Public."""
+    """Public rule that maps rows to whole numbers from 0. Numeric columns have ``axes``, and so do the columns in
+    ``ordered``, whose numbers are their codes. All others keep their codes; ``sizes`` has their numbers of
+    categories.
+    """
 
     axes: Mapping[str, Axis]
     ordered: tuple[str, ...]
@@ -73,7 +75,7 @@ class Reading:
 
 @dataclass(frozen=True)
 class Bin:
-    """Bin of one column: of its axis, or its category if it has none."""
+    """Bin of one column: a bin of its axis, or the category if it has no axis."""
 
     name: str
     axis: Axis | None
@@ -292,7 +294,7 @@ class Moments:
 def _check(reading: Reading, by: object, sizes: Mapping[str, int]) -> None:
     reading.check(sizes)
     if type(by) not in ROW_BY_ROW:
-        raise ValueError("a row's contribution must be computed by a recipe that reads that row alone")
+        raise ValueError("a row's contribution must be computed by a recipe that reads only that row")
 
 
 def _weights(p: int) -> NDArray[np.int64]:

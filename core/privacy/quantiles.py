@@ -44,7 +44,8 @@ TAIL = 0.005
 """Smallest share of the rows in a cell of a found range."""
 
 LIKELY, CERTAIN = 1.5, 6.0
-"""Number of rows, in σ, above which a cell joins a range: next to cells with rows, and away from them.
+"""Numbers of rows, in σ, above which a cell joins a range: for a cell next to cells with rows, and for an isolated
+cell.
 
 An isolated cell can widen a range by powers of ten. Noise alone exceeds 6 σ in one of the 114 cells of fewer than one
 in 8 million ranges (114 · 9.9·10⁻¹⁰ = 1.2·10⁻⁷).

@@ -229,7 +229,7 @@ class RegressionSums:
         return {}
 
     def squared(self, replace: bool) -> int:
-        """Squared L2 sensitivity for one row, in units of ``ONE``⁴, see :meth:`sensitivity`."""
+        """Squared L2 sensitivity for one row, in units of ``ONE``⁴; see :meth:`sensitivity`."""
         if replace not in self._squared:
             self._squared[replace] = self._bound(replace)
         return self._squared[replace]

@@ -39,7 +39,7 @@ class Spending:
 
     @classmethod
     def of(cls, budget: Budget, draws: Iterable[Draw] = ()) -> Spending:
-        """Return what ``draws`` spent of ``budget``."""
+        """Return the spending of ``draws`` from ``budget``."""
         return cls(budget.rho, list(draws), budget.epsilon if budget.pure else None)
 
     def epsilon_at(self, delta: float) -> float:

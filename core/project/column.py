@@ -180,7 +180,7 @@ class Column:
 
     @property
     def code_book(self) -> str:
-        """Book in `espalier.core.code_books` that contains the codes; empty for none."""
+        """Name of the code book (`espalier.core.code_books`) that contains the codes; empty if there is none."""
         return ""
 
     @property
@@ -352,7 +352,7 @@ class Column:
         return None
 
     def numbers(self, texts: Sequence[str]) -> NDArray[np.float64]:  # noqa: ARG002
-        """Return the number (of a date: the day) of each text, NaN for an empty cell and for other texts."""
+        """Return the number of each text (for a date, the day); NaN for an empty cell and for other texts."""
         raise self.error("has no numbers")
 
     def write(self, numbers: NDArray[np.float64], codes: NDArray[Any]) -> list[str]:  # noqa: ARG002

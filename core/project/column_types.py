@@ -67,7 +67,7 @@ class Categories(Column, kinds=("categorical", "ordinal")):
         return self.categories
 
     def judge(self, texts: Sequence[str]) -> NDArray[np.int64]:
-        """Return the code of each text, see :meth:`Column.judge`."""
+        """Return the code of each text; see :meth:`Column.judge`."""
         known = dict(self.texts)
         known |= dict.fromkeys((MISSING, *self.missing_marks), self.empty_code)
         unknown = self.unknown_code
@@ -147,7 +147,7 @@ class Numbers(Column, kinds=("numeric",)):
         return replace(self, edges=tuple(self.edges[i] for i in kept))
 
     def judge(self, texts: Sequence[str]) -> NDArray[np.int64]:
-        """Return the bin of each text, see :meth:`Column.judge`."""
+        """Return the bin of each text; see :meth:`Column.judge`."""
         numbers = [self.number_of(text) for text in texts]
         codes = self.bins_of(np.array([math.nan if x is None else x for x in numbers], dtype=np.float64))
         for i, number in enumerate(numbers):
@@ -156,7 +156,7 @@ class Numbers(Column, kinds=("numeric",)):
         return codes
 
     def numbers(self, texts: Sequence[str]) -> NDArray[np.float64]:
-        """Return the number (of a date: the day) of each text, NaN for an empty cell and for other texts.
+        """Return the number of each text (for a date, the day); NaN for an empty cell and for other texts.
 
         A number too large for a float becomes the column's outermost edge, so its bin is unchanged.
         """

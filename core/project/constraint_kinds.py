@@ -244,7 +244,7 @@ def entry_error(key: str, text: str) -> ProjectError:
 
 
 def _marked(data: Any, inside: str, key: str, also: tuple[str, ...] = ()) -> tuple[Any, Mark]:
-    """Return an entry's content and its mark. An entry without a mark may consist of the content alone."""
+    """Return an entry's content and its mark. An entry without a mark may consist of only the content."""
     if not isinstance(data, Mapping):
         return data, ""
     marks = [m for m in ("guessed", "confirmed") if isinstance(data.get(m), bool)]

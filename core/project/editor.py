@@ -130,7 +130,7 @@ class References:
 
 
 def _members(groups: Mapping[str, tuple[str, ...]], wanted: Callable[[str], bool]) -> dict[str, tuple[str, ...]]:
-    """Return ``groups`` with the wanted columns alone, and without empty groups."""
+    """Return ``groups`` with only the wanted columns, and without empty groups."""
     found = {group: tuple(name for name in names if wanted(name)) for group, names in groups.items()}
     return {group: names for group, names in found.items() if names}
 

@@ -17,7 +17,7 @@ MOST_LISTS = 2_000_000
 
 
 def read_json(data: bytes | str, what: str, *, finite: bool = True) -> Any:
-    """Return the value in ``data``; raises :class:`ProjectError` that names ``what``.
+    """Return the value in ``data``; raises a :class:`ProjectError` that names ``what``.
 
     It refuses encodings other than UTF-8, files above `MOST_JSON`, nesting deeper than `DEEPEST`, repeated keys, and
     numbers that are not finite, unless ``finite`` is false.

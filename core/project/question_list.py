@@ -43,7 +43,7 @@ class QuestionList:
     def resolve(self, schema: Schema) -> tuple[tuple[Question, ...], tuple[Count, ...]]:
         """Return both as codes of ``schema``.
 
-        Raises :class:`ProjectError` that names the question or count, and the column.
+        Raises a :class:`ProjectError` that names the question or count, and the column.
         """
         counts = tuple(_count(entry, schema) for entry in self.counts)
         taken = set(schema.names)
@@ -117,7 +117,7 @@ def read_questions(text: str, schema: Schema, counts: Sequence[Mapping[str, Any]
     """Return the questions in CSV text, which has one line per condition and the header ``question,column,values``.
 
     A row must meet all lines of a question. A fourth column ``or`` numbers alternatives, of which it must meet one.
-    ``values`` are categories separated by ``;``, or a range such as ``60..100``. Raises :class:`ProjectError` that
+    ``values`` are categories separated by ``;``, or a range such as ``60..100``. Raises a :class:`ProjectError` that
     names the line.
     """
     sizes = {count.name: count.size for count in QuestionList((), tuple(counts)).resolve(schema)[1]}

@@ -118,7 +118,7 @@ class Blurred:
         return {**files, statement.STATEMENT: statement.text(made)}
 
     def save(self, folder: str | Path) -> None:
-        """Write the :attr:`files` into a new or empty folder of the user alone, all of them or none."""
+        """Write all of the :attr:`files`, or none, into a new or empty folder that only the user can open."""
         save_files(self.files, folder, mode=0o700)
 
 

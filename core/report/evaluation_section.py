@@ -41,8 +41,8 @@ def private_evaluation(section: Mapping[str, Any] | None, plan: Mapping[str, Any
     target = f" The model predicts <strong>{escape(section['target'])}</strong>{others}." if section["target"] else ""
     guess = section.get("accuracy_baseline")
     baseline = (
-        f"Always predicting the most common value would be correct for about {guess:.3f} of them, by the same noisy "
-        "counts."
+        f"Always predicting the most common value would be correct for about {guess:.3f} of them, according to the "
+        "same noisy counts."
         if guess is not None
         else "These counts do not show the accuracy of always predicting the most common value. Compare the accuracy "
         "with the share of that value in the synthetic table."

@@ -128,7 +128,7 @@ def _stage(made: Mapping[str, Any] | None) -> str:
     joint = f" The joint cells of {escape(', '.join(made['columns']))} are among them." if made["columns"] else ""
     return (
         f"<h2>Second stage</h2><p>Used: the rows reproduce noisy sums of features of whole rows, by class of "
-        f"{escape(made['target'])}.{joint}{probe} Figures with intervals come from the counts alone.</p>"
+        f"{escape(made['target'])}.{joint}{probe} Figures with intervals are computed only from the counts.</p>"
     )
 
 

@@ -70,7 +70,7 @@ def _agreement(best: Mapping[str, Any] | None) -> str:
     return (
         f"<p>Every table differs from some noisy answer by at least {best['bound']:.3g} standard deviations of its "
         f"noise. The best table found differs by at most {best['alpha']:.3g}. The weights in <code>release.json</code> "
-        "(<code>agreement</code>) prove this. They depend on the noisy answers alone.</p>"
+        "(<code>agreement</code>) prove this. They depend only on the noisy answers.</p>"
     )
 
 

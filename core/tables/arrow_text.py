@@ -60,7 +60,7 @@ def check_fields(schema: Any, rows: int, shown: str) -> None:
     check_names(schema.names, shown)
     if rows * len(schema) > MAX_CELLS:
         raise TableError(
-            f"{shown} holds {rows:,} rows of {len(schema):,} columns, which is more than Espalier can read"
+            f"{shown} contains {rows:,} rows of {len(schema):,} columns, which is more than Espalier can read"
         )
     for field in schema:
         check_type(field.name, value_type(field.type), shown)
@@ -92,7 +92,7 @@ def check_type(name: str, kind: Any, shown: str) -> None:
     """Raise :class:`TableError` for a type whose cells are not plain values."""
     if not is_plain(kind):
         raise TableError(
-            f"{shown}: column {name!r} holds {kind} values; use one plain value per cell",
+            f"{shown}: column {name!r} contains {kind} values; use one plain value per cell",
             column=name,
         )
 
@@ -141,7 +141,7 @@ def _written(array: Any, name: str, shown: str, before: int) -> list[str]:
         rows = np.flatnonzero(_codes(array.indices, -1) == _unreadable(array.dictionary))
         row = before + int(rows[0]) + 1 if len(rows) else 0  # 0 means a dictionary value that no row has
         raise TableError(
-            f"{shown}{f', data row {row:,}' if row else ''}: column {name!r} holds a value that cannot be written "
+            f"{shown}{f', data row {row:,}' if row else ''}: column {name!r} contains a value that cannot be written "
             "as text; correct it",
             column=name,
             row=row,

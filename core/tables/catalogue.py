@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 Origin = Literal["table", "view", "external", "policy", "unknown"]
 ROWS = "espalier_rows"
-"""Name of the relation in a statement if it is not in the engine's catalogue."""
+"""Name that a statement uses for a relation that is not in the engine's catalogue."""
 
 TRUSTED: dict[str, str] = {
     "view": (
@@ -32,7 +32,7 @@ TRUSTED: dict[str, str] = {
         "promise does not hold if a view makes one row depend on others."
     ),
 }
-"""Sentence about the party that is trusted for a relation that is not a plain table."""
+"""Sentence about the trusted party, for each kind of relation other than a plain table."""
 
 STORED = ("aria", "archive", "columnstore", "innodb", "memory", "mrg_myisam", "myisam", "ndbcluster", "rocksdb")
 """Storage engines of MySQL and MariaDB that return the rows that were inserted. Other engines compute rows, or read

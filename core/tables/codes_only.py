@@ -16,7 +16,7 @@ from espalier.core.tables.source import NO_VISITS
 
 
 class CodesOnly:
-    """A source with codes as rows, which counts them and refuses questions about the values behind them."""
+    """A source whose rows are codes. It counts the codes, and refuses requests for the original values."""
 
     schema: Schema
     origin: str | None = None

@@ -33,7 +33,7 @@ SHUT = (
     "SET allowed_paths = []",
     "SET enable_external_access = false",
 )
-"""Settings of a connection, which prints nothing and reads only its own file."""
+"""Settings of a connection that reads only its own file."""
 CATALOGUE = ("SELECT * FROM information_schema.tables", "SELECT * FROM information_schema.columns")
 """Queries about the catalogue, which are answered before the rows are read."""
 WHOLE, FAILED, LONGEST = b"whole", b"failed ", 200

@@ -144,8 +144,8 @@ class Encoder:
             return way(array)
         except (pa.ArrowException, ValueError, OverflowError):  # its text may quote a cell
             raise TableError(
-                f"{self._shown}: column {name!r} holds a value that cannot be written as text, such as damaged text or "
-                "a year after 9999; correct it",
+                f"{self._shown}: column {name!r} contains a value that cannot be written as text, such as damaged text "
+                "or a year after 9999; correct it",
                 column=name,
             ) from None
 
@@ -167,7 +167,7 @@ def refusal(shown: str, name: str, *, empty: bool) -> TableError:
         text = f'column {name!r} has empty cells, but its schema does not set "missing": true'
     else:
         text = (
-            f"column {name!r} holds a value that its schema does not declare (the value is not shown); "
+            f"column {name!r} contains a value that its schema does not declare (the value is not shown); "
             'correct the table, declare the value, or set "unknown": "missing"'
         )
     return TableError(f"{shown}: {text}", column=name)
@@ -180,7 +180,7 @@ def check_person(name: str, kind: Any, shown: str) -> None:
     whole = pa.types.is_integer(kind) or (pa.types.is_decimal(kind) and kind.scale == 0)
     if not (whole or pa.types.is_string(kind) or is_uuid(kind)):
         raise TableError(
-            f"{shown}: the person column {name!r} holds {kind} values; store person identifiers as text or whole "
+            f"{shown}: the person column {name!r} contains {kind} values; store person identifiers as text or whole "
             "numbers",
             column=name,
         )
@@ -194,7 +194,7 @@ def _way(column: Column, kind: Any, shown: str) -> Callable[[Any], Codes]:
     check_type(column.name, kind, shown)
     if column.dates is not None and types.is_timestamp(kind) and kind.tz is not None:
         raise TableError(
-            f"{shown}: column {column.name!r} holds timestamps with a time zone, so their day depends on the zone; "
+            f"{shown}: column {column.name!r} contains timestamps with a time zone, so their day depends on the zone; "
             "store them as dates",
             column=column.name,
         )

@@ -97,7 +97,7 @@ def person_text(value: Any) -> Any:
     if kind.is_string() or kind.is_integer() or kind.is_uuid():
         return value.cast("string")
     raise TableError(
-        f"the person column {value.get_name()!r} holds {kind} values; store the identifiers as text or whole numbers",
+        f"the person column {value.get_name()!r} contains {kind} values; store identifiers as text or whole numbers",
         column=value.get_name(),
     )
 
@@ -214,7 +214,7 @@ def _periods(value: Any, column: Column, unknown: Any, dialect: str, ordered: An
     kind = value.type()
     if kind.is_timestamp() and kind.timezone is not None:
         raise TableError(
-            f"column {column.name!r} holds timestamps with a time zone, so their day depends on the zone; "
+            f"column {column.name!r} contains timestamps with a time zone, so their day depends on the zone; "
             "give them as dates",
             column=column.name,
         )
@@ -239,7 +239,7 @@ def _ordered_day(value: Any, column: Column, dialect: str) -> Any:
     kind = value.type()
     if kind.is_floating() or kind.is_decimal():
         raise TableError(
-            f"column {column.name!r} holds {kind} values, from which this engine cannot read dates; provide whole "
+            f"column {column.name!r} contains {kind} values, from which this engine cannot read dates; provide whole "
             "numbers, texts or dates in a view",
             column=column.name,
         )
@@ -366,5 +366,5 @@ def _refuse_nested(value: Any) -> None:
         )
     if not (kind.is_primitive() or kind.is_string() or kind.is_temporal() or kind.is_decimal() or kind.is_uuid()):
         raise TableError(
-            f"column {value.get_name()!r} holds {kind} values; use one plain value per cell", column=value.get_name()
+            f"column {value.get_name()!r} contains {kind} values; use one plain value per cell", column=value.get_name()
         )

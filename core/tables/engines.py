@@ -42,8 +42,8 @@ FIRST = {
         f"SET SESSION lock_wait_timeout = {LOCKED}",
     ),
 }
-"""Session settings by which one statement sees one state of the rows, times are in UTC, and no row is left out or
-belongs to another time.
+"""Session settings: one statement sees one state of the rows, times are in UTC, and a query returns all current rows
+and no earlier ones.
 """
 
 

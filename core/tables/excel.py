@@ -125,7 +125,7 @@ def check_workbook(parts: zipfile.ZipFile, packed: int, shown: str) -> None:
             with parts.open(part) as sheet:
                 _check_cells(sheet, shown)
         elif part.file_size > EXCEL_TEXTS:
-            raise TableError(f"{shown} holds more than {EXCEL_TEXTS >> 20} MiB of distinct texts; use CSV or Parquet")
+            raise TableError(f"{shown} has more than {EXCEL_TEXTS >> 20} MiB of distinct texts; use CSV or Parquet")
 
 
 def _check_cells(sheet: IO[bytes], shown: str) -> None:

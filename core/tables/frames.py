@@ -157,12 +157,12 @@ def _of_objects(cells: Sequence[Any], name: str, shown: str) -> TextColumn:
             try:
                 made.add(plain)
             except ValueError:  # Python does not write numbers of more than 4,300 digits
-                raise TableError(f"{shown}: column {name!r} holds a number with too many digits", column=name) from None
+                raise TableError(f"{shown}: column {name!r} has a number with too many digits", column=name) from None
         elif type(plain) is str:
-            raise TableError(f"{shown}: column {name!r} holds text that is not valid Unicode; correct it", column=name)
+            raise TableError(f"{shown}: column {name!r} has text that is not valid Unicode; correct it", column=name)
         else:
             raise TableError(
-                f"{shown}: column {name!r} holds {type(cell).__name__} values; use one plain value per cell",
+                f"{shown}: column {name!r} contains {type(cell).__name__} values; use one plain value per cell",
                 column=name,
             )
     return made.column()

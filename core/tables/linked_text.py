@@ -66,7 +66,7 @@ class LinkedText(TextTable):
 
     @cached_property
     def digest(self) -> bytes:
-        """Digests of the tables, one after the other. PRIVATE, see `TextTable.digest`."""
+        """Digests of the tables, one after the other. PRIVATE; see `TextTable.digest`."""
         return digest_of_both(self.tables)
 
     def kept(self, keep: int) -> float:

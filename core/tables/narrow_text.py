@@ -163,7 +163,7 @@ def _texts(batch: Any, shown: str) -> dict[str, TextColumn]:
             raise
         name = error.data["column"]  # the row number would be counted from the beginning of the batch
         raise TableError(
-            f"{shown}: column {name!r} holds a value that cannot be written as text; correct it", column=name
+            f"{shown}: column {name!r} contains a value that cannot be written as text; correct it", column=name
         ) from None
 
 

@@ -151,26 +151,26 @@ def _listed(folder: Path) -> list[Path]:
                 found.append(file)
             elif file.name not in FOOTERS and is_parquet(file):
                 raise TableError(
-                    f"the folder {folder} holds {_in(file, folder)}, a Parquet file whose name does not end in "
+                    f"the folder {folder} contains {_in(file, folder)}, a Parquet file whose name does not end in "
                     f"{SUFFIX}. Its rows would be left out; rename it or remove it",
                     path=str(folder),
                 )
         for name in folders:
             if (inside := Path(where, name)).is_symlink():
                 raise TableError(
-                    f"the folder {folder} holds {_in(inside, folder)}, a link to another folder. Its rows would be "
+                    f"the folder {folder} contains {_in(inside, folder)}, a link to another folder. Its rows would be "
                     "left out; replace the link with the folder",
                     path=str(folder),
                 )
     found.sort()
     if not found:
-        raise TableError(f"cannot read the folder {folder}: it holds no Parquet file", path=str(folder))
+        raise TableError(f"cannot read the folder {folder}: it contains no Parquet file", path=str(folder))
     for file in found:
         if not file.is_file():
             raise TableError(f"cannot read {file}: it is a broken link or a pipe; remove it", path=str(folder))
         if any(part[0] in "._" and "=" not in part for part in file.relative_to(folder).parts):
             raise TableError(
-                f"the folder {folder} holds {_in(file, folder)}: names with a leading '.' or '_' usually mark "
+                f"the folder {folder} contains {_in(file, folder)}: names with a leading '.' or '_' usually mark "
                 "unfinished files. Remove it, or rename it if it belongs to the table",
                 path=str(folder),
             )

@@ -28,7 +28,7 @@ NESTED = 8
 DIFFERENCES = 7
 """Encoding that stores each text as its difference from the previous text."""
 PAGES = {0: 5, 2: 7, 3: 8}
-"""Each type of page (data, dictionary, data of the second version) and the field that holds its own facts."""
+"""Each type of page (data, dictionary, data of the second version) and the field that describes it."""
 ENCODING = {0: 2, 3: 4}
 """Number of the field with the encoding, for each type of page that holds values."""
 Fields = dict[tuple[int, int], Any]

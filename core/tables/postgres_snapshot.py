@@ -70,7 +70,7 @@ class PostgresSnapshot(CodesOnly):
         key: str | None = None,
         pulse: Callable[[], None] = lambda: None,
     ) -> None:
-        """Encode, and keep at most ``most`` rows of each person; raises :class:`TableError` that quotes no cell."""
+        """Encode, and keep at most ``most`` rows of each person; raises a :class:`TableError` that quotes no cell."""
         self.schema, self.person_column, self.row_limit = schema, person, most
         self.lot_key = "" if person is None else key or new_key()
         """Key of its row limits; it need not be secret."""

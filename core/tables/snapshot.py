@@ -86,7 +86,7 @@ class Snapshot(CodesOnly):
 
     @property
     def in_memory(self) -> None:
-        """`None`, because only codes are stored, in a file."""
+        """`None`, because a file stores only codes."""
         return
 
     @property
@@ -95,7 +95,9 @@ class Snapshot(CodesOnly):
         return False
 
     def encodes(self, schema: Schema) -> bool:
-        """Return whether the rows were encoded for ``schema``; columns to be bought at their finest public codes."""
+        """Return whether the rows were encoded for ``schema``, with columns to be bought at their finest public
+        codes.
+        """
         return self.schema == as_read(schema)
 
     def count(self, clique: Clique) -> NDArray[np.int64]:

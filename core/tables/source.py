@@ -105,7 +105,7 @@ class Source(Protocol):
         ...
 
     def residual_sums(self, target: str, columns: Sequence[str], weights: Weights) -> NDArray[np.int64]:
-        """Return the exact gradient of a logistic fit, see `espalier.core.tables.gradient`."""
+        """Return the exact gradient of a logistic fit; see `espalier.core.tables.gradient`."""
         ...
 
     def batches(self) -> Iterator[Mapping[str, NDArray[Any]]]:
@@ -187,11 +187,11 @@ class Source(Protocol):
         ...
 
     def split(self, share: float, size: int | None = None) -> tuple[Self, Self]:
-        """Return (rest, held), see :func:`espalier.core.privacy.contribution.split` for the guarantee."""
+        """Return (rest, held); see :func:`espalier.core.privacy.contribution.split` for the guarantee."""
         ...
 
     def limited(self, most: int) -> Self:
-        """Return at most ``most`` rows of each person, see :func:`espalier.core.privacy.contribution.bounded`.
+        """Return at most ``most`` rows of each person; see :func:`espalier.core.privacy.contribution.bounded`.
 
         Raises :class:`TableError` for rows without a person identifier.
         """

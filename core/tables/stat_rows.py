@@ -51,7 +51,7 @@ def kind_of(data: bytes) -> str:
 
 
 def pyreadstat() -> Any:
-    """Return the library; raise :class:`TableError` that names the extra if it is not installed."""
+    """Return the library; raise a :class:`TableError` that names the extra if it is not installed."""
     try:
         import pyreadstat as found
     except ImportError:

@@ -109,7 +109,7 @@ class Table:
 
     @property
     def digest(self) -> bytes:
-        """Digest of the table as read, or otherwise of its codes. PRIVATE, see `TextTable`."""
+        """Digest of the table as read, or otherwise of its codes. PRIVATE; see `TextTable`."""
         if self.source:
             return self.source
         parts = (name.encode() + b":" + codes.tobytes() for name, codes in self.codes.items())
@@ -174,7 +174,7 @@ class Table:
         return self.values[column]
 
     def residual_sums(self, target: str, columns: Sequence[str], weights: Weights) -> NDArray[np.int64]:
-        """Return the exact gradient of a logistic fit of ``target``, see `espalier.core.tables.gradient`."""
+        """Return the exact gradient of a logistic fit of ``target``; see `espalier.core.tables.gradient`."""
         return residual_sums(self.codes, target, columns, self.schema.sizes, weights)
 
     def step_counts(self, pairs: Sequence[Pair]) -> list[NDArray[np.int64]]:  # noqa: ARG002

@@ -148,7 +148,7 @@ def test_unfinished_files_are_refused_and_other_files_are_ignored(folder):
     (path / ".0.parquet.crc").touch()
     assert open_relation(path).snapshot(SCHEMA).rows == 1
     folder({"a": ["mine"]}, names=["_temporary/1.parquet"])
-    with pytest.raises(TableError, match=r"holds _temporary/1\.parquet: .* unfinished files"):
+    with pytest.raises(TableError, match=r"contains _temporary/1\.parquet: .* unfinished files"):
         open_relation(path)
 
 
@@ -269,7 +269,7 @@ def test_frames_that_are_no_table_are_refused_and_an_index_with_a_name_is_a_colu
     with pytest.raises(TableError, match="'id' mixes"):
         as_table(frame, Schema((categorical("a", "x", "y"),)), "id")
     for odd in ([[1]], [{"a": 1}], [b"x"], [object()]):
-        with pytest.raises(TableError, match="'o' holds .* values; use one plain value per cell"):
+        with pytest.raises(TableError, match="'o' contains .* values; use one plain value per cell"):
             text_of(pd.DataFrame({"o": pd.Series(odd, dtype=object)}))
     with pytest.raises(TableError, match="whose name is not text"):
         text_of(pd.DataFrame({1: ["x"]}))
@@ -457,9 +457,9 @@ WITHOUT_TEXT = {
 @pytest.mark.parametrize("cells", WITHOUT_TEXT.values(), ids=WITHOUT_TEXT)
 def test_a_cell_without_a_text_is_refused_as_from_memory(cells):
     for view in (VIEWS[0], VIEWS[6], VIEWS[7]):
-        with pytest.raises(TableError, match="'x' holds a value that cannot be written as text"):
+        with pytest.raises(TableError, match="'x' contains a value that cannot be written as text"):
             streamed(cells, view)
-    with pytest.raises(TableError, match="'x' holds a value that cannot be written as text"):
+    with pytest.raises(TableError, match="'x' contains a value that cannot be written as text"):
         from_arrow(pa.table({"x": cells}), "t")
 
 
@@ -470,7 +470,7 @@ def test_a_cell_without_a_text_is_refused_as_from_memory(cells):
 def test_types_without_plain_cells_are_refused(kind):
     rows = pa.table({"x": pa.nulls(1, kind)})
     for read in (lambda: streamed(rows["x"], VIEWS[0]), lambda: from_arrow(rows, "t")):
-        with pytest.raises(TableError, match="'x' holds .* values; use one plain value per cell"):
+        with pytest.raises(TableError, match="'x' contains .* values; use one plain value per cell"):
             read()
 
 

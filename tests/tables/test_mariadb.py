@@ -148,7 +148,7 @@ def test_zero_dates_are_empty_and_other_types_come_or_are_refused(put):
         column = Column(name, "categorical", (str(sample[name]) or "-",), missing=True)
         empty = sample[name] == ""
         assert relation.snapshot(Schema((column,))).count((name,)).tolist() == [1 - empty, int(empty)], name
-    for name, said in (("raw", "holds binary values"), ("bit1", "contains a cell that is not of its declared type")):
+    for name, said in (("raw", "contains binary values"), ("bit1", "contains a cell that is not of its declared type")):
         with pytest.raises(TableError, match=said):
             relation.snapshot(Schema((Column(name, "categorical", ("1",)),)))
 
@@ -221,7 +221,7 @@ def test_damaged_texts_that_unicode_cannot_write_stay_apart(put, kind):
     relation = open_relation(relation_url(con), "t")
     assert relation.snapshot(schema, "id", 1).rows == 4
     stored = Schema((Column("id", "categorical", ("a", "?")),))
-    with pytest.raises(TableError, match="holds a value that its schema does not declare"):
+    with pytest.raises(TableError, match="contains a value that its schema does not declare"):
         relation.snapshot(stored)
     relation.close()
 
@@ -275,7 +275,7 @@ def test_a_column_of_places_does_not_prevent_a_draft_and_a_set_is_text(put):
     assert relation.sample().columns.keys() >= {"a", "s"}
     schema = Schema((Column("s", "categorical", ("p", "p,q")),))
     assert relation.snapshot(schema).count(("s",)).tolist() == [0, 5]
-    with pytest.raises(TableError, match="holds binary values"):
+    with pytest.raises(TableError, match="contains binary values"):
         relation.snapshot(Schema((Column("g", "categorical", ("1",)),)))
     relation.close()
 

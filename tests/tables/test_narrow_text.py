@@ -205,6 +205,6 @@ def test_a_file_that_changes_while_it_is_read_is_refused(tmp_path, monkeypatch):
 def test_a_value_without_a_text_is_refused_without_a_row_that_counts_from_its_batch(tmp_path):
     days = pa.array([0] * 99 + [2**45], pa.timestamp("s"))
     parquet.write_table(pa.table({"id": ["a"] * 100, "at": days}), tmp_path / "x.parquet")
-    with pytest.raises(TableError, match="column 'at' holds a value that cannot be written as text") as refused:
+    with pytest.raises(TableError, match="column 'at' contains a value that cannot be written as text") as refused:
         narrow_text(open_relation(tmp_path / "x.parquet"), ["id"], ["at"])
     assert "row" not in str(refused.value)

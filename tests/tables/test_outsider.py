@@ -89,7 +89,7 @@ def test_a_part_with_another_ending_is_refused(tmp_path):
     stored(tmp_path / "_metadata", ["y"])
     assert streamed(tmp_path) == [0]
     stored(tmp_path / "b.parq", ["y"])
-    with pytest.raises(TableError, match=r"holds b\.parq, a Parquet file whose name does not end"):
+    with pytest.raises(TableError, match=r"contains b\.parq, a Parquet file whose name does not end"):
         streamed(tmp_path)
 
 
@@ -216,7 +216,7 @@ def test_a_query_of_ibis_is_no_frame(tmp_path, odd):
 
 def test_a_number_of_very_many_digits_is_refused():
     """Previously, this ended in a traceback."""
-    with pytest.raises(TableError, match="'a' holds a number with too many digits"):
+    with pytest.raises(TableError, match="'a' has a number with too many digits"):
         text_of(pd.DataFrame({"a": pd.Series([1, 10**5000], dtype=object)}))
 
 
@@ -285,7 +285,7 @@ def test_a_frame_that_fails_quotes_no_cell():
 def test_half_a_surrogate_pair_is_refused():
     """Previously, this ended in a traceback that quotes the cell if rows were cut."""
     frame = pd.DataFrame({"a": ["x"] * 2, "person": pd.Series(["\ud800"] * 2, dtype=object)})
-    with pytest.raises(TableError, match="'person' holds text that is not valid Unicode"):
+    with pytest.raises(TableError, match="'person' has text that is not valid Unicode"):
         as_table(frame, SCHEMA, "person")
 
 
@@ -507,7 +507,7 @@ def test_a_later_row_group_written_as_differences(tmp_path, monkeypatch):
 
 def test_damaged_text_that_no_row_has():
     damaged = pa.array([b"x", b"\xff"], pa.binary()).view(pa.string())
-    with pytest.raises(TableError, match="column 'a' holds a value that cannot be written as text"):
+    with pytest.raises(TableError, match="column 'a' contains a value that cannot be written as text"):
         text_of(pa.table({"a": pa.DictionaryArray.from_arrays(pa.array([0, 0]), damaged)}))
 
 

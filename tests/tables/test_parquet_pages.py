@@ -92,7 +92,7 @@ def test_a_decimal_of_more_digits_than_its_type_is_refused_in_place(tmp_path, ce
         if fits:
             assert in_place(path) == 2
         else:
-            with pytest.raises(TableError, match="column 'a' holds a value that cannot be written as text"):
+            with pytest.raises(TableError, match="column 'a' contains a value that cannot be written as text"):
                 in_place(path)
 
 

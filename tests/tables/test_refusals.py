@@ -20,7 +20,7 @@ ROWS = {"a": ["x", "hush", "x"], "b": ["y", "x", None], "c": ["x", "y", "y"], "d
 def check(refused: TableError) -> None:
     assert refused.data["columns"] == ["a", "b", "d"]
     assert refused.data["column"] == "a"
-    assert "each of the columns 'a', 'd' holds a value that its schema does not declare" in str(refused)
+    assert "each of the columns 'a', 'd' contains a value that its schema does not declare" in str(refused)
     assert "column 'b' has empty cells" in str(refused)
     assert "hush" not in str(refused)
 

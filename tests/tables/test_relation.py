@@ -291,7 +291,7 @@ def test_moments_with_a_zone_and_texts_that_are_no_days_are_refused(tmp_path):
     with pytest.raises(TableError, match="depends on the zone"):
         open_relation(path).snapshot(strict)
     parquet.write_table(pa.table({"t": ["2024-02-30"]}), path)
-    with pytest.raises(TableError, match="'t' holds a value that its schema does not declare"):
+    with pytest.raises(TableError, match="'t' contains a value that its schema does not declare"):
         open_relation(path).snapshot(strict)
 
 

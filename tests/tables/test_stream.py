@@ -187,7 +187,7 @@ def test_types_without_a_code_are_refused_and_others_come_as_they_are_stored(put
     kinds = {"blob": "BLOB", "dec": "DECIMAL(10, 2)", "odd": "FOO BAR", "small": "INT2"}
     relation, _ = put({"blob": [b"x"], "dec": [1.5], "odd": ["y"], "small": [2**40]}, kinds)
     assert relation.columns == {"blob": "binary", "dec": "string", "odd": "string", "small": "int64"}
-    with pytest.raises(TableError, match="'blob' holds binary values"):
+    with pytest.raises(TableError, match="'blob' contains binary values"):
         relation.snapshot(Schema((Column("blob", "categorical", ("x",)),)))
     columns = (Column("dec", "numeric", edges=(0, 1, 2)), Column("odd", "categorical", ("y",)))
     assert set(relation.sample().columns) == {"dec", "odd", "small"}, "what no schema can hold is left out of a sample"

@@ -26,7 +26,7 @@ FAULTS = {
     "real rows behind a compressed array": "more than its arrays",
     "real cells in the last bits of wide numbers": "arrays that are not numbers",
     "real rows in a file named like the folder of copies": "'copies' is not a file of this release",
-    "real cells in quotes that are not needed": "in quotes that need none",
+    "real cells in quotes that are not needed": "in quotes although they need none",
     "real rows in the blanks of the statement": "not written as Espalier writes it",
     "the fingerprint of another key in the signature": "states another key, or more than a signature",
     "a smaller epsilon after this release": "a ρ of the ledger gives a larger ε",

@@ -74,7 +74,7 @@ def first_new_pair(
     max_cells: int,
     may_link: Callable[[Clique], bool],
 ) -> Clique | None:
-    """Return the first of ``pairs``, sorted as `further_cliques` sorts them, that it would offer as a new link.
+    """Return the one of ``pairs`` that `further_cliques` would offer first as a new link.
 
     Rehearsals of wide tables use it, because it stops at the first pair.
     """

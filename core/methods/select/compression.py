@@ -17,7 +17,7 @@ Sheldon 2021, §4)."""
 def rare_categories(one_way: Sequence[Measurement]) -> Merged:
     """Return the columns with two or more rare categories, and their groups: all rare categories form one group.
 
-    Uses noisy counts alone. A column with only rare categories stays unchanged, because merging all of them would make
+    Uses only noisy counts. A column with only rare categories stays unchanged, because merging all of them would make
     it useless.
     """
     merged = {}

@@ -40,7 +40,7 @@ def fits(curator: Curator, cliques: Sequence[Clique], max_cells: int) -> bool:
 
 
 def trunk(curator: Curator) -> list[Clique]:
-    """Return pairs that link the columns of each part of that graph without a loop, which become the initial edges of a
+    """Return pairs that link the columns of each part of that graph without a loop. They become the initial edges of a
     tree.
     """
     part = {name: name for name in curator.sizes}
@@ -54,9 +54,7 @@ def trunk(curator: Curator) -> list[Clique]:
 
 
 def worth_counting(curator: Curator, constraints: Constraints) -> list[Clique]:
-    """Return the informative pairs inside constraints, which are all except those in which one column determines the
-    other.
-    """
+    """Return the informative pairs inside constraints: all except those in which one column determines the other."""
     known = {frozenset(c.columns) for c in constraints.determines}
     pairs = dict.fromkeys(p for q in curator.impossible for p in itertools.combinations(q, 2))
     return [p for p in pairs if frozenset(p) not in known and min(curator.sizes[name] for name in p) > 1]

@@ -87,9 +87,9 @@ class Growth:
     """A forest over columns that grows edge by edge and never violates a separation.
 
     For every separation, the forest without ``given`` falls into blocks. A block may contain columns of ``left`` or of
-    ``right``, but not of both. An edge is allowed if it joins two parts of the forest and, for no separation, a block
-    of the left with a block of the right; and if a spanning tree inside the frame still exists afterwards, provided
-    that one existed before and a bounded search can decide it.
+    ``right``, but not of both. An edge is allowed if it joins two parts of the forest and if, for every separation, it
+    joins no left block to a right block. In addition, a spanning tree inside the frame must still exist afterwards,
+    provided that one existed before and a bounded search can decide it.
     """
 
     def __init__(
@@ -209,7 +209,7 @@ class Growth:
         return np.asarray((free & ((self._side[:, a] | self._side[:, b]) == 3)).any(axis=0))
 
     def _keep_completable(self, index: NDArray[np.intp]) -> NDArray[np.intp]:
-        """Return the allowed edges that keep a spanning tree within reach."""
+        """Return the allowed edges after which a spanning tree can still be completed."""
         components, place = self._components()
         keep = np.zeros(len(index), dtype=bool)
         answers: dict[tuple[_Component, _Class, _Component, _Class], bool] = {}
@@ -311,8 +311,8 @@ def _join(a: _Component, x: _Class, b: _Component, y: _Class) -> _Component | No
 
 
 def _search(state: _State, decided: dict[_State, bool | None], left: list[int]) -> bool | None:
-    """Search depth first over the joins of one component. Every spanning tree has an edge at it, and the order is
-    arbitrary.
+    """Search depth first over the joins of one component. Every spanning tree has an edge at this component, and the
+    order of the joins is arbitrary.
     """
     if len(state) == 1:
         return True

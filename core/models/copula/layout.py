@@ -1,4 +1,4 @@
-"""Use of each column as a number, as ordered or as nominal. Only public facts are read, and a table is refused before
+"""Treatment of each column as numeric, ordered or nominal. Only public facts are read, and a table is refused before
 anything is spent.
 """
 
@@ -32,7 +32,7 @@ FREQUENCIES = 48
 """Number of random frequencies, with two features each."""
 
 WIDTH = 0.8
-"""Width of the approximated kernel, see :func:`espalier.core.models.copula.planned.fourier`."""
+"""Width of the approximated kernel; see :func:`espalier.core.models.copula.planned.fourier`."""
 
 
 @dataclass(frozen=True)
@@ -107,8 +107,8 @@ class Layout:
     def features(
         self, scores: Mapping[str, NDArray[np.float64]], rows: int | None, rng: np.random.Generator
     ) -> Polynomial | Fourier:
-        """Return random features if all columns are numbers and the table is large, else a polynomial, if it is not too
-        long.
+        """Return random features if all columns are numbers and the table is large, otherwise a polynomial, provided
+        that it is not too long.
 
         ``scores`` are standard deviations by tick; ``rows`` is a public number of rows. A polynomial contains each
         category's level and its products with numbers exactly; random features only approximate them.

@@ -112,7 +112,7 @@ def estimate(
 
 def smoothing_for(measurements: Sequence[Measurement], total: float | None) -> float:
     """Return the smoothing for a fit of ``measurements``, which is stronger if a typical cell has few rows relative to
-    its noise. This uses noisy answers alone. If ``total`` is None, it is the mean of the measured totals.
+    its noise. This uses only noisy answers. If ``total`` is None, it is the mean of the measured totals.
     """
     noise = [m.sigma * m.values.size for m in measurements if len(m.clique) > 1]
     if not noise:

@@ -46,8 +46,8 @@ def believed(
     weight τ g/(τ g + σ²), at its median g, is its mean under this mixture. A τ above 1/λ is set to 1/λ: no pair is
     shrunk less than in the first fit.
 
-    In the result a pair's σ is multiplied by √(1/(λ τ)), at most `WIDEST`, which gives λ the value 1/τ there, and
-    columns are held at their values in ``model``. Tables of three columns or more are unchanged. The measurements
+    In the result a pair's σ is multiplied by √(1/(λ τ)), at most `WIDEST`, which is equivalent to λ = 1/τ for this
+    pair. Columns are held at their values in ``model``. Tables of three columns or more are unchanged. The measurements
     themselves, and all conclusions from them, do not change, because this is post-processing of noisy answers to draw
     one table of rows.
     """

@@ -57,7 +57,7 @@ class LinkedModel:
         return self.people.sample(rows, rng, even=even, report=report)
 
     def visits(self, rows: Codes, rng: np.random.Generator, *, even: bool = False) -> dict[str, NDArray[Any]]:
-        """Return all visits of people with these ``rows``, see `StepModel.visits`."""
+        """Return all visits of people with these ``rows``; see `StepModel.visits`."""
         return self.steps.visits(rows, rng, even=even)
 
     @property

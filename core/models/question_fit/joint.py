@@ -55,9 +55,8 @@ def fit_together(
     ``answers`` are noisy counts of the questions, in their order, with noise of scale ``sigma``. ``zeros`` are the
     project's impossibilities; ``merged`` the groups of categories used by the marginals. ``smoothing`` has the same
     meaning as in `espalier.core.models.graphical.estimate`: τ = smoothing · total / the median noise scale of the
-    marginals, and
-    at least 1. The first entries of the fit's ``fitted`` are the questions, in the order of the blocks (`Lowered.back`
-    restores the order of the questions). Raises `EspalierError` if the impossibilities leave no row.
+    marginals, but at least 1. The first entries of the fit's ``fitted`` are the questions, in the order of the blocks
+    (`Lowered.back` restores the order of the questions). Raises `EspalierError` if the impossibilities leave no row.
     """
     total = max(total, SMALLEST_TOTAL)
     blocks = [*lowered.blocks, *(_block(m.clique, lowered.sizes, merged or {}) for m in marginals)]

@@ -92,7 +92,7 @@ class VisibleModel:
     def sample(
         self, rows: int, rng: np.random.Generator, *, even: bool = False, report: Report | None = None
     ) -> dict[str, Codes]:
-        """Draw rows of the visible columns alone."""
+        """Draw rows of the visible columns only."""
         drawn = self.inner.sample(rows, rng, even=even, report=report)
         return {name: drawn[name] for name in self.visible}
 

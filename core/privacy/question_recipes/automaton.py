@@ -1,9 +1,8 @@
-"""Automaton that reads a question column by column, which is the ordered decision diagram of a disjunction of
-conjunctions.
+"""Automaton that reads a question column by column: the ordered decision diagram of a disjunction of conjunctions.
 
-After some columns, all that matters is which alternatives are still possible, and their conditions on the remaining
-columns. Together they are the *residual* (the paper's word, Definition 14; an ordered binary decision diagram of Bryant
-1986 has the same states). Alternatives with the same remaining conditions are merged.
+After some columns have been read, the answer depends only on the alternatives that are still possible and on their
+conditions on the remaining columns. Together these are the *residual* (the paper's word, Definition 14; an ordered
+binary decision diagram of Bryant 1986 has the same states). Alternatives with the same remaining conditions are merged.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from espalier.core.errors import SizeError
 from espalier.core.project.question_types import Question, allowed
 
 MAX_STATES = 20_000
-"""Maximum number of states after one column. A table of the dynamic program would have its square."""
+"""Maximum number of states after one column. A table of the dynamic program has the square of this number of cells."""
 
 IntArray = NDArray[np.intp]
 
