@@ -250,7 +250,7 @@ def _check_regressions(facts: Mapping[str, Any]) -> None:
 
 
 def project_of(facts: Mapping[str, Any]) -> Project:
-    """Return the project in ``facts``; raises :class:`EspalierError` if its unit of privacy or its cost does not match."""
+    """Return the project in ``facts``; raises :class:`EspalierError` if its unit of privacy or cost does not match."""
     project = Project.from_json(facts["project"])
     if not facts.get("private", True):
         return project
