@@ -25,6 +25,9 @@ LEAST_DISK = 1 << 30
 FRESH = 5.0
 """Seconds for which the ledger's status is cached, so that a probe does not read the whole ledger each second."""
 
+OWN = ("127.0.0.1", "localhost")
+"""Names under which the monitor answers. A web page whose own name leads to this machine cannot read the answers."""
+
 Check = Callable[[], str]
 """Function that returns a description of a problem; empty if there is none."""
 
@@ -136,7 +139,9 @@ def serve(port: int, monitor: Monitor | None = None) -> ThreadingHTTPServer:
 
     class Answer(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            if self.path == "/healthz":
+            if self.headers.get("Host", "").partition(":")[0] not in OWN:
+                self._send(421, "unknown\n")
+            elif self.path == "/healthz":
                 self._send(200, "ok\n")
             elif self.path == "/readyz":
                 self._send(*said.ready())

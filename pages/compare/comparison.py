@@ -19,6 +19,7 @@ from espalier.pages.common import charts, shell
 from espalier.pages.common.text import plain
 from espalier.pages.data.samples import FOLDER, OTHER
 from espalier.pages.glossary.terms import term
+from espalier.pages.release import payment
 from espalier.pages.session.session import Session
 
 MOST = 8
@@ -37,7 +38,6 @@ HEADS = {
     "two_way_tv": "error, pairs",
 }
 """Short column headings, so that the table need not scroll sideways; each has a tooltip."""
-SAID = {"auc": "AUC", "gap": "gap", "two_way_tv": "error of pairs"}
 PARETO = {"gap": "AUC against the gap between groups", "two_way_tv": "AUC against the error of pairs"}
 
 
@@ -117,7 +117,9 @@ def tested_on(state: Session, project: Project) -> Table | None:
             type=["csv", "gz", "parquet", "xlsx"],
             key=f"compare-other-{state.opened}",
         )
-        if file is not None:
+        if file is not None and st.checkbox(
+            "That table is public too, or comes from a release", key=f"compare-other-public-{state.opened}"
+        ):
             try:
                 return Table.encode(read_table(file.getvalue(), file.name), project.schema)
             except EspalierError as error:
@@ -126,10 +128,16 @@ def tested_on(state: Session, project: Project) -> Table | None:
 
 
 def start_button(state: Session, chosen: Mapping[str, Project], tested: Table | None = None) -> None:
-    """Start the comparison as a job that shows its progress and can be cancelled."""
+    """Start the comparison as a job that shows its progress and can be cancelled.
+
+    If a ledger knows one of the tables, the comparison is recorded there before anything is computed.
+    """
+    record, invented = payment.diagnosed(state, None, "the Compare page"), bool(state.sample)
 
     def work(report: Any) -> list[Outcome]:
-        return compare(chosen, state.table(), holdout=tested, report=report)
+        table = state.table()
+        record([one for one in (None if invented else table, tested) if one is not None])
+        return compare(chosen, table, holdout=tested, report=report)
 
     def done(into: Session, found: list[Outcome]) -> None:
         into.compared = found
@@ -253,14 +261,9 @@ def _over_epsilon(found: list[Outcome], known: list[str]) -> None:
 
 
 def _take(state: Session, found: list[Outcome], chosen: str, plans_by_name: Mapping[str, Project], why: str) -> None:
-    """Continue with the chosen plan. The report states the reason and lists the compared plans. It may contain their
-    figures, because this page only uses samples and public tables.
+    """Continue with the chosen plan. The report states the reason and lists the compared plans, without their figures:
+    no budget paid for them, and nothing proves that the tables were public.
     """
-
-    def told(o: Outcome) -> str:
-        figures = [f"{what} {o.figures[key]:.3f}" for key, what in SAID.items() if o.figures[key] is not None]
-        return f"{o.name} ({', '.join(figures)})" if figures else o.name
-
-    reasons = {"chosen_because": why.strip(), "compared_with": "; ".join(map(told, found))}
+    reasons = {"chosen_because": why.strip(), "compared_with": "; ".join(o.name for o in found)}
     state.editor.sign({**state.project.signoff, **reasons})
     state.take_plan(plans_by_name[chosen].plan)

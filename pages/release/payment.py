@@ -206,9 +206,11 @@ def known_table(state: Session) -> tuple[bool, bool]:
     return ticked or not warnings, ticked
 
 
-def diagnosed(state: Session, released: ReleaseBundle | None) -> Callable[[Sequence[Source]], None]:
-    """Return a function that records in the ledger, from any thread, that diagnostics of ``released`` will read some
-    tables.
+def diagnosed(
+    state: Session, released: ReleaseBundle | None, page: str = "the Diagnostics page"
+) -> Callable[[Sequence[Source]], None]:
+    """Return a function that records in the ledger, from any thread, that diagnostics of ``released`` on ``page`` will
+    read some tables.
 
     `None` means that the rows are not private, so no ledger entry paid for them.
     """
@@ -223,7 +225,7 @@ def diagnosed(state: Session, released: ReleaseBundle | None) -> Callable[[Seque
             if not error.data.get("missing"):
                 raise
             return  # there is no ledger yet
-        ledger.diagnosed([table.digest for table in tables], list(filter(None, names)), by, "the Diagnostics page")
+        ledger.diagnosed([table.digest for table in tables], list(filter(None, names)), by, page)
 
     return record
 

@@ -375,3 +375,27 @@ def test_a_kept_release_that_someone_made_up_is_a_message(file, data):
     assert bundle.in_short(project, files)[1] == [[{"a": "x"}]]
     with pytest.raises(ProjectError, match="damaged"):
         bundle.in_short(project, {**files, file: data})
+
+
+def test_a_comparison_of_plans_is_recorded_and_publishes_no_figure(app: AppTest, where: Path) -> None:
+    """Previously, figures of a table that someone had called public entered the project and the next report, without a
+    budget; and a table of another place was not even called public.
+    """
+    opened(app)
+    finish(press(app, "Spend"))
+    state(app).sample = ""
+    go(app, "compare")
+    assert not any(b.label == "Try this plan" for b in app.button)
+    app.checkbox[0].check().run()
+    field(app, "selectbox", "Tested on").set_value("another table (upload)").run()
+    app.file_uploader[0].upload("b.csv", b"a\n1\n").run()
+    assert any(c.label.startswith("That table is public") for c in app.checkbox)
+    field(app, "selectbox", "Tested on").set_value("this table").run()
+    field(app, "multiselect", "Methods").set_value(["independent"]).run()
+    finish(press(app, "Try this plan"))
+    assert [looked.what for looked in budget(where).diagnoses] == ["the Compare page"]
+    (made,) = state(app).compared
+    assert made.figures["one_way_tv"] is not None
+    field(app, "selectbox", "Use this plan").set_value(made.name).run()
+    press(app, "Use it")
+    assert state(app).project.signoff["compared_with"] == made.name

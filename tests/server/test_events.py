@@ -178,9 +178,10 @@ def test_the_monitor_answers():
     port = free_port()
     server = serve(port, monitor)
 
-    def ask(path: str) -> tuple[int, str]:
+    def ask(path: str, host: str = "localhost") -> tuple[int, str]:
+        asked = urllib.request.Request(f"http://127.0.0.1:{port}{path}", headers={"Host": host})
         try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=5) as answer:
+            with urllib.request.urlopen(asked, timeout=5) as answer:
                 return answer.status, answer.read().decode()
         except urllib.error.HTTPError as error:
             with error:
@@ -191,6 +192,9 @@ def test_the_monitor_answers():
         status, body = ask("/readyz")
         assert (status, json.loads(body)) == (503, {"ledger": "ok", "disk": "full", "worker": "ok"})
         assert ask("/else")[0] == 404
+        assert ask("/healthz", f"127.0.0.1:{port}")[0] == 200
+        for other in (f"evil.example:{port}", "127.0.0.1.evil.example", "", "::1"):
+            assert ask("/metrics", other) == (421, "unknown\n"), "the name of another site that leads here"
         status, body = ask("/metrics")
         assert status == 200
         values = dict(line.rsplit(" ", 1) for line in body.splitlines() if not line.startswith("#"))
