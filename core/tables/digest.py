@@ -50,10 +50,8 @@ class Digest:
                     place *= size
                     place += batch[name][start : start + _CHUNK]
                 row += marks.ravel()[place]
-            for i, (a, b) in enumerate(_MIXES):
-                mixed = (row ^ (row >> np.uint64(30))) * np.uint64(a)
-                mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(b)
-                added = int((mixed ^ (mixed >> np.uint64(31))).sum(dtype=np.uint64))
+            for i in range(len(_MIXES)):
+                added = int(mixed(row, i).sum(dtype=np.uint64))
                 self._sums[i] = (self._sums[i] + added) % 2**64
         self._rows += rows
 
@@ -62,6 +60,14 @@ class Digest:
         fingerprint.
         """
         return hashlib.sha256(b"%d:%d:%d" % (self._rows, *self._sums)).digest()
+
+
+def mixed(numbers: NDArray[np.uint64], which: int = 0) -> NDArray[np.uint64]:
+    """Return each number mixed alone, by one of two functions."""
+    a, b = _MIXES[which]
+    out = (numbers ^ (numbers >> np.uint64(30))) * np.uint64(a)
+    out = (out ^ (out >> np.uint64(27))) * np.uint64(b)
+    return out ^ (out >> np.uint64(31))
 
 
 def digest_of(rows: Source) -> bytes:

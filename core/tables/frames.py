@@ -29,7 +29,7 @@ from espalier.core.tables.catalogue import joint
 from espalier.core.tables.destination import TAKE_ROWS, Destination
 from espalier.core.tables.linked_text import LinkedText
 from espalier.core.tables.narrow_text import Ranks, narrow_text
-from espalier.core.tables.panel import Panel, digest_of_both, panel_of
+from espalier.core.tables.panel import Panel, panel_of, ranks_of
 from espalier.core.tables.postgres_snapshot import PostgresSnapshot
 from espalier.core.tables.reading import read_table
 from espalier.core.tables.relation import Relation, is_url, open_relation
@@ -290,8 +290,9 @@ def panel(linked: Linked, schema: Schema, data: Any) -> Panel:
     named = [linked.columns_read(schema, table) for table in (linked.people, linked.visits)]
     visits, ranks = _read(both[1], named[1], ordering)
     people = visits if linked.together else _read(both[0], named[0])[0]
-    parts = [_identified(visits, named[1], ordering)]
-    digest = digest_of_both(parts if linked.together else [_identified(people, named[0]), *parts])
+    digest = _digest(visits, named[1], ordering, ranks)
+    if not linked.together:
+        digest = _digest(people, named[0]) + digest
     made = panel_of(linked, schema, people, visits, ranks=ranks, digest=digest)
     _give_back(made)
     return replace(made, origin=joint((people.origin, visits.origin)))
@@ -304,17 +305,20 @@ def _read(table: Any, names: Sequence[str], ordering: Sequence[str] = ()) -> tup
     return table if isinstance(table, TextTable) else text_of(table), {}
 
 
-def _identified(table: TextTable, names: Sequence[str], ordering: Sequence[str] = ()) -> TextTable:
-    """Return the part of a linked table whose digest a ledger compares.
+def _digest(table: TextTable, names: Sequence[str], ordering: Sequence[str] = (), ranks: Ranks | None = None) -> bytes:
+    """Return the digest of a linked table, which a ledger compares. PRIVATE.
 
-    For a table of a database these are the columns that the project names, because the app reads all columns and the
-    command line only these. A column of whole numbers that only orders visits may be read as ranks, so it is left out.
+    For a table of a database it covers the columns that the project names, because the app reads all columns and the
+    command line only these. Of a column of whole numbers that only orders visits, which may be read as ranks, it covers
+    the order of the cells.
     """
+    ranks = ranks or {}
     if table.origin is None:
-        return table
+        return table.digest_with(ranks)
     found = {name: table.columns[name] for name in (*names, *ordering) if name in table.columns}
-    ranked = {name for name in found if name not in names and all(map(_WHOLE.fullmatch, found[name].values))}
-    return TextTable({name: c for name, c in found.items() if name not in ranked}, table.rows, table.source)
+    whole = {name for name in found if name not in names and all(map(_WHOLE.fullmatch, found[name].values))}
+    ordered = {name: ranks_of(found.pop(name)) for name in whole}
+    return replace(table, columns=found).digest_with({**ranks, **ordered})
 
 
 def _give_back(source: Source) -> None:

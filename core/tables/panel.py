@@ -249,7 +249,7 @@ def _ordered(
     writes dates.
     """
     named = (name for name in order if name)
-    keys = [ranks[n] if n in ranks else _ranks(column_of(text, n), spelled.get(n, "")) for n in named]
+    keys = [ranks[n] if n in ranks else ranks_of(column_of(text, n), spelled.get(n, "")) for n in named]
     return np.asarray(np.lexsort([*reversed(list(codes.values())), *reversed(keys), person]))
 
 
@@ -260,7 +260,7 @@ def _first_rows(linked: Linked, schema: Schema, text: TextTable, person: NDArray
     return np.asarray(rows[np.flatnonzero(np.diff(person[rows].astype(np.int64), prepend=-1))])
 
 
-def _ranks(column: TextColumn, date_order: str = "") -> NDArray[np.int64]:
+def ranks_of(column: TextColumn, date_order: str = "") -> NDArray[np.int64]:
     """Return the rank of each cell's text. The order of two texts depends on them alone."""
     keys = [_key(iso_text(text, date_order) if date_order else text) for text in column.values]
     place = {key: i for i, key in enumerate(sorted(set(keys)))}

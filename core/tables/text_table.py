@@ -10,7 +10,7 @@ import hashlib
 import json
 import math
 from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from decimal import Decimal
@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from espalier.core.errors import TableError
 from espalier.core.project.schema import MISSING, smallest_unsigned
+from espalier.core.tables.digest import mixed
 
 MAX_CELLS = 200_000_000
 MAX_COLUMNS = 1 << 14
@@ -138,10 +139,17 @@ class TextTable:
 
         Each row is the sum of one 64-bit hash per column name and text; the sorted sums are hashed.
         """
+        return self.digest_with({})
+
+    def digest_with(self, ranks: Mapping[str, NDArray[np.int64]]) -> bytes:
+        """Return the digest of the rows with further columns, of which only the order of the cells counts. PRIVATE."""
         sums = np.zeros(self.rows, dtype=np.uint64)
         for name, column in self.columns.items():
             sums += np.array([_hash(name, value) for value in column.values], dtype=np.uint64)[column.codes]
-        head = json.dumps([self.rows, sorted(self.columns)]).encode()
+        for name, rank in ranks.items():
+            places = np.unique(rank, return_inverse=True)[1].astype(np.uint64)
+            sums += mixed(places + np.uint64(_hash(name, "")))
+        head = json.dumps([self.rows, sorted([*self.columns, *ranks])]).encode()
         return hashlib.sha256(head + np.sort(sums).astype("<u8").tobytes()).digest()
 
     def sample(self) -> TextTable:

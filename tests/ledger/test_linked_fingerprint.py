@@ -90,3 +90,21 @@ def test_a_change_of_the_rows_in_a_database_is_noticed(database: str) -> None:
     mark = fingerprint.mark(SECRET, before)
     assert fingerprint.matches(SECRET, after, mark, whole=True) is False
     assert fingerprint.matches(SECRET, after, mark) is True, "the people are the same"
+
+
+@pytest.mark.parametrize("key", ["", "nurse"])
+def test_another_order_of_visits_in_a_database_is_noticed(database: str, key: str) -> None:
+    link = Linked("people", "visits", "id", "id", "day" if key else "nurse", 2, key)
+    before = panel(link, SCHEMA, [located(database, name) for name in ("people", "visits")]).digest
+    path = database.split("://")[1]
+    with duckdb.connect(path) if database.startswith("duckdb") else sqlite3.connect(path) as con:
+        con.execute("UPDATE visits SET nurse = 9 WHERE id = '1' AND nurse = 4")
+        con.commit()
+    con.close()
+    both = [located(database, name) for name in ("people", "visits")]
+    after = panel(link, SCHEMA, both).digest
+    assert fingerprint.matches(SECRET, after, fingerprint.mark(SECRET, before), whole=True) is False
+    in_app = panel(link, SCHEMA, LinkedText.of(link, [whole_text(table, LARGE_CELLS) for table in both])).digest
+    assert in_app == after
+    for table in both:
+        table.close()
