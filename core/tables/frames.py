@@ -308,7 +308,8 @@ def _identified(table: TextTable, names: Sequence[str], ordering: Sequence[str] 
     """Return the part of a linked table whose digest a ledger compares.
 
     For a table of a database these are the columns that the project names, because the app reads all columns and the
-    command line only these. A column of whole numbers that only orders visits may be read as ranks, so it is left out.
+    command line reads only these. A column of whole numbers that only orders visits may be read as ranks, so it is left
+    out.
     """
     if table.origin is None:
         return table

@@ -256,7 +256,7 @@ class PostgresSnapshot(CodesOnly):
         return lots
 
     def widened(self, schema: Schema, more: More) -> PostgresSnapshot:
-        """Return the rows with further columns of ``schema``, which ``more`` makes from each batch's codes by name.
+        """Return the rows with additional columns of ``schema``, which ``more`` computes from each batch's codes.
 
         Codes are fetched in batches and written back into a temporary table; none are kept here.
         """

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 NO_VISITS = "these rows have no linked visits; read both tables of the project again"
 
 More = Callable[[Mapping[str, NDArray[Any]]], Mapping[str, NDArray[Any]]]
-"""Function that computes further columns of codes from the codes of some rows."""
+"""Function that computes additional columns of codes from the codes of some rows."""
 
 
 class Source(Protocol):
@@ -208,7 +208,7 @@ class Source(Protocol):
         ...
 
     def widened(self, schema: Schema, more: More) -> Self:
-        """Return the same rows with the further columns of ``schema``, which ``more`` makes from the codes."""
+        """Return the same rows with the additional columns of ``schema``, which ``more`` makes from the codes."""
         ...
 
     def close(self) -> None:
