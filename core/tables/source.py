@@ -1,6 +1,6 @@
 """Source: everything that a curator needs from a private table, however its rows are stored.
 
-A caller never asks which class implements it. `Table` holds its rows in memory, `Snapshot` holds their codes in an
+Callers never check which class implements it. `Table` holds its rows in memory, `Snapshot` holds their codes in an
 unnamed file, and `PostgresSnapshot` leaves them in a database.
 """
 

@@ -1,7 +1,7 @@
 """Minimisation by proximal points, each found by Newton's method with a preconditioner from a tree.
 
-**The problem.** Minimise f(μ) = Σ_c ‖μ_c − y_c‖²/(2σ_c²) over the marginals of distributions with N rows. The
-best μ mostly lies on the boundary (cells with noisy counts below zero), where potentials run to −∞.
+**The problem.** Minimise f(μ) = Σ_c ‖μ_c − y_c‖²/(2σ_c²) over the marginals of distributions with N rows. The best μ
+mostly lies on the boundary (cells with noisy counts below zero), where potentials tend to −∞.
 
 **Outer loop: proximal point.** p_{k+1} minimises f(μ(p)) + λ N KL(p ‖ p_k). This keeps p in the exponential family of
 the measured cliques: θ_{k+1} = θ_k − ∇f(μ_{k+1})/λ, mirror descent with the gradient taken at the *new* point. λ falls
