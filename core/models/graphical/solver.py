@@ -51,8 +51,8 @@ factor. If λ is too low, a step may move most of the mass to wrong cells, and r
 MOST_GAP = 0.1
 """Largest gap of a smoothed fit, whatever its objective. The gap of a column of two categories is its squared distance
 from the best fit, divided by twice its noise variance. So no column is further than 0.45 times its noise. Tables of
-many cells have objectives in the thousands, and a thousandth of those may leave a column at 2.5 times its noise. It
-costs one or two Newton steps.
+many cells have objectives in the thousands, and a thousandth of those may leave a column at 2.5 times its noise. This
+bound costs one or two Newton steps.
 """
 
 FORCING, PRODUCTS = 0.5, 20
