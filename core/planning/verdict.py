@@ -132,7 +132,7 @@ class Verdict:
             model = "a model trained on this table"
             rare = self.now.rarest
             if rare is not None and rare > MENTIONED:
-                loss += f" The loss may be larger if fewer than {enough(100 * rare)} % of rows have its rarest value."
+                loss += f" The loss may be larger if fewer than {enough(100 * rare)} % of rows have the rarest outcome."
             return {
                 "works": f"Works: {model} will predict {self.target} about as well as without noise. {loss}",
                 "weak": f"Weak: {model} may predict {self.target} less well than without noise. {loss}",
