@@ -1,4 +1,4 @@
-"""Verdict on a plan before anything is spent, about the effect of its noise, from public facts and declared
+"""Verdict on the effect of a plan's noise, computed before anything is spent from public facts and declared
 assumptions. Public facts determine the noise but not the signal, so a verdict states "a loss of up to 0.04 AUC" and
 "associations below V = 0.1 are hidden". Its ratings have the same names as in the verdict on a release
 (`espalier.core.evaluation.verdict`). The rules were chosen on some tables and are checked on others (``python -m

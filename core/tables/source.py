@@ -208,7 +208,7 @@ class Source(Protocol):
         ...
 
     def widened(self, schema: Schema, more: More) -> Self:
-        """Return the same rows with the additional columns of ``schema``, which ``more`` makes from the codes."""
+        """Return the same rows with the additional columns of ``schema``, which ``more`` computes from the codes."""
         ...
 
     def close(self) -> None:
