@@ -83,7 +83,7 @@ class Folder:
         self.findings.append(Finding(check, None, text))
 
     def read(self, name: str) -> bytes:
-        """Return the bytes of a file; never through a link, and at most 1 GiB."""
+        """Return the bytes of a file of at most 1 GiB. Links are not followed."""
         path = self.path / name
         if path.is_symlink() or not path.is_file() or path.stat().st_size > LIMIT:
             raise Unreadable(f"{name} is a link, not a file, or larger than 1 GiB")

@@ -43,7 +43,7 @@ class Model:
             for i, name in enumerate(self.head.get("tables", [])):  # these columns have a full table instead
                 clique = next(q for q in self.potentials if q[-1] == name)
                 self.potentials[clique] = np.log(np.maximum(found.pop(f"table_{i}"), 1e-300))
-            for i, (name, causes) in enumerate(self.head.get("interactions", [])):  # further factors of these causes
+            for i, (name, causes) in enumerate(self.head.get("interactions", [])):  # additional factors of these causes
                 clique = next(q for q in self.potentials if q[-1] == name)
                 shape = [self.sizes[n] if n in {*causes, name} else 1 for n in clique]
                 logits = self.potentials[clique] + found.pop(f"interaction_{i}").reshape(shape)

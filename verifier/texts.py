@@ -17,10 +17,10 @@ FIXED |= {"294f93884010ce43", "59fa5107b8077e4c"}  # of linked tables
 FIXED_PURE = {"48a989d38986c8a0", "1ba91ab975e5daeb", "340109bcd5580920", "63a813be0781b420"}
 """SHA-256 prefixes of the sentences that are the same in all releases of a unit, and of those with δ = 0."""
 PROMISED = {"d5b2894c33f144c6", "c1f3000c0c61d8ce", "7d60833b93229d20"}
-"""Of the sentence of the guarantee, and of the rule for held-out people."""
+"""The same for the sentence of the guarantee, and for the rule for held-out people."""
 STATED = {"18faf36ea334023e", "3964cc2c905be54a", "6ee6afb3877a66fc", "9bfd1bc273c18558", "ba38cd457009f47a"}
 STATED |= {"d8bddf0d4caa0941", "f67af9f95e7088c4"}
-"""Of the sentence about rows per person with the first four promises."""
+"""The same for the sentence about rows per person together with the first four promises."""
 NUMBERED = re.compile(r"([εδρ]) = (\d+(?:\.\d+)?(?:e[-+]?\d+)?)")
 NUMBER = re.compile(
     r"(?:(?<![α-ω])([εδρ])[A-Za-z_]{0,9}\s*(?:[^\w\s(]{1,2}|is|of|is at most|at most|below)"
@@ -94,7 +94,9 @@ def leaves(value: Any, key: str = "") -> Iterator[tuple[str, Any]]:
 
 
 def words(folder: Folder, name: str) -> tuple[str, str]:
-    """The words of a file that people read, and all of them: HTML without its tags, or all texts of a JSON file."""
+    """The words of a file that people read, and all of its words: HTML without its tags, or all texts of a JSON
+    file.
+    """
     data = folder.read(name)
     if TURNED.search(html.unescape(data.decode(errors="replace"))) and not TURNED.search(
         "".join(f"{k}{v}" for k, v in leaves(folder.facts))

@@ -52,8 +52,9 @@ other columns. The weight depends only on the number of columns.
 
 SECONDS_PER_PARAMETER, SECONDS_PER_COLUMN, SECONDS_PER_ENTRY, SECONDS_PER_COUNT = 22e-6, 560e-6, 40e-9, 0.014
 """CPU seconds of a training step for each parameter (its noise), for each column (its solver), and for each category
-and row; and for each noisy table, which is shrunk and fitted. They were chosen on the fifteen tables with a drawing in
-``TUNED`` (benchmarks/verdict.py); the times of the eight other tables were already known then.
+and row. The last value is the CPU seconds for each noisy table, which is shrunk and fitted. They were chosen on the
+fifteen tables with a drawing in ``TUNED`` (benchmarks/verdict.py); the times of the eight other tables were already
+known then.
 """
 
 USUAL_ROWS = 50_000
@@ -191,8 +192,8 @@ class Trained:
         """Weight of a row in the noisy sums about each trained (cause, column); in counts, it would be 1.
 
         A step counts the rows for each category of the cause with each category of the column, minus the expected rows.
-        A row weighs as much as the column, times the factor that clips its gradient. That factor is taken from a row of
-        evenly distributed columns.
+        The weight of a row is that of the column, times the factor that clips the row's gradient. The factor is
+        computed for a row of evenly distributed columns.
         """
         heads, tables = self.decoder.heads, {family.column for family in self.families if family.table}
         trained = [name for name in heads.sizes if name not in tables and heads.sizes[name] > 1]

@@ -120,7 +120,7 @@ def families_of(heads: Heads, drawn: Sequence[Interaction], noise: Noise, way: W
     weight, times one more than the number of its causes. A target therefore keeps the part of the budget that training
     would give it. The model is the first that applies:
 
-    1. A table, if its further noise is at most `MOST_NOISE`.
+    1. A table, if its additional noise is at most `MOST_NOISE`.
     2. Otherwise additive causes with all their pairs, and the drawn interactions, if their joint noise is at most
        `MOST_NOISE`.
     3. Otherwise additive causes with the drawn interactions.

@@ -40,8 +40,8 @@ from espalier.core.project.plan import Plan
 from espalier.core.project.schema import Schema
 
 FREQUENCIES, PROBED = 500, 50
-"""Numbers of random directions, each with a cosine and a sine, to reproduce and for the probe. With fewer directions,
-the total noise is smaller, while the expected length of the base's error stays the same.
+"""Numbers of random directions, each with a cosine and a sine: those that the rows reproduce, and those of the probe.
+With fewer directions, the total noise is smaller, while the expected length of the base's error stays the same.
 """
 
 WIDTH = 0.2
@@ -183,7 +183,7 @@ class Embedded:
         return tilted(model, self.sums, self.ordered, self.base.impossible, rng, part(report, 0.2, 1.0))
 
     def facts(self, project: Project) -> dict[str, Any]:
-        """Return the base's entries, and an entry on the use of the stage and its reason."""
+        """Return the base's entries, and an entry that states whether the stage was used and why."""
         said: dict[str, Any] = {"used": self.sums is not None, "columns": list(self.marked)}
         if self.sums is not None:
             said |= {"target": self.sums.recipe.target, "sigma": self.sums.sigma, "sums": self.sums.values.size}
@@ -249,7 +249,7 @@ def embed(method: Fit, curator: Curator, project: Project, frame: Frame, report:
     marked: Clique = ()
     if sets is not None:
         marked, spent = curator.choose_columns(sets, split.choice(shares.choice), "embedding choice"), shares.choice
-    # 4 the features
+    # step 4: the features
     mark = math.floor(UNIT * math.sqrt(MARKED)) if marked else 0
     rest = shares.rest + shares.choice - spent
     noise = _sigma(curator.unit, mark, whole.rho * rest)

@@ -240,7 +240,8 @@ def published_prices(budget: Budget, rounds: int) -> tuple[float, float]:
 
     The 2T draws are ε₀-DP each and together (ε₀√(4T ln(1/δ)) + 2Tε₀(exp(ε₀) − 1), δ)-DP, or (2Tε₀, 0)-DP; ε₀ is the
     largest that stays within ``budget``. A choice that is ε₀-DP costs ε₀²/8. The paper's Laplace noise has a standard
-    deviation of √2/ε₀; Gaussian noise with the same one costs ε₀²/4. Raises :class:`ProjectError` for a pure budget.
+    deviation of √2/ε₀; Gaussian noise with the same standard deviation costs ε₀²/4. Raises :class:`ProjectError` for a
+    pure budget.
     """
     if budget.pure:
         raise ProjectError(

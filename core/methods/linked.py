@@ -58,7 +58,7 @@ pair is counted.
 TIED_VISITS, TIED_PEOPLE = 4, 2
 """Maximum number of columns of the same visit, and of the person, to which a column is tied without a joint count."""
 TIE, WEAK_TIE = 4.0, 0.1
-"""σ of a tie: this multiple of the counts' median σ, but at least this part of a mean cell."""
+"""σ of a tie: this multiple of the median σ of the counts, but at least this fraction of an average cell's count."""
 WEAKER = 3
 """Divisor of the scores of pairs without the plan's target."""
 EVIDENCE, LATE_EVIDENCE, LAST_EVIDENCE = 10_000, 25_000, 100_000
@@ -114,7 +114,7 @@ class LinkedOptions:
 
 
 def linked(curator: Curator, project: Project, frame: Frame, report: Report = silent) -> LinkedFit:
-    """Spend on the person model, then on the steps: own pairs, echoes, and further pairs in batches.
+    """Spend the budget on the person model, then on the steps: own pairs, echoes, and further pairs in batches.
 
     Before the steps, columns that the plan names are counted at each visit and with the return after it.
     """
@@ -533,12 +533,14 @@ def _positive(values: Array, total: float) -> Array:
 
 
 def _looked_up(now: Mapping[str, Any], cells: Callable[[str], Any], name: str) -> Any:
-    """Return the cells of ``name``, from the columns drawn at this visit or else from the evidence."""
+    """Return the cells of ``name``, from the columns drawn at this visit if it is one of them, otherwise from the
+    evidence.
+    """
     return now[name] if name in now else cells(name)
 
 
 def _cached(cells: Callable[[str], Any]) -> Callable[[str], Any]:
-    """Return ``cells`` with each name looked up once."""
+    """Return ``cells`` with a cache, so that each name is looked up only once."""
     known = dict[str, Any]()
 
     def cached(name: str) -> Any:

@@ -70,7 +70,7 @@ class Marginals:
 
     @classmethod
     def of(cls, curator: Curator, measurements: list[Measurement], **more: Any) -> Marginals:
-        """Build the marginals from the answers of ``curator``; ``more`` are the further fields."""
+        """Build the marginals from the answers of ``curator``; ``more`` are the other fields."""
         return cls(
             curator.whole,
             curator.sizes,

@@ -78,7 +78,7 @@ CLEAR = 45.0
 """Signal at which the background gets its full share; below this value, it gets proportionally less, and the task gets
 the rest. The differences from the star's AUC, over 50 pairs of runs and for the values 30, 45 and 60, are: COMPAS at ε
 = 0.5 (signal about 22) −0.0024, −0.0016 and −0.0011, at 1 (about 42) −0.0030, −0.0024 and −0.0020 (each ± 0.0009); over
-eight, Adult at 0.5 (about 33) + 0.0073, + 0.0064 and + 0.0046 (± 0.0009).
+eight pairs, Adult at 0.5 (about 33) + 0.0073, + 0.0064 and + 0.0046 (± 0.0009).
 """
 
 QUIET_ONE_WAY = 0.05

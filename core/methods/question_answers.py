@@ -72,7 +72,7 @@ class Answers:
     def told(self, j: int) -> tuple[float, float] | None:
         """Return the noisy answer to question ``j`` and its σ; `None` if the question was not measured.
 
-        Without direct answers it comes from the smallest counted marginal that contains the question's columns.
+        Without direct answers, it is computed from the smallest counted marginal that contains the question's columns.
         """
         if self.direct is not None:
             return float(self.direct.values[j]), self.direct.sigma

@@ -68,7 +68,7 @@ def check_options(plan: Plan) -> None:
 
 
 def refuse_unknown_keys(plan: Plan) -> None:
-    """Raise :class:`ProjectError` for a key of the plan that no method knows, regardless of the other values."""
+    """Raise :class:`ProjectError` for a key of the plan that no method defines, regardless of the other values."""
     check_keys(plan.options, _every_option())
 
 

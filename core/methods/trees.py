@@ -181,9 +181,9 @@ def _frame(project: Project, separations: tuple[Separation, ...], warnings: list
 def _prefair(project: Project, separations: tuple[Separation, ...], warnings: list[str]) -> Frame:
     """PreFair (Pujol, Gilad & Machanavajjhala 2023) as PrivCI §II-C describes it, as one more frame.
 
-    The rule that an outcome o touches only admissible columns is the separation o | everything else, given admissible.
-    The published code removes items from a list while iterating over it, and so admits forbidden edges. Here, the frame
-    decides in the loop shared by all methods.
+    The rule that an outcome o is linked only to admissible columns is the separation o | everything else, given
+    admissible. The published code removes items from a list while iterating over it, and so admits forbidden edges.
+    Here, the frame decides in the loop shared by all methods.
     """
     schema, admissible = project.schema, set(project.roles.admissible)
     touching = tuple(
@@ -248,7 +248,7 @@ PRIVCI = Method(
 PREFAIR = Method(
     name="prefair",
     title="PreFair",
-    summary="a tree in which the outcome touches admissible columns only",
+    summary="a tree in which the outcome is linked only to admissible columns",
     fit=tree,
     options=TreeOptions,
     frame=_prefair,

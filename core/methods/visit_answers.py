@@ -47,7 +47,7 @@ class Returns(TypedDict):
 
 
 class Asked(Protocol):
-    """The options of a plan that ask for these counts."""
+    """Options of a plan that request these counts."""
 
     @property
     def count_at_visits(self) -> Sequence[str] | None:

@@ -81,7 +81,7 @@ class WorkloadOptions:
 class Workload:
     """Purpose of the table. ``columns`` and ``cliques`` have weights, which default to 1. A pair has the weight given
     for it, or else the product of its columns' weights. ``cliques`` may contain triples, which become further
-    candidates. ``max_cells`` caps the model; at most ``triples`` further tables join the second round. If pairs are
+    candidates. ``max_cells`` caps the model; at most ``triples`` additional tables join the second round. If pairs are
     chosen one at a time, they are counted in ``batches``, with at most ``rounds`` choices unless pairs are counted
     well; up to ``together`` small columns may be counted together. With ``compared``, all pairs are scored together if
     the scores are clear.

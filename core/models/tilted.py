@@ -87,7 +87,7 @@ class TiltedModel:
 
     @property
     def edges(self) -> tuple[tuple[str, str], ...]:
-        """Pairs of columns that the counts link. The weights may link further columns."""
+        """Pairs of columns that the counts link. The weights may link other columns too."""
         return self.base.edges
 
     def answers(self, separation: Separation) -> Answer:  # noqa: ARG002

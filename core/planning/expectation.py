@@ -36,9 +36,9 @@ and, if private choices decide which columns are counted with it, the squared me
 measures the noise of these choices. Chosen on the same tables."""
 
 SURE, SAFE = 3.0, 1.2
-"""Ratio of the loss stated as "up to" to the expected loss, and ratio of the total variation that must be small for
-"works" to the expected total variation: the smallest values with which the rating "works" is right for nearly all plans
-of ``TUNED``, and 70 % of the plans that work receive this rating.
+"""Two ratios: of the loss stated as "up to" to the expected loss, and of the total variation that must be small for
+"works" to the expected total variation. They are the smallest values with which the rating "works" is right for nearly
+all plans of ``TUNED``, and 70 % of the plans that work receive this rating.
 """
 
 DROWNED, FAINT, HIDDEN = 0.1, 0.3, 2.0

@@ -17,8 +17,8 @@ class Expected:
     """Expected error of one question or count, stated before any row is read.
 
     ``sigma`` is the noise scale of its noisy answer, or of each value of a count. In 95 of 100 releases, every answer
-    errs by at most its ``within``. Both are in rows, and None if a private choice decides which questions are answered.
-    ``how`` describes how the question is answered.
+    errs by at most its ``within``. Both are in rows; they are None if a private choice decides which questions are
+    answered. ``how`` describes how the question is answered.
     """
 
     name: str

@@ -78,7 +78,7 @@ class Memory:
         parts = ("process", "input", "model", "output")
         said = ", ".join(f"{name} {getattr(self, name) / 2**20:,.0f}" for name in parts)
         raise SizeError(
-            f"the release may need {self.total / 2**20:,.0f} MiB of memory ({said}), more than this process can get. "
+            f"the release may need {self.total / 2**20:,.0f} MiB of memory ({said}), more than this process can use. "
             "Nothing was drawn. Coarsen the columns with the most categories, or give the process more memory",
             key="rows",
         )

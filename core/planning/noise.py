@@ -50,7 +50,7 @@ class Noise:
 
     @property
     def unbounded_column_errors(self) -> FloatArray:
-        """Expected total variation of each column's counts, ignoring that it is at most 1."""
+        """Expected total variation of each column's counts, without its upper limit of 1."""
         return np.asarray(0.5 * EXPECTED * self.sizes * self.one / self.rows)
 
     @property
@@ -59,11 +59,11 @@ class Noise:
         return np.asarray(np.minimum(1.0, self.unbounded_column_errors))
 
     def unbounded_pair_errors(self, i: IndexArray, j: IndexArray) -> FloatArray:
-        """Expected total variation of the counts of the pairs (i, j), ignoring that it is at most 1."""
+        """Expected total variation of the counts of the pairs (i, j), without its upper limit of 1."""
         return np.asarray(0.5 * EXPECTED * self.sizes[i] * self.sizes[j] * self.pair[i, j] / self.rows)
 
     def unbounded_visible(self, i: IndexArray, j: IndexArray) -> FloatArray:
-        """`visible` of the pairs (i, j), ignoring that it is at most 1: proportional to the noise."""
+        """`visible` of the pairs (i, j) without its upper limit of 1, and therefore proportional to the noise."""
         one, other = self.sizes[i], self.sizes[j]
         less, least = np.maximum(one - 1, 1.0), np.maximum(other - 1, 1.0)
         phi = np.sqrt(less * least * one * other) * self.pair[i, j] / self.rows

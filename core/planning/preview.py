@@ -427,9 +427,9 @@ def _warnings(
         )
     if plan.person is not None and plan.neighbors == "replace-one":
         out.append(
-            f"The table will be filled with invented rows, or cut, to the declared {plan.rows:,} rows before it is "
-            "counted, and the real number is confidential: declare a number close to the number of rows left when "
-            f"each person keeps {plan.rows_per_person}."
+            f"Before the table is counted, it is filled with invented rows, or cut, to the declared {plan.rows:,} "
+            "rows. The real number stays confidential. Declare a number close to the number of rows that are left when "
+            f"each person keeps at most {plan.rows_per_person}."
         )
     if plan.private_evaluation and rows is None:
         out.append(

@@ -1,4 +1,4 @@
-"""Verdict on a plan before anything is spent, about the effect of its noise, from public facts and declared
+"""Verdict on the effect of a plan's noise, computed before anything is spent from public facts and declared
 assumptions. Public facts determine the noise but not the signal, so a verdict states "a loss of up to 0.04 AUC" and
 "associations below V = 0.1 are hidden". Its ratings have the same names as in the verdict on a release
 (`espalier.core.evaluation.verdict`). The rules were chosen on some tables and are checked on others (``python -m
@@ -132,7 +132,7 @@ class Verdict:
             model = "a model trained on this table"
             rare = self.now.rarest
             if rare is not None and rare > MENTIONED:
-                loss += f" The loss may be larger if fewer than {enough(100 * rare)} % of rows have its rarest value."
+                loss += f" The loss may be larger if fewer than {enough(100 * rare)} % of rows have the rarest outcome."
             return {
                 "works": f"Works: {model} will predict {self.target} about as well as without noise. {loss}",
                 "weak": f"Weak: {model} may predict {self.target} less well than without noise. {loss}",

@@ -144,12 +144,12 @@ class ClassSums:
         """Under add-remove k·UNIT, under replace-one k·√(4·UNIT² − 2·mark²); rounded up.
 
         Proof. A row adds φ(x) to the part of its class, and ‖φ(x)‖ ≤ UNIT (:class:`RowFeatures`). A row that comes or
-        goes moves the sums by that. A row that changes moves them by φ(x) ⊗ e_y − φ(x′) ⊗ e_y′. If the classes
-        differ, the squared length is ‖φ(x)‖² + ‖φ(x′)‖² ≤ 2·UNIT². If they agree, each pair (cos, sin) moves by at
-        most 2r and the marks by at most mark·√2, so it is at most 4·(UNIT² − mark²) + 2·mark² = 4·UNIT² − 2·mark².
-        That is at least 2·UNIT², because mark ≤ UNIT. k rows move the sums at most k times as far, by the triangle
-        inequality. With a = (mark/UNIT)², Δ is √(4 − 2a) rows. A row's contribution is found by lookup in whole numbers
-        and depends on no other row.
+        goes moves the sums by this vector. A row that changes moves them by φ(x) ⊗ e_y − φ(x′) ⊗ e_y′. If the classes
+        differ, the squared length is ‖φ(x)‖² + ‖φ(x′)‖² ≤ 2·UNIT². If they agree, each pair (cos, sin) moves by at most
+        2r and the marks by at most mark·√2, so it is at most 4·(UNIT² − mark²) + 2·mark² = 4·UNIT² − 2·mark². That is
+        at least 2·UNIT², because mark ≤ UNIT. k rows move the sums at most k times as far, by the triangle inequality.
+        With a = (mark/UNIT)², Δ is √(4 − 2a) rows. A row's contribution is found by lookup in whole numbers and depends
+        on no other row.
         """
         k = unit.rows_per_person
         square = UNIT**2 if unit.neighbors == "add-remove" else 4 * UNIT**2 - 2 * self.features.mark**2

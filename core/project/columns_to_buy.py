@@ -29,11 +29,12 @@ MOST_BINS, MOST_CATEGORIES = 64, 10_000
 BINS_FOUND, MOST_FOUND = 10, 50
 """Default number of bins, and largest default number of categories, of a column that is bought."""
 NOT_KNOWN = (
-    "Its bins or categories are bought at release and are not known before; declare them, or leave the column out here"
+    "Its bins or categories are bought at release and are not known beforehand; declare them, or leave the column "
+    "out here"
 )
 """Reason why a question or a constraint cannot name a column that is to be bought."""
 TOP_ONLY = (
-    "The release buys the depth to which a hierarchy is expanded, so inner codes are not known before. Name an "
+    "The release buys the depth to which a hierarchy is expanded, so inner codes are not known beforehand. Name an "
     "entry of the top level, which is always known"
 )
 """Reason why a question or a constraint cannot name a code inside a hierarchy."""

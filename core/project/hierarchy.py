@@ -270,7 +270,7 @@ def expected(hierarchy: Hierarchy, rows: float, sigma: float, at_most: int = MOS
 def read_hierarchy(text: str) -> dict[str, str]:
     """Return the mapping in a table of two columns: a code or group, and the group to which it belongs (empty: none).
     Cells are separated by commas, semicolons or tabs; a first line such as ``code,group`` is left out. Raises
-    :class:`SchemaError` that names the line.
+    a :class:`SchemaError` that names the line.
     """
     lines = text.lstrip("\ufeff").splitlines()
     first = next((line for line in lines if line.strip()), "")

@@ -340,7 +340,7 @@ class Steps:
 
     @cached_property
     def place(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Person and the position of each step, in the order of positions; position 1 is the second visit."""
+        """Person and position of each step, in the order of positions; position 1 is the second visit."""
         whose = [np.flatnonzero(self.numbers > t) for t in range(1, self.linked.keep)]
         return np.concatenate(whose), np.repeat(np.arange(1, self.linked.keep), [len(who) for who in whose])
 

@@ -50,7 +50,7 @@ def check_answer(answer: Answer, plan: Plan) -> None:
     """Raise :class:`ProjectError` if the answer is not one of the four, or if the plan contradicts it."""
     k = plan.rows_per_person
     if not (isinstance(answer, str) and answer == UNASKED):
-        read_answer(answer)  # 0 is not accepted as false, because it would count as not asked
+        read_answer(answer)  # 0 is not accepted as false, because it would count as unanswered
     if answer is True and plan.person is not None:
         raise ProjectError(
             f"the project states one row per person ({KEY}), but the plan names the person column {plan.person!r}. "

@@ -1,7 +1,7 @@
 """Spellings of one category in different engines: 0, 0.0 and "0"; true, True and 1 in a column of Boolean values.
 
 A file writes a whole number as ``0``, a float as ``0.0``, a decimal as ``0.00``, a Boolean value as ``True`` or
-``true``; MariaDB returns a Boolean value as 1. A category therefore has further spellings if all texts of its column
+``true``; MariaDB returns a Boolean value as 1. A category therefore has additional spellings if all texts of its column
 are numbers, or all are Boolean values. In any other column, texts are compared as written; among diagnoses, ``250.00``
 is not ``250``.
 
@@ -23,7 +23,7 @@ TRUTH = {"true": 1, "false": 0}
 
 
 def spellings(texts: Mapping[str, int]) -> tuple[dict[str, int], tuple[str, str] | None]:
-    """Return further texts with their codes, and two of ``texts`` that mean the same but have different codes.
+    """Return additional texts with their codes, and two of ``texts`` that mean the same but have different codes.
 
     >>> spellings({"no": 0, "yes": 1})
     ({}, None)

@@ -1,4 +1,4 @@
-"""Writer of synthetic rows in batches, which needs the memory of one batch for any number of rows.
+"""Writer of synthetic rows in batches. It needs only the memory of one batch, however many rows there are.
 
 Parquet stores numbers as numbers and an empty cell as null. CSV has the format of
 :meth:`espalier.core.release.Release.csv`, with formulas escaped. Numbers are drawn inside their bins as

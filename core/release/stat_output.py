@@ -63,8 +63,8 @@ def _as_numbers(column: Column) -> bool:
 def stat_names(names: Sequence[str], kind: StatFormat) -> dict[str, str]:
     """Return for each column a name that the format allows; allowed names stay unchanged.
 
-    For Stata, PyReadStat names the labels of a column after it, with a number of the column at the end, within the same
-    limit.
+    For Stata, PyReadStat names a column's set of labels after the column and appends the column's number, within the
+    same limit.
     """
     out: dict[str, str] = {}
     taken: set[str] = set()

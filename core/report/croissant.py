@@ -122,5 +122,5 @@ def _responsible(claims: Mapping[str, Any]) -> dict[str, Any]:
         ],
         "rai:dataLimitations": list(claims["assumed"]),
         "rai:dataUseCases": "Planning, teaching, and writing and testing code.",
-        "rai:dataReleaseMaintenancePlan": "The table is not updated. Another release spends further budget.",
+        "rai:dataReleaseMaintenancePlan": "The table is not updated. Another release spends more budget.",
     }

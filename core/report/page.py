@@ -114,7 +114,7 @@ def _in_full(facts: Mapping[str, Any]) -> str:
 
 
 def _stage(made: Mapping[str, Any] | None) -> str:
-    """Return a sentence about the use of the second stage and the reason."""
+    """Return a sentence that states whether the second stage was used and why."""
     if made is None:
         return ""
     probe = ""

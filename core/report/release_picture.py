@@ -2,8 +2,8 @@
 
 One layout shows all lines: the arrows of the user's drawing, the measured pairs, and the links that the fence refuses
 or that were not measured (faded). Measured pairs are solid lines, wider for stronger links, and dotted if noise alone
-would explain the link. The picture uses only ``release.json``. Therefore, a strength comes from the released rows, or
-from a score that the plan paid for.
+would explain the link. The picture uses only ``release.json``. Every strength is therefore computed from the released
+rows, or from a score that the plan paid for.
 """
 
 from __future__ import annotations

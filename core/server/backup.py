@@ -74,7 +74,7 @@ def back_up(where: str, folder: Path, shelf: Path | None = None, *, memories_onl
 def restore(folder: Path, where: str, shelf: Path | None = None, memories: Iterable[Path] = ()) -> str:
     """Restore a backup to a place without a ledger, and return a sentence; raises :class:`EspalierError`.
 
-    ``memories`` are further backups that contain only memories. No file is overwritten, except that a later memory
+    ``memories`` are additional backups that contain only memories. No file is overwritten, except that a later memory
     replaces an earlier one.
     """
     facts = _checked(folder)

@@ -75,8 +75,8 @@ def close() -> None:
 def closed(scope: Message) -> bool:
     """Return whether this connection came through :class:`Doors`.
 
-    If not, ``streamlit run`` started the server, and it is put behind them. The page must then be loaded again, because
-    it came without headers.
+    If not, ``streamlit run`` started the server without these rules, and they are added now. The page must then be
+    loaded again, because it was sent without the headers.
     """
     if scope.get(_MARK):
         return True

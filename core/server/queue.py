@@ -22,7 +22,7 @@ from espalier.core.progress import Report
 from espalier.core.server.settings import number
 
 LONGEST = 60.0 * number("ESPALIER_JOB_MINUTES")
-"""Seconds after which a running job gives up, even if its browser tab was closed."""
+"""Seconds after which a running job is stopped, even if its browser tab was closed."""
 GONE = 60.0
 """Seconds after which a waiting job is dropped if its browser tab was closed; nothing is spent."""
 

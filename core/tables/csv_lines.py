@@ -2,19 +2,19 @@
 
 The header line alone determines the delimiter, the kind of line break and the names. Every line after it is one row.
 
-Proof. A line is refused if it is empty, contains a zero byte or a line break of another kind, is not made of well
-formed fields (`_fields`), or has a different number of fields from the header. Each check reads one line. In a line
-that passes, every quote that opens a field closes in that line. A parser that starts a line outside quotes therefore
-ends it outside quotes; by induction, it starts every line outside quotes. Bytes that are not UTF-8 are decoded cell by
-cell. An accepted file therefore has exactly one row for each line, in order. Each row is a function of its line and the
-header, and equal bytes in two cells of a column are equal texts. If a line were decoded as a whole, an odd byte in one
-of its cells would change an accent in its identifier, and one person would become two. Different bytes may be equal
-texts, such as é in UTF-8 and in Latin-1. A person column with a cell that is not UTF-8 is therefore refused, because
-two people would become one.
+Proof. A line is refused if it is empty, contains a zero byte or a line break of another kind, does not consist of
+well-formed fields (`_fields`), or has a different number of fields from the header. Each check reads one line. In a
+line that passes, every quote that opens a field closes in that line. A parser that starts a line outside quotes
+therefore ends it outside quotes; by induction, it starts every line outside quotes. Bytes that are not UTF-8 are
+decoded cell by cell. An accepted file therefore has exactly one row for each line, in order. Each row is a function of
+its line and the header, and equal bytes in two cells of a column are equal texts. If a line were decoded as a whole, an
+odd byte in one of its cells would change an accent in its identifier, and one person would become two. Different bytes
+may be equal texts, such as é in UTF-8 and in Latin-1. A person column with a cell that is not UTF-8 is therefore
+refused, because two people would become one.
 
-Line breaks inside quotes would break this. A person with two rows could open a quote in one and close it in the other,
-and all rows between them would become one value. So would UTF-16, in which two rows of odd length shift every byte
-between them.
+Line breaks inside quotes would break this property. A person with two rows could open a quote in one and close it in
+the other, and all rows between them would become one value. So would UTF-16, in which two rows of odd length shift
+every byte between them.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def refused(shown: str, line: int, what: str) -> TableError:
 def plain_lines(data: bytes, shown: str) -> tuple[bytes, set[int]]:
     """Return the text as UTF-8 without a byte-order mark, with line feeds; Latin-1 is accepted, binary data is not.
 
-    Also return the places of the columns that have a cell which is not UTF-8.
+    Also return the places of the columns that have a cell that is not UTF-8.
 
     The header determines the line break: a carriage return alone, or else a line feed, which may follow a carriage
     return. A header line or cell that is not UTF-8 is read as Latin-1.

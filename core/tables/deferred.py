@@ -52,7 +52,7 @@ class Deferred:
         return Deferred(self._facts, schema, lambda: self._rows.recoded(schema))
 
     def widened(self, schema: Schema, more: More) -> Deferred:
-        """Return the rows with further columns."""
+        """Return the rows with additional columns."""
         return Deferred(self._facts, schema, lambda: self._rows.widened(schema, more))
 
     def close(self) -> None:

@@ -1,8 +1,8 @@
 """Separate process in which DuckDB reads a file, so that a damaged file can end that process but nothing else.
 
 The program of this module is started once, imports DuckDB, and forks for each question. A child answers one question:
-it opens the file and sends the rows as an Arrow stream. A crash therefore leads only to a message, and other sessions
-of a server continue. On a system that cannot fork, DuckDB reads in this process.
+it opens the file and sends the rows as an Arrow stream. A crash therefore causes only an error message, and other
+sessions of a server continue. On a system that cannot fork, DuckDB reads in this process.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ def check_program(path: Path) -> None:
 
 def check_catalogue(path: Path) -> None:
     """Raise :class:`TableError` if DuckDB crashes when it reads the file's catalogue."""
-    with suppress(EngineFailed):  # the caller sees the same error
+    with suppress(EngineFailed):  # the caller gets the same error
         for _ in answered(path, CATALOGUE, 1 << 16) if APART else ():
             pass
 

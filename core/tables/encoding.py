@@ -75,7 +75,7 @@ Codes = NDArray[Any]
 NARROW = 1 << 16
 """Maximum size of a lookup table of whole numbers."""
 FIRST_DAY, LAST_DAY, EPOCH = 1, 3_652_059, 719_163
-"""Days as numbers: of 0001-01-01, of 9999-12-31, and of 1970-01-01, from which Arrow counts."""
+"""Day numbers of 0001-01-01, of 9999-12-31, and of 1970-01-01, from which Arrow counts."""
 PER_DAY = {"s": 86_400, "ms": 86_400_000, "us": 86_400_000_000, "ns": 86_400_000_000_000}
 
 
@@ -219,7 +219,7 @@ def _way(column: Column, kind: Any, shown: str) -> Callable[[Any], Codes]:
 
 
 def _by_value(column: Column) -> Callable[[Any], Codes]:
-    """Encode in way 1, where each distinct value of a batch is written as text and encoded alone."""
+    """Encode in the first way of the proof: each distinct value of a batch is written as text and encoded alone."""
     kind = smallest_unsigned(column.size + 2)
 
     def encode(array: Any) -> Codes:
@@ -231,7 +231,7 @@ def _by_value(column: Column) -> Callable[[Any], Codes]:
 
 
 class _Numbers:
-    """Way 2: whole numbers and floats."""
+    """Encode in the second way of the proof: whole numbers and floats."""
 
     def __init__(self, column: Column, kind: Any) -> None:
         import pyarrow as pa
@@ -294,7 +294,7 @@ class _Numbers:
 
 
 def _days(column: Column, dates: DateBins, per_day: int) -> Callable[[Any], Codes]:
-    """Encode in way 3: timestamps without a time zone, in calendar bins."""
+    """Encode in the third way of the proof: timestamps without a time zone, in calendar bins."""
     inner = np.array(dates.edges[1:-1], dtype=np.int64)
     kind = smallest_unsigned(column.size + 2)
 
@@ -309,7 +309,9 @@ def _days(column: Column, dates: DateBins, per_day: int) -> Callable[[Any], Code
 
 
 def _decimals(column: Column, decimal: Any) -> Callable[[Any], Codes]:
-    """Encode in way 4: decimals of at most 18 digits in bins, by whole numbers of the last decimal place."""
+    """Encode in the fourth way of the proof: decimals of at most 18 digits in bins, by whole numbers of the last
+    decimal place.
+    """
     most = 10**decimal.precision
     every = range(-most, most + 1)
 

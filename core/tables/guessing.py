@@ -1,4 +1,4 @@
-"""Guessing of a schema from the table, as a convenience. A guess is never public until the user confirms it.
+"""Schema guessed from the table, as a convenience. A guess is never public until the user confirms it.
 
 Every field that was guessed from the data is listed in the column's ``guessed``, and every column that a guess dropped
 is listed in the schema's ``left_out``. A release refuses both until they are confirmed.
@@ -205,7 +205,9 @@ def guess_bounds(column: TextColumn, marks: Sequence[str], style: str = "", *, w
 
 
 def _numbers(values: Sequence[str], style: str = "") -> tuple[bool, list[float]]:
-    """Return whether all ``values`` are finite numbers, and the numbers. Codes with leading zeros are not numbers."""
+    """Return whether all ``values`` are finite numbers, and return these numbers. Codes with leading zeros are not
+    numbers.
+    """
     if leading_zeros(values):
         return False, []
     plain = [plain_number(v, style) if style else v for v in values]

@@ -101,7 +101,7 @@ def draft(
 
     Raises :class:`TableError` if a table lacks a column of the link, if the order of visits is unclear, or if only some
     values of the order column are dates. Gaps are drafted if all its cells are dates, and left out if at least two
-    people have a cell that is no date; anything between is refused, so no one's rows decide. Raises
+    people have a cell that is not a date. Any other column is refused, so that no single person's rows decide. Raises
     :class:`ProjectError` for an invalid project.
     """
     for table, named in ((tables[0], [linked.key]), (tables[-1], [linked.by, linked.order])):

@@ -139,7 +139,7 @@ class Panel(Table):
         return rest, held
 
     def widened(self, schema: Schema, more: More) -> Panel:
-        """Return the people with further columns of ``schema``, which ``more`` makes from the codes of their rows."""
+        """Return the people with additional columns of ``schema``, which ``more`` computes from their codes."""
         made = super().widened(schema, more)
         assert isinstance(made, Panel)
         return made

@@ -14,7 +14,7 @@ from espalier.core.errors import TableError
 from espalier.core.tables.unpacking import check_ratio
 
 HEADER = 1 << 9, 1 << 24
-"""Number of header bytes that are read first, and the maximum."""
+"""Number of header bytes that are read at first, and the maximum number."""
 LARGEST = (1 << 31) - 1
 """Maximum size of a page. PyArrow would cut off the upper bits of a larger size."""
 FIXED = {1: 0, 2: 0, 3: 1, 7: 8}
@@ -109,7 +109,7 @@ def _pages(file: IO[bytes], chunk: Fields) -> Iterator[tuple[int, int]]:
 
 
 def _header(file: IO[bytes], at: int) -> tuple[Fields, int]:
-    """Return the fields of the header at a place of the file, and its length."""
+    """Return the fields of the header at a position in the file, and the header's length."""
     first, most = HEADER
     file.seek(at)
     data = file.read(first)

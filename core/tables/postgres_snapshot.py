@@ -77,8 +77,8 @@ class PostgresSnapshot(CodesOnly):
         self._relation = relation  # the connection lives as long as an object refers to it
         self._shown, self._con = relation.shown, relation.backend.con
         self.pulse = pulse
-        """Function that is called between the server's answers and during long ones. Raising an exception from it
-        cancels.
+        """Function that is called between the server's answers and while waiting for a long one. Raising an exception
+        from it cancels.
         """
         if person is not None and most is None:
             raise TableError("a person column in a database needs a row limit per person")
@@ -256,7 +256,7 @@ class PostgresSnapshot(CodesOnly):
         return lots
 
     def widened(self, schema: Schema, more: More) -> PostgresSnapshot:
-        """Return the rows with further columns of ``schema``, which ``more`` makes from each batch's codes by name.
+        """Return the rows with additional columns of ``schema``, which ``more`` computes from each batch's codes.
 
         Codes are fetched in batches and written back into a temporary table; none are kept here.
         """

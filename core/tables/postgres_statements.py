@@ -12,7 +12,7 @@ from espalier.core.project.schema import Schema
 from espalier.core.tables.row_limits import runs
 
 CODES = "espalier_codes"
-"""Name of the temporary table; names of further tables have a number."""
+"""Name of the temporary table; names of other tables have a number."""
 FRESH = "('x' || left(replace(gen_random_uuid()::text, '-', ''), 12))::bit(48)::bigint"
 """48 fresh bits of the server's strong generator, as a whole number."""
 

@@ -205,7 +205,7 @@ class Snapshot(CodesOnly):
         return self._like(file, schema)
 
     def widened(self, schema: Schema, more: More) -> Snapshot:
-        """Return the rows with further columns of ``schema``, which ``more`` makes from each batch's codes by name."""
+        """Return the rows with additional columns of ``schema``, which ``more`` computes from each batch's codes."""
         file = CodeFile(self.sizes(schema, people=self.names_people))
         names = _inside(schema, {name: name for name in schema.names})
         for batch in self.file.batches():

@@ -1,6 +1,6 @@
 """Source: everything that a curator needs from a private table, however its rows are stored.
 
-A caller never asks which class implements it. `Table` holds its rows in memory, `Snapshot` holds their codes in an
+Callers never check which class implements it. `Table` holds its rows in memory, `Snapshot` holds their codes in an
 unnamed file, and `PostgresSnapshot` leaves them in a database.
 """
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 NO_VISITS = "these rows have no linked visits; read both tables of the project again"
 
 More = Callable[[Mapping[str, NDArray[Any]]], Mapping[str, NDArray[Any]]]
-"""Function that computes further columns of codes from the codes of some rows."""
+"""Function that computes additional columns of codes from the codes of some rows."""
 
 
 class Source(Protocol):
@@ -208,7 +208,7 @@ class Source(Protocol):
         ...
 
     def widened(self, schema: Schema, more: More) -> Self:
-        """Return the same rows with the further columns of ``schema``, which ``more`` makes from the codes."""
+        """Return the same rows with the additional columns of ``schema``, which ``more`` computes from the codes."""
         ...
 
     def close(self) -> None:

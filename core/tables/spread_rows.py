@@ -57,7 +57,7 @@ def every_value(relation: Relation, rows: int) -> TextTable:
                 wanted |= _ends(column, found, ends.setdefault(name, []))
         kept.append(_rows(part, np.array(sorted(wanted), dtype=np.int64)))
         sample.append(_rows(part, np.linspace(0, part.rows - 1, min(part.rows, max(1, rows // 50))).astype(np.int64)))
-        while sum(x.rows for x in sample) > 2 * rows:  # keep every second row, because the table turns out to be longer
+        while sum(x.rows for x in sample) > 2 * rows:  # keep every second row: the table is longer than expected
             sample = [_rows(x, np.arange(0, x.rows, 2)) for x in sample]
     return _joined([*kept, *sample], relation.shown)
 

@@ -1,9 +1,9 @@
 """Reader of the rows of SPSS, Stata and SAS transport files, based on PyReadStat.
 
-PyReadStat gives each cell as a number or a text. Dates arrive as numbers and are converted here, cell by cell, by the
-format that the file declares for the column. No row therefore changes how another row is read. The generated row test
-covers SPSS, Stata and SAS transport files. The test needs a writer, and PyReadStat cannot write ``.sas7bdat``, so rows
-of these files are refused.
+PyReadStat returns each cell as a number or a text. Dates are returned as numbers and are converted here, cell by cell,
+by the format that the file declares for the column. No row therefore changes how another row is read. The generated row
+test covers SPSS, Stata and SAS transport files. The test needs a writer, and PyReadStat cannot write ``.sas7bdat``, so
+rows of these files are refused.
 """
 
 from __future__ import annotations

@@ -280,7 +280,7 @@ class Table:
         return replace(self, schema=schema, codes=codes, texts={})
 
     def widened(self, schema: Schema, more: More) -> Table:
-        """Return the rows with further columns of ``schema``, which ``more`` makes from the codes."""
+        """Return the rows with additional columns of ``schema``, which ``more`` computes from the codes."""
         return replace(self, schema=schema, codes={**self.codes, **more(self.codes)})
 
     def close(self) -> None:

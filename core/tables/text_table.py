@@ -186,7 +186,7 @@ def cell_text(value: Any) -> str:
     if isinstance(value, Decimal):
         return MISSING if value.is_nan() else str(value.copy_abs() if value.is_zero() else value)
     if isinstance(value, dt.datetime):
-        plain = value.tzinfo is None and not getattr(value, "nanosecond", 0)  # which pandas' timestamps have
+        plain = value.tzinfo is None and not getattr(value, "nanosecond", 0)  # an attribute of pandas timestamps
         return value.date().isoformat() if plain and value.time() == dt.time() else value.isoformat()
     if isinstance(value, dt.date | dt.time):
         return value.isoformat()

@@ -47,7 +47,7 @@ def test_too_little_memory_is_refused_before_a_draw(monkeypatch: pytest.MonkeyPa
         patch.setattr(memory, "available", lambda: 10 << 20)
         patch.setattr(memory, "used", lambda: 100 << 20)
         patch.setattr(PrivateCurator, "__init__", lambda *_, **__: pytest.fail("something was drawn"))
-        with pytest.raises(SizeError, match="more than this process can get. Nothing was drawn"):
+        with pytest.raises(SizeError, match="more than this process can use. Nothing was drawn"):
             release(given, rows)
     assert release(given, rows).rows == 400
 

@@ -169,7 +169,7 @@ def test_the_first_sentence_states_how_rare_the_outcome_may_be():
     rarest = found.now.rarest
     assert found.rating == "works"
     assert 0.005 < rarest < found.assumed.rarer
-    assert f"may be larger if fewer than {enough(100 * rarest)} % of rows have its rarest value." in found.headline
+    assert f"may be larger if fewer than {enough(100 * rarest)} % of rows have the rarest outcome." in found.headline
     for share, rating in ((1.01 * rarest, "works"), (0.99 * rarest, "weak")):
         again = preview(project("prism", (3, 4, 2), epsilon=3.0, rarer=share), 3000).verdict
         assert again.assumed.rarer == share

@@ -5,7 +5,7 @@ Here all scores are bought at once, and the search is post-processing.
 
 Without the gate of a separation, a forest falls into blocks. The frame holds if and only if every column outside the
 gate can be given a side, left or right, so that the separation's own columns keep theirs and no edge joins two sides.
-Given the sides, the allowed edges are fixed and a maximum spanning forest is the best. With some columns undecided,
+Given the sides, the allowed edges are fixed, and a maximum spanning forest is optimal. With some columns undecided,
 edges between columns decided on different sides are excluded and all others allowed, so the maximum spanning forest is
 an upper bound. If it respects the frame, it is the best in its branch. Otherwise a path leads around the gate, some
 column on it is undecided, and the search branches on that column's side.

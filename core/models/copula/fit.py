@@ -44,7 +44,7 @@ ROUNDS = (0.4, 0.6)
 """Shares of the regression's ρ, by round."""
 
 FURTHEST_FIT = 4.0
-"""Half of the distance, in standard deviations of the target, that a fitted value may have from the target's mean."""
+"""Half of the largest distance, in standard deviations of the target, between a fitted value and the target's mean."""
 
 LEFT_BINS, LEFT_REACH = 24, 3.0
 """Number of bins for the residual, and the range that they cover on either side of 0, in standard deviations of the

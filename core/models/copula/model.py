@@ -82,7 +82,7 @@ class Inputs:
 
 
 def _pieces(rows: int) -> list[slice]:
-    """Return the rows in pieces of `PIECE`; at least one, which may be empty."""
+    """Return the rows in pieces of at most `PIECE` rows; there is at least one piece, which may be empty."""
     return [slice(start, start + PIECE) for start in range(0, max(rows, 1), PIECE)]
 
 

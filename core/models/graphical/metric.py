@@ -94,7 +94,7 @@ class TreeMetric:
     the marginals at the point. ``scale`` is a flat vector of positive counts, the denominators; in no region does it
     exceed the sums over a host. On a clique with separator s the form is Σ (r_c − p(c|s) r_s)² / scale_c: the part of
     the residual that the separator does not explain. The separator belongs to the clique that introduced it, so a hub
-    with hundreds of cliques moves once instead of hundreds of times.
+    with hundreds of cliques is moved only once instead of hundreds of times.
     """
 
     def __init__(

@@ -1,7 +1,7 @@
 """Minimisation by proximal points, each found by Newton's method with a preconditioner from a tree.
 
-**The problem.** Minimise f(μ) = Σ_c ‖μ_c − y_c‖²/(2σ_c²) over the marginals of distributions with N rows. The
-best μ mostly lies on the boundary (cells with noisy counts below zero), where potentials run to −∞.
+**The problem.** Minimise f(μ) = Σ_c ‖μ_c − y_c‖²/(2σ_c²) over the marginals of distributions with N rows. The best μ
+mostly lies on the boundary (cells with noisy counts below zero), where potentials tend to −∞.
 
 **Outer loop: proximal point.** p_{k+1} minimises f(μ(p)) + λ N KL(p ‖ p_k). This keeps p in the exponential family of
 the measured cliques: θ_{k+1} = θ_k − ∇f(μ_{k+1})/λ, mirror descent with the gradient taken at the *new* point. λ falls
@@ -51,8 +51,8 @@ factor. If λ is too low, a step may move most of the mass to wrong cells, and r
 MOST_GAP = 0.1
 """Largest gap of a smoothed fit, whatever its objective. The gap of a column of two categories is its squared distance
 from the best fit, divided by twice its noise variance. So no column is further than 0.45 times its noise. Tables of
-many cells have objectives in the thousands, and a thousandth of those may leave a column at 2.5 times its noise. It
-costs one or two Newton steps.
+many cells have objectives in the thousands, and a thousandth of those may leave a column at 2.5 times its noise. This
+bound costs one or two Newton steps.
 """
 
 FORCING, PRODUCTS = 0.5, 20

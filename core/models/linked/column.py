@@ -8,8 +8,8 @@ the previous visit, c the column at the visit before that. The parameters maximi
 over evidence rows r with weights w_r, for noisy counts T. It is the dual of min Σ_e ‖M_e − T_e‖²/(2σ_e²) + λ·KL, so it
 is concave, and it needs no table over all parents, however many there are. β, s and κ are hardly penalised, so the fit
 shrinks towards "stay or draw again" instead of independence of the previous visit. Tables whose cells are mostly noise
-have less weight: σ_e² is multiplied by 1 + σ divided by the mean cell. The counts that determine s are shrunk towards
-one probability of staying.
+have less weight: σ_e² is multiplied by 1 + σ divided by the average cell. The counts that determine s are shrunk
+towards one probability of staying.
 """
 
 from __future__ import annotations

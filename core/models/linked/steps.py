@@ -31,7 +31,7 @@ class StepModel:
         """
         many = np.asarray(rows[self.linked.number], dtype=np.int64) + 1
         made = first_visits(self.linked, self.sizes, rows, [c.name for c in self.columns])
-        steps = Steps(self.linked, self.sizes, rows, made)  # which sees each column as soon as it is drawn
+        steps = Steps(self.linked, self.sizes, rows, made)  # uses ``made``, to which drawn columns are added
         for at in range(1, self.linked.keep):
             who = np.flatnonzero(many > at)
             if len(who):

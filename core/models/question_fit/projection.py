@@ -10,7 +10,7 @@ The paper proposes the ellipsoid method. This module generates columns instead:
    simplex at 1,000 questions.
 3. Use its λ to search for a row that improves the table. Usually there is none even in the first round.
 
-Without a ``start``, column generation needs no fit, but 20 to 300 rounds.
+Without a ``start``, column generation needs no fit, but takes 20 to 300 rounds.
 
 The projection is for comparison. In most cases its answers have *larger* errors than the noisy ones, because a vertex
 of the linear program puts residuals on ±α. It has at most k + 1 rows, too few for a useful table. Columns that no
@@ -30,7 +30,9 @@ from espalier.core.models.question_fit.network import Network
 
 ROUNDS = 500
 PERTURBED = 8
-"""Each round also adds the best rows for this many weights near λ, which takes six to nine times fewer rounds."""
+"""Each round also adds the best rows for this many weights near λ, which reduces the number of rounds by a factor of
+six to nine.
+"""
 
 
 @dataclass(frozen=True)

@@ -65,7 +65,7 @@ ROUNDS, DAMPING = 0.1, 0.7
 FEWEST, MOST = 5, 100
 
 CLIP = 0.01
-"""Answers are clipped to between this share and one minus it, because a noisy answer may lie outside."""
+"""Answers are clipped to the range from this share to one minus this share, because noise may move them outside it."""
 
 
 def public_rule(
