@@ -63,7 +63,7 @@ def ready(state: Session) -> tuple[Table | None, Preview] | None:
         if missing := conflicts.still_empty(error):
             st.info(f"The plan is not complete yet. Set on the Plan page: **{missing}**.")
         else:
-            reason = "the table holds a value that is not declared" if error.data.get("value") else str(error)
+            reason = "the table contains a value that is not declared" if error.data.get("value") else str(error)
             st.error(plain(sentence(reason[:1].upper() + reason[1:])))
         key = error.data.get("key")
         page = "Structure" if key in ("roles", "regime") else "Plan" if key else "Data"
