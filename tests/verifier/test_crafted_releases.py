@@ -40,7 +40,7 @@ FAULTS = {
     "a limit hidden by a style with a comment": "may hide text",
     "draws that the entry does not count": "less than was drawn",
     "an entry that is returned after it drew": "less than was drawn",
-    "an entry of a smaller unit": "of another unit",
+    "an entry of a smaller unit": "another unit",
     "a table with two totals": "or opens one again",
 }
 
