@@ -41,6 +41,7 @@ FIELDS = {
     "integer": "whole numbers",
     "missing": "empty cells",
     "date_order": "order of day, month and year",
+    "number_style": "number style",
 }
 """Fields that can be guessed from a table, with their names on screen and in the report."""
 LONGEST_LABEL = 10_000

@@ -24,6 +24,7 @@ from espalier.core.release.unfinished import Begun, FolderJournal, dealt, marks_
 from espalier.core.statement.keys import Signer
 from espalier.core.tables.frames import opened, panel, relation_of
 from espalier.core.tables.public_chance import fresh, seeded
+from espalier.core.tables.row_limits import new_key
 from espalier.core.tables.source import Source
 
 if TYPE_CHECKING:
@@ -142,7 +143,8 @@ def _release(
     marks = () if secret is None else marks_of(secret, table, own, held)
     facts = [None if one is None else public_facts(one, plan) for one in (own, held)]
     assert facts[0] is not None
-    begun = Begun(planned, project, total, relation, facts[0], facts[1], new_seed(), nonce, table.lot_key, marks)
+    lots = "" if plan.person is None else table.lot_key or new_key()  # one row may decide how the table is read
+    begun = Begun(planned, project, total, relation, facts[0], facts[1], new_seed(), nonce, lots, marks)
     reservation, storage = None, None
     if ledger is not None:
         digest = table.digest

@@ -167,7 +167,7 @@ def guess_column(name: str, column: TextColumn, marks: tuple[str, ...] = (), dat
             missing=missing,
             missing_marks=marks,
             number_style=style,
-            guessed=(*guessed, "edges", "integer"),
+            guessed=(*guessed, "edges", "integer", *(["number_style"] if style else [])),
         )
     in_order = ranges_in_order(values) or periods_in_order(values)
     kind: Kind = "ordinal" if numeric or in_order else "categorical"

@@ -32,6 +32,8 @@ from espalier.core.release.artefact import Release
 from espalier.core.release.resume import resume
 from espalier.core.release.spend import release
 from espalier.core.release.unfinished import HEAD, Begun, FolderJournal, work_folder
+from espalier.core.tables.frames import located
+from espalier.core.tables.reading import read_table
 from espalier.core.tables.table import Table
 from tests.methods import test_linked_method
 from tests.methods.test_contract import ASKED, CASES, project, table
@@ -252,6 +254,26 @@ def test_nothing_in_a_journal_depends_on_a_row(tmp_path, recorder):
         recorder.used.clear()
     assert found[0] == found[1] == found[2]
     assert "399" not in json.dumps(found)
+
+
+@pytest.mark.parametrize("neighbors", ["add-remove", "replace-one"])
+def test_a_journal_does_not_show_whether_rows_are_read_in_place(tmp_path, recorder, neighbors):
+    """One long cell can make a file large enough. Previously, only rows in place had a key of row limits."""
+    lines = (f"p{i % 60},{'xy'[i % 2]},{'xy'[i % 3 % 2]}\n" for i in range(300))
+    (tmp_path / "t.csv").write_text("who,a,b\n" + "".join(lines))
+    schema = Schema(tuple(Column(name, "categorical", ("x", "y")) for name in "ab"))
+    plan = Plan("mst", 1.0, 1e-6, neighbors=neighbors, person="who", rows_per_person=2, rows=60)
+    given, found = Project("people", schema, plan), []
+    for way in (read_table, lambda path: located(str(path))):
+        out = tmp_path / str(len(found))
+        interrupted(out, given, way(tmp_path / "t.csv"), recorder, 0, "used")
+        begun, records = FolderJournal(out).read()
+        assert len(begun.lot_key) == 32
+        facts = json.loads(begun.dumps())
+        mine = {name: facts.pop(name) for name in ("marks", "seed", "nonce", "lot_key")}
+        found.append((facts, len(mine["marks"][0]), [(r.request, len(r.answer)) for r in records]))
+        recorder.used.clear()
+    assert found[0] == found[1]
 
 
 def test_a_torn_end_is_cut_off_and_a_damaged_answer_refused(tmp_path, recorder):

@@ -113,6 +113,7 @@ def test_a_column_with_decimal_commas_is_read_and_binned():
     cells = [f"{i},5" for i in range(100)]
     column = guess(*cells)
     assert (column.kind, column.number_style, column.integer) == ("numeric", "1234,5", False)
+    assert "number_style" in column.guessed
     assert column.numbers(["7,5", ""])[0] == 7.5
     assert (column.judge(cells) < column.values).all()
     assert column_from_json(column_to_json(column)) == column
