@@ -94,9 +94,9 @@ def need_file(path: Path, create: bool) -> None:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         with suppress(FileExistsError):
             os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
-    if path.is_file():
+    if create and path.is_file():
         need_own(path)
-    else:
+    if not path.is_file():
         there = "is not a file" if path.exists() else "does not exist"
         raise LedgerUnavailable(
             f"the ledger {path} {there}; opening a table's budget creates one", missing=not path.exists()

@@ -1,15 +1,16 @@
 """Keep an unsaved draft while the browser reloads the tab, but not after the tab is closed.
 
 The tab itself keeps it (``sessionStorage``), so no other user of the server, no other tab and no later session can see
-it. It contains the project file, never a row of a table. While the project holds open guesses, the draft contains the
-drawing, the answer about rows per person, and the columns that are declared or confirmed. An open guess is not kept. A
-restored draft is checked like any other file.
+it, and no other account that signs in to the tab. It contains the project file, never a row of a table. While the
+project holds open guesses, the draft contains the drawing, the answer about rows per person, and the columns that are
+declared or confirmed. An open guess is not kept. A restored draft is checked like any other file.
 
 The tab also keeps the token of its jobs and results (`espalier.pages.session.kept_work`).
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 from dataclasses import replace
 from functools import cache
@@ -34,6 +35,7 @@ from espalier.core.project.schema_json import (
     left_out_from_json,
     left_out_to_json,
 )
+from espalier.pages.common import sign_in
 from espalier.pages.common.text import name
 from espalier.pages.data.review_draft import Settled
 from espalier.pages.session.drafts import Kept
@@ -74,6 +76,7 @@ def kept(state: Session) -> str | None:
     drawing |= {"columns": _settled(project, state), "dictionaries": [d.to_json() for d in project.dictionaries]}
     text = json.dumps(
         {
+            "account": account(),
             "title": project.name,
             "project": project.dumps() if whole else None,
             "rows": state.public_rows if whole else None,
@@ -84,6 +87,11 @@ def kept(state: Session) -> str | None:
         ensure_ascii=False,
     )
     return text if len(text) <= MOST else None
+
+
+def account() -> str:
+    """Return a text that differs for each account; the same for everyone without sign-in."""
+    return hashlib.sha256(json.dumps(sign_in.identity()).encode()).hexdigest()
 
 
 def _settled(project: Project, state: Session) -> dict[str, Any]:
@@ -121,6 +129,8 @@ def read(text: Any) -> Kept:
     try:
         data = json.loads(text)
         title, rows, sample = data["title"], data["rows"], data["sample"]
+        if data["account"] != account():
+            raise ProjectError("another person used this tab before")
         project = None if data["project"] is None else Project.loads(data["project"])
         dag = project.dag if project else Dag.from_json(data["dag"])
         roles = project.roles if project else Roles.from_json(data["roles"])

@@ -299,16 +299,16 @@ def _through_the_form(work: Path, given: Project, rows: int) -> dict[str, Any]:
         if not spend:  # such as a δ that does not fit; the message does not depend on the rows
             return {"refused": [str(e.value) for e in (*app.info, *app.error)]}
         spend[0].click().run()
-        need(state.job is not None or state.made is not None, "the form did not start a release")
+        need(state.job is not None or state.released is not None, "the form did not start a release")
         if state.job is not None:
             state.job.wait(60)
             app.run()
-        need(not app.exception and state.made is not None, "the form made no release")
+        need(not app.exception and state.released is not None, "the form made no release")
         ledger = Ledger(work / "ledger.db")
         (population,) = ledger.populations().values()
         entries = [{**e.plan, "ε": e.epsilon, "δ": e.delta, "ρ": e.counted} for e in population.entries]
         return {
-            **left(state.made.files),
+            **left(state.released.files),
             "plan": state.project.to_json(),
             "budget": [population.epsilon, population.delta, population.rho, population.neighbors],
             "entries": entries,

@@ -70,6 +70,9 @@ def visit(monkeypatch: pytest.MonkeyPatch) -> Any:
 def test_the_configuration_is_closed_by_default() -> None:
     config = tomllib.loads((ROOT / ".streamlit" / "config.toml").read_text("utf-8"))
     server = config["server"]
+    # stated, so that a file in the folder where the app is started cannot turn them on
+    assert config["global"] == {"appTest": False, "e2eTest": False}
+    assert server["customComponentBaseUrlPath"] == ""
     assert server["address"] == "127.0.0.1"
     assert set(server["allowedHosts"]) == {"localhost", "127.0.0.1", "[::1]"}
     assert server["enableXsrfProtection"] is True

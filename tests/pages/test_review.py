@@ -19,6 +19,7 @@ from espalier.core.project.schema_json import schema_to_json
 from espalier.core.tables.guessing import guess_schema, sure_marks
 from espalier.core.tables.review import left_out_digest, shown_digest
 from espalier.core.tables.text_table import TextColumn, TextTable
+from espalier.pages.common import sign_in
 from espalier.pages.data.review_draft import DECLARED, ReviewDraft
 from espalier.pages.data.typed_columns import row_of
 from espalier.pages.session import restore
@@ -293,6 +294,7 @@ def test_confirmed_columns_survive_a_reload_and_open_guesses_do_not(app: AppTest
 def test_a_draft_whose_number_of_rows_no_field_can_show_is_refused(rows: int) -> None:
     """Previously, such a draft was restored, and the Plan page showed an error from then on."""
     draft = {"title": "t", "rows": rows, "sample": "", "project": None, "dag": {"edges": []}, "roles": {}}
+    draft["account"] = restore.account()
     assert restore.read(json.dumps({**draft, "rows": 1})).rows == 1
     with pytest.raises(ProjectError, match="cannot be read"):
         restore.read(json.dumps(draft))
@@ -339,3 +341,14 @@ def test_a_dictionary_declares_its_columns_after_one_statement(app: AppTest) -> 
     assert state(app).drafts.review.sections["ward"] == DECLARED
     go(app, "data")
     assert "declares `ward`, `score`" in sentences(app)
+
+
+def test_a_draft_goes_to_no_other_account_that_uses_the_tab(app: AppTest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Previously, the next person to sign in to a tab was offered the last one's project."""
+    press(upload(app, TABLE, "ward.csv"), "Guess")
+    monkeypatch.setattr(sign_in, "identity", lambda: ("i", "1", "anna@hospital.example"))
+    text = restore.kept(state(app))
+    assert restore.read(text).title == state(app).project.name
+    monkeypatch.setattr(sign_in, "identity", lambda: ("i", "2", "ben@hospital.example"))
+    with pytest.raises(ProjectError, match="another person"):
+        restore.read(text)
