@@ -13,6 +13,7 @@ from .budget import INTERCEPT
 from .folder import Array, Clique, Folder
 from .noise import RULES, Answers, Counts, components
 from .noise import WIDEST as WIDEST_CLIQUE
+from .smoothing import named, smoothed, spans
 
 TOLERANCE, MOST_GAP, MOST_CELLS, PASSES = 2e-3, 0.12, 40_000_000, 20
 SMOOTHING, MOST_SMOOTHING, NOISY, FIRM, WIDEST = 1.0, 3.0, 10.0, 5.0, 2.0
@@ -211,7 +212,8 @@ def check_model(folder: Folder, answers: Answers | None) -> Model | None:
         folder.note(4, "the fit itself is not recomputed: questions, constraints, or very wide tables")
     else:
         strict = "and at most" in str(folder.facts.get("fit"))
-        folder.say(4, fitted(model, answers, strict), "the model is the fit of the counts")
+        ordered = spans(folder.columns, folder.sizes, answers.sizes)
+        folder.say(4, fitted(model, answers, ordered, strict), "the model is the fit of the counts")
         if not strict:
             folder.note(4, "fitted by an earlier version, which stops earlier: counts of a few columns may be exact")
     return model
@@ -306,8 +308,11 @@ def optimality(
     return [] if gap <= most else [f"the model is not the fit of the counts: gap {gap:.3g}, at most {most:.3g}"]
 
 
-def fitted(model: Model, answers: Answers, strict: bool) -> list[str]:
-    """Errors of the fit, which ``core/models/graphical/estimation.py`` and ``shrinkage.py`` document."""
+def fitted(model: Model, answers: Answers, ordered: Mapping[str, int], strict: bool) -> list[str]:
+    """Errors of the fit, which ``core/models/graphical/estimation.py`` and ``shrinkage.py`` document.
+
+    ``ordered`` are the ordered columns, with the number of their ordered values.
+    """
     counts, potentials = answers.counts, grouped(model, answers)
     precision, sums = defaultdict[Clique, float](float), [float(c.values.sum()) for c in counts]
     for c in counts:
@@ -323,13 +328,13 @@ def fitted(model: Model, answers: Answers, strict: bool) -> list[str]:
         wrong.append(f"the model has {model.total:.6g} rows, not {total:.6g}")
     if model.first:
         wrong += optimality(counts, total, price, model.first, model, strict)
-        counts = second(counts, total, model)
+        counts = second(counts, total, model, ordered)
     return wrong + optimality(counts, total, price, potentials, model, strict)
 
 
-def second(counts: list[Counts], total: float, model: Model) -> list[Counts]:
-    """The counts for a second fit: columns fixed at the first fit's values, and pairs with a wider σ."""
-    wider = {tuple(q): float(by) for q, by in model.head["wider"]}
+def second(counts: list[Counts], total: float, model: Model, ordered: Mapping[str, int]) -> list[Counts]:
+    """The counts for a second fit: columns fixed at the first fit's values, and pairs smoothed or with a wider σ."""
+    wider, smooth = {tuple(q): float(by) for q, by in model.head["wider"]}, named(model.head.get("smooth", ()))
     if not all(1 <= by <= WIDEST for by in wider.values()):
         raise ValueError("a σ was widened beyond the bound")
     alone, pairs, weight = (defaultdict[Any, Any](float) for _ in range(3))
@@ -340,9 +345,13 @@ def second(counts: list[Counts], total: float, model: Model) -> list[Counts]:
             alone[name] += 1 / c.variance((name,))
     ones = marginals(calibrate(model.sizes, model.first, model.order), [(n,) for n in alone])
     made = [Counts((n,), total * ones[n,], p**-0.5 / FIRM) for n, p in alone.items()]
-    return made + [
-        Counts(q, s / weight[q], weight[q] ** -0.5 * wider.get(q, 1.0)) for q, s in pairs.items() if len(q) > 1
-    ]
+    for q, s in pairs.items():
+        if len(q) > 1:
+            c = Counts(q, s / weight[q], weight[q] ** -0.5)
+            if how := smooth.get(q):
+                c = smoothed(c, [ones[n,] for n in q], [ordered.get(n, 0) for n in q], how, total)
+            made.append(Counts(q, c.values, c.sigma * wider.get(q, 1.0)))
+    return made
 
 
 def grouped(model: Model, answers: Answers) -> dict[Clique, Array]:

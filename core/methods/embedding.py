@@ -153,6 +153,11 @@ class Embedded:
         """True if the base's model shrinks associations."""
         return self.base.shrunk
 
+    @property
+    def smoothed(self) -> bool:
+        """True if the base's model smooths counts along ordered columns."""
+        return self.base.smoothed
+
     def size(self, max_cells: int, further: tuple[Clique, ...] = ()) -> Size:
         """Return the cost of the base's model and of the weighted rows."""
         size = self.base.size(max_cells, further)

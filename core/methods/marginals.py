@@ -13,7 +13,6 @@ from espalier.core.graph.separations import Clique, clique_edges
 from espalier.core.methods.select.refused_pairs import fence_cost_of
 from espalier.core.methods.select.scored_tree import ScoredTree
 from espalier.core.models.graphical import (
-    FirstFit,
     GraphicalModel,
     Size,
     Zeros,
@@ -52,8 +51,9 @@ class Marginals:
     the fence: first the scores of the tree's edges, then those of the pairs that the frame refused; ``scores`` are all
     vectors of scores that were bought, including these. ``impossible`` are the cells that no row may have, by clique:
     the model contains them in addition to the counts. ``shrunk``: the model shrinks each pair's association by the part
-    that noise explains (`espalier.core.models.graphical.shrinkage`); a model that is fitted together with questions
-    does not. ``best_tree`` is the tree found from scores bought for this purpose.
+    that noise explains (`espalier.core.models.graphical.shrinkage`), after smoothing the counts of pairs along the
+    values of the ``ordered`` columns, given with the number of these values. A model that is fitted together with
+    questions does not. ``best_tree`` is the tree found from scores bought for this purpose.
     """
 
     sizes: Mapping[str, int]
@@ -67,6 +67,7 @@ class Marginals:
     impossible: Mapping[Clique, NDArray[np.bool_]] = field(default_factory=dict)
     shrunk: bool = False
     best_tree: ScoredTree | None = None
+    ordered: Mapping[str, int] = field(default_factory=dict)
 
     @classmethod
     def of(cls, curator: Curator, measurements: list[Measurement], **more: Any) -> Marginals:
@@ -93,6 +94,11 @@ class Marginals:
         """
         return clique_edges((*self.cliques, *self.impossible))
 
+    @property
+    def smoothed(self) -> bool:
+        """True if the model smooths counts along ordered columns."""
+        return self.shrunk and any(len(q) == 2 and not self.ordered.keys().isdisjoint(q) for q in self.cliques)
+
     def size(self, max_cells: int, further: tuple[Clique, ...] = ()) -> Size:
         """Return the cost of the junction tree; raises :class:`SizeError` if a clique has more than ``max_cells``."""
         return check_size(self.sizes, (*self.cliques, *self.impossible, *further), max_cells=max_cells)
@@ -104,11 +110,12 @@ class Marginals:
         zeros = [Zeros(q, mask) for q, mask in self.impossible.items()]
         fitted = estimate(self.counted, self.measurements, total, zeros=zeros, smoothing=smoothing, report=report)
         if self.shrunk:
-            given, smoothing, wider = believed(fitted, self.measurements, smoothing)
+            held = {name for clique in self.impossible for name in clique}
+            ordered = {name: span for name, span in self.ordered.items() if name not in held}
+            given, smoothing, before = believed(fitted, self.measurements, smoothing, ordered)
             again = estimate(self.counted, given, fitted.total, zeros=zeros, start=fitted, smoothing=smoothing)
             both = again.fit.converged and fitted.fit.converged
             said = f"{again.fit.criterion}, after a first fit that estimates how much of each association is noise"
-            before = FirstFit(fitted.potentials, wider)
             fitted = replace(again, fit=replace(again.fit, converged=both, criterion=said), first=before)
         return refine(fitted, self.sizes, self.merged) if self.merged else fitted
 

@@ -34,6 +34,7 @@ from espalier.core.methods.select.pairs import choose_triples
 from espalier.core.methods.select.usefulness import expected_noise, useful_cells
 from espalier.core.methods.workload import Request, measure_pairs, most_cells
 from espalier.core.methods.workload_weights import Workload
+from espalier.core.models.graphical import ordered_values
 from espalier.core.privacy.curator import Curator
 from espalier.core.privacy.draws import Measurement
 from espalier.core.privacy.scores import ConditionalScore, FeatureScore
@@ -127,7 +128,8 @@ def prism(curator: Curator, project: Project, frame: Frame, report: Report = sil
     would bring back the spurious link that the causal regime leaves out. Unspent shares go to the next measurement.
     Several targets divide the selection and task pools by their weights; each has its own S, three-way and joint
     tables. The background is chosen as in the workload method, relative to the model of the task, from all pairs except
-    those with a target. The fit shrinks each pair's association by the part that noise explains
+    those with a target. The fit smooths the counts of pairs along ordered columns
+    (`espalier.core.models.graphical.smoothness`), and shrinks each pair's association by the part that noise explains
     (`espalier.core.models.graphical.shrinkage`).
     """
     options = read_options(PrismOptions, project.plan.options)
@@ -169,7 +171,8 @@ def prism(curator: Curator, project: Project, frame: Frame, report: Report = sil
         last, left = measure_pairs(Request(curator, budget, frame.separations, wanted, report), left, ones, tables)
     last += curator.measure(budget.split(left, [m.clique for m in tables] or one_ways(curator)), "background")
     found = tuple(n for n in curator.sizes if any(n in s.features for s in stars))
-    return Marginals.of(curator, [*ones, *tables, *last], features=found, shrunk=True)
+    ordered = ordered_values(project.schema, curator.sizes)
+    return Marginals.of(curator, [*ones, *tables, *last], features=found, shrunk=True, ordered=ordered)
 
 
 def _by_noise(run: _Run, ones: Sequence[Measurement]) -> tuple[_Run, list[Measurement]]:

@@ -43,6 +43,7 @@ from espalier.core.methods.workload_weights import (
     Workload,
     WorkloadOptions,
 )
+from espalier.core.models.graphical import ordered_values
 from espalier.core.privacy.curator import Curator
 from espalier.core.privacy.draws import Measurement, ScoreMeasurement
 from espalier.core.privacy.scores import EdgeScore, vector_sensitivity
@@ -108,7 +109,8 @@ class Request:
 def workload(curator: Curator, project: Project, frame: Frame, report: Report = silent) -> Marginals:
     """Measure one-way counts, then choose and count in two rounds, inside ``frame``.
 
-    With ``explain`` and a frame, that share buys scores of the pairs that the frame has refused.
+    With ``explain`` and a frame, that share buys scores of the pairs that the frame has refused. If columns are
+    ordered, the fit smooths the counts of pairs along their values (`espalier.core.models.graphical.smoothness`).
     """
     budget = BudgetSplit.of(project.plan, curator.budget, curator.sizes)
     explain = read_options(WorkloadOptions, project.plan.options).explain if frame.separations else 0.0
@@ -118,7 +120,8 @@ def workload(curator: Curator, project: Project, frame: Frame, report: Report = 
     made, left = measure_pairs(request, left, ones, ())
     explained, unspent = _explain(request, explain, ones, made)
     made += curator.measure(budget.split(left + unspent, one_ways(curator)), "one-way")
-    return Marginals.of(curator, [*ones, *made], explained=explained)
+    ordered = ordered_values(project.schema, curator.sizes)
+    return Marginals.of(curator, [*ones, *made], explained=explained, ordered=ordered, shrunk=bool(ordered))
 
 
 def _explain(

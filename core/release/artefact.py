@@ -87,6 +87,10 @@ SHRUNK = (
     "more accurate on average, but a weak association appears weaker in them than it is. Copies and intervals use the "
     "counts, which are not shrunk."
 )
+SMOOTHED = (
+    "Counts of two columns are smoothed along the values of ordered columns, over a length that the noisy counts show. "
+    "A jump between neighbouring values may therefore appear smaller in the rows than it is."
+)
 FILLED = (
     "Before counting, rows were invented or left out at random to reach the declared number of {rows:,} rows. The real "
     "number of rows is confidential."
@@ -247,6 +251,7 @@ class Release:
             "promises": [
                 *promises(self.project),
                 *([SHRUNK] if getattr(self.fitted, "shrunk", False) else []),
+                *([SMOOTHED] if getattr(self.fitted, "smoothed", False) else []),
                 *([TRUSTED[self.relation]] if self.relation in TRUSTED else []),
             ],
             "ledger": self.reservation.facts() if self.reservation else None,

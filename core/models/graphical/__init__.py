@@ -6,6 +6,7 @@ from espalier.core.models.graphical.model import FirstFit, FitSummary, Graphical
 from espalier.core.models.graphical.refine import refine
 from espalier.core.models.graphical.shrinkage import believed
 from espalier.core.models.graphical.size import Size, check_size, predict_size
+from espalier.core.models.graphical.smoothness import ordered_values
 
 __all__ = [
     "MAX_CELLS",
@@ -18,6 +19,7 @@ __all__ = [
     "believed",
     "check_size",
     "estimate",
+    "ordered_values",
     "predict_size",
     "refine",
     "smoothing_for",

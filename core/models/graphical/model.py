@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from math import isfinite, prod
 from os import PathLike
@@ -31,6 +31,7 @@ from espalier.core.models.base import Answer
 from espalier.core.models.graphical.batches import BATCH_ROWS, draw_batches
 from espalier.core.models.graphical.queries import joint
 from espalier.core.models.graphical.sampling import Codes, draw_rows
+from espalier.core.models.graphical.smoothness import Smooth
 from espalier.core.progress import Report
 
 FORMAT = "espalier-model/1"
@@ -54,11 +55,12 @@ class FirstFit:
     """First fit, which determines how far the second one shrinks each association. It is kept for checkers.
 
     ``potentials`` belong to its model; ``wider`` is the factor by which each clique's σ is multiplied in the second
-    fit.
+    fit, and ``smooth`` the smoothing of each pair with an ordered column.
     """
 
     potentials: Mapping[Clique, FloatArray]
     wider: Mapping[Clique, float]
+    smooth: Mapping[Clique, Smooth] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -254,6 +256,8 @@ class GraphicalModel:
         if self.first is not None:
             head["first"] = list(self.first.potentials)
             head["wider"] = list(self.first.wider.items())
+            if self.first.smooth:
+                head["smooth"] = [[q, how.lengths, how.strength] for q, how in self.first.smooth.items()]
             arrays |= {f"first_{i}": table for i, table in enumerate(self.first.potentials.values())}
         text = np.frombuffer(json.dumps(head).encode(), dtype=np.uint8)
         out = io.BytesIO()
@@ -285,7 +289,9 @@ class GraphicalModel:
                 first = None
                 if "first" in head:
                     found = {tuple(clique): np.array(file[f"first_{i}"]) for i, clique in enumerate(head["first"])}
-                    first = FirstFit(found, {tuple(clique): float(by) for clique, by in head["wider"]})
+                    smooth = {tuple(q): Smooth((int(a), int(b)), float(by)) for q, (a, b), by in head.get("smooth", [])}
+                    wider = {tuple(clique): float(by) for clique, by in head["wider"]}
+                    first = FirstFit(found, wider, smooth)
                 return GraphicalModel(
                     sizes=sizes,
                     cliques=tuple(tuple(clique) for clique in head["cliques"]),

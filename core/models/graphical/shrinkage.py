@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from espalier.core.graph.junction_tree import FloatArray
 from espalier.core.graph.separations import Clique
-from espalier.core.models.graphical.model import GraphicalModel
+from espalier.core.models.graphical.model import FirstFit, GraphicalModel
+from espalier.core.models.graphical.smoothness import along, axis_of, likelihood, mixture, smoothed, strengths_for
 from espalier.core.privacy.draws import Measurement
 
 FIRM = 5.0
@@ -24,16 +25,17 @@ at 0.2 + 0.015 and + 0.011 (± 0.002), with 8,000 rows at 1 + 0.020 and + 0.013 
 0.0016 (± 0.0010).
 """
 
-STRENGTHS, STEPS, EVEN = 60, 40, 2.0
-"""Number of strengths compared, number of EM steps, and prior weight spread over all strengths, in pairs."""
-
 
 def believed(
-    model: GraphicalModel, measurements: Sequence[Measurement], smoothing: float
-) -> tuple[list[Measurement], float, dict[Clique, float]]:
-    """Return ``measurements`` for a second fit, its smoothing, and the factor on the σ of each clique.
+    model: GraphicalModel,
+    measurements: Sequence[Measurement],
+    smoothing: float,
+    ordered: Mapping[str, int] | None = None,
+) -> tuple[list[Measurement], float, FirstFit]:
+    """Return ``measurements`` for a second fit, its smoothing, and the record of the first fit ``model``.
 
-    ``model`` is the first fit, with ``smoothing``.
+    ``smoothing`` is that of the first fit. Pairs with one of the ``ordered`` columns, given with the number of their
+    ordered values, are smoothed first (`espalier.core.models.graphical.smoothness`).
 
     A release's first fit shrinks every pair equally toward independence. This function shrinks a pair further if its
     association may be noise. Let p, q be the shares of its columns in ``model``, N the total, y the pair's counts. The
@@ -55,16 +57,18 @@ def believed(
     limit = _noise(pooled) / smoothing
     names = {name for m in pooled for name in m.clique}
     shares = {name: model.marginal((name,)) / model.total for name in names}
+    alone = _alone(pooled)
+    pooled, smooth = smoothed(pooled, shares, ordered or {}, model.total)
     pairs = [m for m in pooled if len(m.clique) == 2 and min(m.values.shape) > 1]
     if not pairs:
-        return list(measurements), smoothing, {}
+        return list(measurements), smoothing, FirstFit(model.potentials, {})
     spectra = [_spectrum(m, shares, model.total) for m in pairs]
     tau = dict(zip((m.clique for m in pairs), _strengths(spectra, [m.sigma for m in pairs], model.total), strict=True))
     wider = {q: float(np.clip(np.sqrt(limit / t), 1.0, WIDEST)) for q, t in tau.items()}
     tables = [replace(m, sigma=m.sigma * wider.get(m.clique, 1.0)) for m in pooled if len(m.clique) > 1]
-    columns = [Measurement((n,), model.marginal((n,)), sigma / FIRM) for n, sigma in _alone(pooled).items()]
+    columns = [Measurement((n,), model.marginal((n,)), sigma / FIRM) for n, sigma in alone.items()]
     made = [*columns, *tables]
-    return made, _noise(made) / limit, wider
+    return made, _noise(made) / limit, FirstFit(model.potentials, wider, smooth)
 
 
 def _pooled(measurements: Sequence[Measurement]) -> list[Measurement]:
@@ -98,35 +102,22 @@ def _alone(pooled: Sequence[Measurement]) -> dict[str, float]:
     return {name: p**-0.5 for name, p in precision.items()}
 
 
-def _spectrum(m: Measurement, shares: dict[str, FloatArray], total: float) -> tuple[FloatArray, FloatArray]:
+def _spectrum(m: Measurement, shares: Mapping[str, FloatArray], total: float) -> tuple[FloatArray, FloatArray]:
     """Return z and g of one pair: its association along the prior's eigenvectors, and the variance of each at τ = 1."""
     p, q = (shares[name] for name in m.clique)
-    (u, first), (v, second) = _contrasts(p), _contrasts(q)
-    z = u.T @ (m.values - total * np.outer(p, q)) @ v
-    return z.ravel(), total * np.outer(first, second).ravel()
-
-
-def _contrasts(share: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the eigenvectors of diag p − p pᵀ that sum to 0, and their eigenvalues."""
-    values, vectors = np.linalg.eigh(np.diag(share) - np.outer(share, share) - 1.0)  # − 1 puts the constant first
-    return vectors[:, 1:], np.maximum(values[1:], 0.0)
+    z, g = along(m.values - total * np.outer(p, q), (axis_of(p), axis_of(q)), total)
+    return z.ravel(), g.ravel()
 
 
 def _strengths(spectra: Sequence[tuple[FloatArray, FloatArray]], sigmas: Sequence[float], total: float) -> list[float]:
     """Return τ of each pair, between 1 and the number of rows (at least 2)."""
-    grid = np.geomspace(1.0, max(2.0, total), STRENGTHS)
-    likely = np.zeros((len(sigmas), STRENGTHS))
-    for row, (z, g), sigma in zip(likely, spectra, sigmas, strict=True):
-        variance = grid[:, None] * g + sigma**2
-        row[:] = -0.5 * (np.log(variance) + z**2 / variance).sum(axis=1)
-    likely = np.exp(likely - likely.max(axis=1, keepdims=True))
-    common = np.full(STRENGTHS, 1.0 / STRENGTHS)
-    for _ in range(STEPS):
-        chance = likely * common
-        chance /= chance.sum(axis=1, keepdims=True)
-        common = (chance.sum(axis=0) + EVEN / STRENGTHS) / (len(sigmas) + EVEN)
+    grid = strengths_for(total)
+    logs = [likelihood(z, g, sigma**2, grid) for (z, g), sigma in zip(spectra, sigmas, strict=True)]
+    likely = [np.exp(one - one.max()) for one in logs]
+    common = mixture(likely, [...] * len(likely), grid.shape)
     found = []
-    for chance, (_, g), sigma in zip(likely * common, spectra, sigmas, strict=True):
+    for one, (_, g), sigma in zip(likely, spectra, sigmas, strict=True):
+        chance = one * common
         middling = max(float(np.median(g)), 1e-9)
         weight = float(chance @ (grid * middling / (grid * middling + sigma**2)) / chance.sum())
         found.append(max(1.0, weight / (1.0 - weight) * sigma**2 / middling))

@@ -9,9 +9,10 @@ import pytest
 
 from espalier.core.analysis.copies import warm_refit
 from espalier.core.methods.marginals import Marginals
-from espalier.core.models.graphical import believed, estimate
+from espalier.core.models.graphical import FirstFit, believed, estimate
 from espalier.core.models.graphical.problem import pose
-from espalier.core.models.graphical.shrinkage import WIDEST, _contrasts, _spectrum
+from espalier.core.models.graphical.shrinkage import WIDEST, _spectrum
+from espalier.core.models.graphical.smoothness import axis_of
 from espalier.core.privacy.draws import Measurement
 
 SIZES = {"y": 2, "a": 2, **{f"x{i}": 3 for i in range(12)}}
@@ -70,24 +71,24 @@ def test_the_prior_at_strength_one_is_the_chance_of_independent_rows():
     rng = np.random.default_rng(3)
     p, q, n = np.array([0.6, 0.3, 0.1]), np.array([0.85, 0.15]), 500
     for share in (p, q):
-        vectors, values = _contrasts(share)
-        assert np.allclose(vectors.sum(axis=0), 0.0)
-        assert np.allclose(vectors * values @ vectors.T, np.diag(share) - np.outer(share, share))
+        found = axis_of(share)
+        assert np.allclose(found.vectors.sum(axis=0), 0.0)
+        assert np.allclose(found.vectors * found.values @ found.vectors.T, np.diag(share) - np.outer(share, share))
     drawn = rng.multinomial(n, np.outer(p, q).ravel(), size=4000).reshape(-1, 3, 2)
-    found = []
+    lengths = []
     for table in drawn:
         shares = {"a": table.sum(axis=1) / n, "b": table.sum(axis=0) / n}
         z, _ = _spectrum(Measurement(("a", "b"), table.astype(float), 1.0), shares, float(n))
         assert z.shape == (2,)
-        found.append(float(z @ z))
+        lengths.append(float(z @ z))
     expected = _spectrum(Measurement(("a", "b"), drawn[0].astype(float), 1.0), {"a": p, "b": q}, float(n))[1].sum()
-    assert np.mean(found) == pytest.approx(expected, rel=0.1)
+    assert np.mean(lengths) == pytest.approx(expected, rel=0.1)
 
 
 def test_what_has_no_pairs_stays_and_wider_tables_are_left_alone():
     alone = [Measurement(("a",), np.array([30.0, 70.0]), 2.0)]
     model = estimate({"a": 2}, alone, 100.0, smoothing=1.0)
-    assert believed(model, alone, 1.0) == (alone, 1.0, {})
+    assert believed(model, alone, 1.0) == (alone, 1.0, FirstFit(model.potentials, {}))
     sizes = {"a": 2, "b": 2, "c": 2, "one": 1}
     rng = np.random.default_rng(5)
     found = [
