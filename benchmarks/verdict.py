@@ -12,7 +12,7 @@ project, or from `decoder_tables`. Measured figures are kept in a file, so a sec
 ``--each`` adds a line per method, and one for each plan rated noise. ``--fresh`` measures ``FRESH`` instead, and
 ``--further`` and ``--split`` measure ``FURTHER`` and ``SPLIT``: outcomes that no rule had seen when they were listed.
 
-Each table is printed twice: as plans are rated without a declaration, which assume that the rarer value of the target
+Each table is printed twice: as plans are rated without a declaration, which assume that the rarest value of the target
 is in 25 % of rows; and as they are rated if they declare this share, here the true one, rounded down to one digit.
 """
 
@@ -507,7 +507,7 @@ def main() -> None:
     measure(cases, ways, opt.seeds, opt.cache, opt.until)
     if not opt.measure_only:
         for declared in (False, True):
-            print(f"\nshare of the rarer value {'declared' if declared else 'not declared'}")
+            print(f"\nshare of the rarest value {'declared' if declared else 'not declared'}")
             show(list(rated(cases, ways, opt.cache, declared)), opt.each and not declared)
         show_seconds(cases, ways, opt.cache)
 
