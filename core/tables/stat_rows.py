@@ -61,10 +61,12 @@ def pyreadstat() -> Any:
     return found
 
 
-def read_stat(data: bytes, shown: str, *, rows: bool, suffix: str = "") -> tuple[dict[str, Any], Any]:
+def read_stat(
+    data: bytes, shown: str, *, rows: bool, suffix: str = "", raw: bool = False
+) -> tuple[dict[str, Any], Any]:
     """Return PyReadStat's columns (empty without ``rows``) and its facts about a file; raise :class:`TableError`.
 
-    User-missing values of SPSS are returned unchanged.
+    User-missing values of SPSS are returned unchanged. With ``raw``, each byte of a text becomes one character.
     """
     library, suffix = pyreadstat(), suffix or kind_of(data) or Path(shown).suffix.lower()
     if suffix not in READERS:
@@ -73,6 +75,8 @@ def read_stat(data: bytes, shown: str, *, rows: bool, suffix: str = "") -> tuple
     options: dict[str, Any] = {"disable_datetime_conversion": True, "output_format": "dict"}
     if reader == "read_sav":
         options["user_missing"] = True
+    if raw:
+        options["encoding"] = "LATIN1"
     with _placed(data, suffix) as place:
         read, cells = getattr(library, reader), dict[str, Any]()
         try:
@@ -150,7 +154,7 @@ def stat_table(data: bytes, shown: str) -> TextTable:
     cells, facts = read_stat(data, shown, rows=True)
     if suffix == ".xpt" and not data.startswith(_COUNTED):
         _check_blanks(cells, facts, shown)
-    columns, rows = {}, 0
+    columns, rows, merging = {}, 0, _merging(data, shown, cells, facts)
     for name in facts.column_names:
         convert = _converted(suffix, str(facts.original_variable_types.get(name) or ""))
         made = Cells(_exact(facts, name))
@@ -159,10 +163,26 @@ def stat_table(data: bytes, shown: str) -> TextTable:
                 made.add(convert(cell))
         except (OverflowError, ValueError):
             raise TableError(f"{shown}: column {name!r} contains an invalid date", column=name) from None
-        made.unclear |= convert is not _plain
+        made.unclear |= convert is not _plain or name in merging
         columns[name] = made.column()
         rows = len(columns[name].codes)
     return TextTable(columns, rows, shown)
+
+
+def _merging(data: bytes, shown: str, cells: dict[str, Any], facts: Any) -> set[str]:
+    """Return the text columns in which different bytes have become one text.
+
+    The reader drops the start of a letter at the end of a text, such as é of Latin-1 in a file of UTF-8, and some
+    encodings write one letter in two ways.
+    """
+    texts = {name for name in facts.column_names if facts.readstat_variable_types.get(name) == "string"}
+    if not texts:
+        return texts
+    raw = list(read_stat(data, shown, rows=True, raw=True)[0].values())  # the names may be decoded differently, too
+    if len(raw) != len(facts.column_names):
+        return texts
+    stored = dict(zip(facts.column_names, raw, strict=True))
+    return {n for n in texts if len(set(zip(stored[n], cells[n], strict=True))) > len(set(cells[n]))}
 
 
 def _exact(facts: Any, name: str) -> float:

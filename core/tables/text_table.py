@@ -46,8 +46,8 @@ class TextColumn:
     or one person may have two texts (the numbers 1E+17 and 100000000000000000). Text with one other type is unambiguous
     if no text spells a value of another type.
 
-    A type that drops digits is ambiguous too: dates of 64 bits, times of nanoseconds, and floats to which two whole
-    numbers may be rounded (2⁵³ and 2⁵³ + 1).
+    A type that drops digits is ambiguous too: dates of 64 bits, and floats to which two whole numbers may be rounded
+    (2⁵³ and 2⁵³ + 1). So are timestamps, times and durations, which formats and libraries round to their own unit.
     """
 
     @classmethod
@@ -82,7 +82,8 @@ class Cells:
             self._texts.add(text)
         elif text != MISSING:
             self._forms.add(_form(cell))
-            self.unclear |= isinstance(cell, float) and abs(cell) >= self._exact
+            moment = isinstance(cell, dt.datetime | dt.time | dt.timedelta)  # perhaps rounded before it arrives here
+            self.unclear |= moment or (isinstance(cell, float) and abs(cell) >= self._exact)
 
     def column(self) -> TextColumn:
         """Return the column so far."""
@@ -95,17 +96,13 @@ class Cells:
 def _form(cell: Any) -> object:
     """Return the form of a cell, which is more than its type. Equal cells of one form have one text.
 
-    A whole float below 2⁵³ has the form of a whole number. A decimal's places, and a timestamp's distance from UTC, are
-    part of its form: 7.5 and 7.50 are equal and have two texts. pandas writes a duration differently from Python.
+    A whole float below 2⁵³ has the form of a whole number. A decimal's places are part of its form: 7.5 and 7.50 are
+    equal and have two texts.
     """
     if isinstance(cell, float) and cell.is_integer() and abs(cell) < 2**53:
         return int
     if isinstance(cell, Decimal):
         return cell.as_tuple().exponent, Decimal
-    if isinstance(cell, dt.datetime | dt.time):
-        return cell.utcoffset(), isinstance(cell, dt.datetime)
-    if isinstance(cell, dt.timedelta):
-        return type(cell)
     return next(kind for kind in (bool, int, float, dt.date, object) if isinstance(cell, kind))
 
 

@@ -26,7 +26,7 @@ from espalier.core.tables import csv_batches, excel
 from espalier.core.tables.frames import as_table, located, read_data, text_of
 from espalier.core.tables.reading import read_table
 from espalier.core.tables.relation import open_relation
-from espalier.core.tables.table import Table
+from espalier.core.tables.table import Table, person_codes
 
 SCHEMA = Schema((Column("a", "categorical", categories=("x", "y")),))
 NUMBERS = Schema((Column("a", "numeric", edges=(0.0, 10.0, 20.0)),))
@@ -696,3 +696,23 @@ def test_a_small_parquet_file_of_many_long_texts_is_refused_before_they_are_read
     schema = Schema((Column("a", "categorical", categories=tuple(f"{i:04d}" for i in range(7))),))
     found = streamed(path, schema) if read is streamed else Table.encode(read_table(path), schema).codes["a"].tolist()
     assert found == wanted
+
+
+@pytest.mark.parametrize("legacy", [True, False])
+def test_moments_that_a_format_may_have_rounded_are_no_persons(tmp_path, legacy):
+    """Previously, INT96 timestamps of one microsecond were one person, so three people became one."""
+    moments = pa.array([1, 2, 3, 2000], pa.timestamp("ns"))
+    path = tmp_path / "t.parquet"
+    parquet.write_table(pa.table({"who": moments, "x": list("abab")}), path, use_deprecated_int96_timestamps=legacy)
+    for read in (read_table(path), text_of(pd.DataFrame({"who": moments.to_pandas().astype(object)}))):
+        with pytest.raises(TableError, match="person column 'who'"):
+            person_codes(read, "who")
+
+
+@pytest.mark.parametrize(
+    "kind", [pa.timestamp("s"), pa.timestamp("us", "UTC"), pa.time32("s"), pa.time64("us"), pa.duration("us")]
+)
+def test_a_person_column_is_text_or_a_number_and_never_a_moment(kind):
+    numbers = pa.array([1, 2], pa.int64() if kind.bit_width == 64 else pa.int32())
+    with pytest.raises(TableError, match="person column 'who'"):
+        person_codes(text_of(pa.table({"who": numbers.cast(kind)})), "who")

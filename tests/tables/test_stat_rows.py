@@ -185,3 +185,26 @@ def test_people_in_a_short_number_of_sas_are_refused(tmp_path):
     assert read.columns["id"].values == ("1", "8191", "8193")
     with pytest.raises(TableError, match="two people"):
         person_codes(read, "id")
+
+
+@pytest.mark.parametrize(
+    ("encoding", "first", "second"),
+    [
+        (b"UTF-8", b"A\xe9", b"A\xe8"),  # the beginnings of letters that never end
+        (b"UTF-8", b"A\xe9", b"A "),
+        (b"CP932", b"\x81\xe0", b"\x87\x90"),  # two ways to write one sign
+    ],
+)
+def test_different_bytes_that_become_one_text_are_not_one_person(tmp_path, encoding, first, second):
+    """Previously, two people became one: without one of them, the other kept other rows."""
+    frame = pd.DataFrame({"who": ["AB", "CD", "EF"], "x": [1.0, 2.0, 3.0]})
+    pyreadstat.write_sav(frame, tmp_path / "t.sav")
+    stored = (tmp_path / "t.sav").read_bytes()
+    assert set(person_codes(read_table(stored, "t.sav"), "who").codes) == {0, 1, 2}
+    changed = stored.replace(b"UTF-8", encoding).replace(b"AB", first).replace(b"CD", second)
+    read = read_table(changed, "t.sav")
+    assert len(set(read.columns["who"].values)) < 3
+    with pytest.raises(TableError, match="person column 'who'"):
+        person_codes(read, "who")
+    apart = stored.replace(b"UTF-8", b"CP932").replace(b"AB", b"\x81\xe0")
+    assert set(person_codes(read_table(apart, "t.sav"), "who").codes) == {0, 1, 2}
