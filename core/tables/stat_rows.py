@@ -10,16 +10,21 @@ from __future__ import annotations
 
 import datetime as dt
 import math
+import re
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
+
 from espalier.core.errors import TableError, wheel_with
 from espalier.core.tables.text_table import MAX_CELLS, WHOLE_FLOATS, Cells, TextTable, check_names
 from espalier.core.tables.unpacking import BOMB_BYTES, BOMB_RATIO
 
+_ROWS = re.compile(rb"HEADER RECORD\*{7}OBS.{57}", re.DOTALL)
+"""Record of 80 bytes in a SAS transport file that the rows follow."""
 _COUNTED = b"HEADER RECORD*******LIBV8"
 """First bytes of a SAS transport file that states its number of rows."""
 _BLANKS = {sum(32 / 256**place for place in range(1, size)) * 16.0**-32 for size in range(2, 9)}
@@ -182,7 +187,24 @@ def _merging(data: bytes, shown: str, cells: dict[str, Any], facts: Any) -> set[
     if len(raw) != len(facts.column_names):
         return texts
     stored = dict(zip(facts.column_names, raw, strict=True))
-    return {n for n in texts if len(set(zip(stored[n], cells[n], strict=True))) > len(set(cells[n]))}
+    pairs = {name: set(zip(stored[name], cells[name], strict=True)) for name in texts}
+    merged = {name for name in texts if len(pairs[name]) > len(set(cells[name]))}
+    # the bytes end at a zero character, which the texts of SPSS leave out
+    cut = {name for name in texts if any(len(text or "") > len(of or "") for of, text in pairs[name])}
+    return merged | cut | _with_zeros(data, texts, facts)
+
+
+def _with_zeros(data: bytes, texts: set[str], facts: Any) -> set[str]:
+    """Return the text columns of a SAS transport file in which a cell has a zero character, where the reader ends."""
+    found = _ROWS.search(data)
+    if kind_of(data) != ".xpt" or found is None:
+        return set()
+    widths = [facts.variable_storage_width.get(name) or 0 for name in facts.column_names]
+    starts, size = np.cumsum([0, *widths]), max(sum(widths), 1)
+    rows = np.frombuffer(data[found.end() :], np.uint8)
+    rows = rows[: len(rows) // size * size].reshape(-1, size)
+    places = zip(facts.column_names, starts.tolist(), widths, strict=False)
+    return {name for name, at, width in places if name in texts and not rows[:, at : at + width].all()}
 
 
 def _exact(facts: Any, name: str) -> float:

@@ -208,3 +208,26 @@ def test_different_bytes_that_become_one_text_are_not_one_person(tmp_path, encod
         person_codes(read, "who")
     apart = stored.replace(b"UTF-8", b"CP932").replace(b"AB", b"\x81\xe0")
     assert set(person_codes(read_table(apart, "t.sav"), "who").codes) == {0, 1, 2}
+
+
+@pytest.mark.parametrize(
+    ("suffix", "cells"),
+    [
+        ("xpt", (b"A\0X", b"A\0Y", b"BCD")),
+        ("xpt", (b"A\0X", b"A  ", b"BCD")),
+        ("sav", (b"A\0X", b"AX ", b"BCD")),
+        ("sav", (b"A\0X", b"BCD", b"EFG")),
+    ],
+)
+@pytest.mark.parametrize("version", [5, 8])
+def test_texts_with_a_zero_character_identify_no_one(tmp_path, suffix, cells, version):
+    """Previously, the reader left out the zero character, or all that follows it, so two people became one."""
+    frame = pd.DataFrame({"x": [1.0, 2.0, 3.0], "who": ["ABC", "DEF", "GHI"], "y": [0.0, 2.0, 3.0]})
+    more = {"file_format_version": version} if suffix == "xpt" else {}
+    WRITE[suffix](frame, tmp_path / "t", **more)
+    stored = (tmp_path / "t").read_bytes()
+    assert set(person_codes(read_table(stored, f"t.{suffix}"), "who").codes) == {0, 1, 2}
+    for plain, odd in zip((b"ABC", b"DEF", b"GHI"), cells, strict=True):
+        stored = stored.replace(plain, odd)
+    with pytest.raises(TableError, match="person column 'who'"):
+        person_codes(read_table(stored, f"t.{suffix}"), "who")
