@@ -97,6 +97,8 @@ def _identifying(relation: Relation, names: Sequence[str]) -> set[str]:
         with suppress(TableError):
             if feed is None:
                 person_text(relation.table[name])
+                if relation.merges(name):
+                    continue
             else:
                 check_person(name, types[name], relation.shown)
             found.add(name)

@@ -9,6 +9,21 @@ from typing import Any
 from espalier.core.errors import TableError
 from espalier.core.tables.connection import parts_of
 
+FAITHFUL = (
+    *("UTF8", "SQL_ASCII", "EUC_CN", "EUC_KR", "EUC_JIS_2004", "KOI8R", "KOI8U"),
+    *(f"LATIN{i}" for i in range(1, 11)),
+    *("WIN866", "WIN874", *(f"WIN{i}" for i in range(1250, 1259))),
+    *(f"ISO_8859_{i}" for i in range(5, 9)),
+)
+"""Encodings of a database in which different texts remain different in Unicode. In EUC_JP and EUC_TW, a letter may be
+stored in two ways.
+"""
+
+
+def keeps_texts_apart(con: Any) -> bool:
+    """Return whether different texts of this database arrive as different texts."""
+    return bool(con.info.parameter_status("server_encoding") in FAITHFUL)
+
 
 def quoted(name: str) -> str:
     """Return a relation's name with each part in quotes, as PostgreSQL looks it up."""

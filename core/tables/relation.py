@@ -167,6 +167,13 @@ class Relation:
 
         return spread_rows.every_value(self, rows) if every_value else spread_rows.sampled(self, rows)
 
+    def merges(self, name: str) -> bool:
+        """Return whether different texts of a column may become one text on their way from a PostgreSQL server."""
+        from espalier.core.tables.postgres_names import keeps_texts_apart
+
+        text = self.feed is None and self.backend.name == "postgres" and self.table[name].type().is_string()
+        return bool(text) and not keeps_texts_apart(self.backend.con)
+
     def query_of(self, names: Sequence[str]) -> str:
         """Return the statement that reads these columns of an engine that encodes its rows, as text."""
         return self._text(self.table.select(*names))
@@ -324,6 +331,8 @@ class Relation:
     def _coded(self, schema: Schema, person: str | None, pulse: Callable[[], None]) -> Generator[Batch]:
         """Yield the codes of an engine that encodes rows without storing them."""
         query = self.query(schema, person)
+        if person is not None and self.merges(person):
+            raise unclear_person(self.shown, person)
         if self.backend.name == "postgres":
             from espalier.core.tables.postgres_rows import streamed
 

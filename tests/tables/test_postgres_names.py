@@ -210,3 +210,35 @@ def test_a_linked_person_column_whose_type_may_merge_people_is_refused(database,
             person_codes(text, "id")
     finally:
         con.execute("DROP TABLE linked")
+
+
+@pytest.mark.parametrize(("encoding", "one", "other"), [("EUC_JP", "a2c0", "adfc"), ("EUC_TW", "a1a1", "8ea1a1a1")])
+def test_people_whose_texts_the_server_would_merge_stay_apart_or_are_refused(postgres, encoding, one, other):
+    """Previously, two people became one if rows or identifiers were streamed: a letter may be stored in two ways."""
+    name = encoding.lower()
+    url = postgres.replace("/postgres?", f"/{name}?") + "&client_encoding=UTF8"
+    with psycopg.connect(postgres, autocommit=True) as con:
+        con.execute(f"CREATE DATABASE {name} ENCODING '{encoding}' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0")
+    try:
+        with psycopg.connect(url, autocommit=True) as con:
+            con.execute("CREATE TABLE t (who text, x text)")
+            for stored in (one, other):
+                con.execute(
+                    f"INSERT INTO t SELECT convert_from('\\x{stored}', '{encoding}'), 'a' FROM generate_series(1, 2)"
+                )
+        schema = Schema((Column("x", "categorical", ("a", "b")),))
+        kept = open_relation(url, "t")
+        snapshot = kept.snapshot(schema, "who", 1)
+        assert snapshot.rows == 2, "the server compares the stored texts"
+        snapshot.close()
+        kept.close()
+        opened = open_relation(url, "t")
+        streamed = replace(opened, keeps=False)
+        with pytest.raises(TableError, match="person column 'who'"):
+            streamed.snapshot(schema, "who", 1)
+        with pytest.raises(TableError, match="person column 'who'"):
+            person_codes(narrow_text(streamed, ["who"])[0], "who")
+        opened.close()
+    finally:
+        with psycopg.connect(postgres, autocommit=True) as con:
+            con.execute(f"DROP DATABASE {name} WITH (FORCE)")
