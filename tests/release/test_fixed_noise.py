@@ -20,6 +20,7 @@ SAMPLES = Path(__file__).resolve().parents[2] / "sample_data"
 STORED = Path(__file__).parent / "fixed"
 ROWS = 1500
 PROSE = {
+    "about",
     "criterion",
     "date",
     "how",
