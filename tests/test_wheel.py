@@ -150,6 +150,8 @@ def test_the_installed_server_is_closed_by_default(port):
         config, session = message.new_session.config, message.new_session.initialize.session_id
         assert not config.gather_usage_stats
         assert config.disable_data_export
+        while message.WhichOneof("type") != "script_finished":  # a page admits its session to uploads
+            message = ForwardMsg.FromString(opened.recv(timeout=30))
         url = f"http://127.0.0.1:{port}/_stcore/upload_file/{session}/f"
         body = b'--b\r\nContent-Disposition: form-data; name="f"; filename="t.csv"\r\n\r\nx\r\n--b--\r\n'
         upload = urllib.request.Request(url, body, {"Content-Type": "multipart/form-data; boundary=b"}, method="PUT")

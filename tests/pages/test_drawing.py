@@ -635,7 +635,7 @@ def test_annotating_in_the_fields_reaches_the_plan_page(page: AppTest) -> None:
     assert state.project.dag.annotation("readmitted", "billing_code") == Annotation("billed afterwards", may_break=True)
     state.editor.change_plan(regime="graphical")
     page.switch_page("pages/04_plan.py").run()
-    assert "may break elsewhere: readmitted → billing_code" in shown(page)
+    assert "Marked “may break elsewhere”: readmitted → billing_code" in shown(page)
 
 
 def test_two_columns_and_what_stands_between_them(page: AppTest) -> None:

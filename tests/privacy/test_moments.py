@@ -130,7 +130,7 @@ def test_a_curator_answers_no_other_recipe_and_no_other_way_of_reading_a_row(bro
     with pytest.raises(TypeError, match="proved"):
         curator.measure_sums(broken("m", READING, Grid()), 0.01)
     for recipe in (moments(), histogram()):  # their classes are defined in this test
-        with pytest.raises(ValueError, match="that row alone"):
+        with pytest.raises(ValueError, match="reads only that row"):
             curator.measure_sums(recipe, 0.01)
     with pytest.raises(ValueError, match="another table"):
         curator.measure_sums(Histogram("h", 3, Reading({}, (), {"i": 3}), Bin("i", None)), 0.01)
