@@ -3,6 +3,7 @@
     --seeds N      runs per figure (default 3)
     --epsilon E …  (default 1 4)
     --neighbors replace-one
+    --base METHOD (default workload)
 
 - **characters**: accuracy of a random forest on rows of Artificial Characters that were set aside: in each run another
   of `PARTS_SET_ASIDE` parts, with `--seeds 12` every row once. Bins at public round numbers; mark 0.48 at ε = 1, 0.56
@@ -303,9 +304,10 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--epsilon", type=float, nargs="+", default=[1.0, 4.0])
     parser.add_argument("--neighbors", default="add-remove")
+    parser.add_argument("--base", default="workload", choices=("workload", "mst", "prism"))
     opt = parser.parse_args()
     for part in opt.parts or ["characters", "rules", "pairwise"]:
-        PARTS[part](opt.seeds, opt.epsilon, {"neighbors": opt.neighbors})
+        PARTS[part](opt.seeds, opt.epsilon, {"neighbors": opt.neighbors, "method": opt.base})
 
 
 if __name__ == "__main__":

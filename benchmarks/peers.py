@@ -69,24 +69,24 @@ def ours(**plan: Any) -> Way:
     """Return a release by one of the methods here."""
 
     def make(case: Case, train: Table, epsilon: float, unit: Neighbors) -> Codes:
-        return release(_project(case, train, epsilon, unit, **plan), train).codes
+        return release(project_of(case, train, epsilon, unit, **plan), train).codes
 
     return make
 
 
 def star(case: Case, train: Table, epsilon: float, unit: Neighbors) -> Codes:
     """Return the naive-Bayes star with the fit and the rows of releases."""
-    curator, found = _measured_star(case, train, epsilon, unit)
+    curator, found = measured_star(case, train, epsilon, unit)
     known = None if curator.rows is None else float(curator.rows)
     model = estimate(train.schema.sizes, found, known, smoothing=smoothing_for(found, known))
     return model.sample(train.rows, np.random.default_rng(), even=True)
 
 
-def _measured_star(
+def measured_star(
     case: Case, train: Table, epsilon: float, unit: Neighbors, first: float = 0.1
 ) -> tuple[PrivateCurator, list[Measurement]]:
     """Measure one-way counts for ``first`` of the budget, and every (X, target) for the rest."""
-    curator = _curator(_project(case, train, epsilon, unit), train)
+    curator = curator_of(project_of(case, train, epsilon, unit), train)
     found = [
         m
         for share, cliques in _star(case, train, first)
@@ -97,13 +97,13 @@ def _measured_star(
 
 def mbi_star(case: Case, train: Table, epsilon: float, unit: Neighbors) -> Codes:
     """Do what a user of mbi 2.0 would write: half for one-way counts, and half for the pairs with the target."""
-    return _by_mbi(train, _measured_star(case, train, epsilon, unit, 0.5)[1])
+    return _by_mbi(train, measured_star(case, train, epsilon, unit, 0.5)[1])
 
 
 def mbi_mst(case: Case, train: Table, epsilon: float, unit: Neighbors) -> Codes:
     """Return MST as published, its measurements fitted and its rows drawn by mbi 2.0."""
-    project = _project(case, train, epsilon, unit, method="mst")
-    fitted = METHODS["mst"].fit(_curator(project, train), project, frame_of(project))
+    project = project_of(case, train, epsilon, unit, method="mst")
+    fitted = METHODS["mst"].fit(curator_of(project, train), project, frame_of(project))
     assert isinstance(fitted, Marginals)
     return _by_mbi(train, fitted.measurements)
 
@@ -126,12 +126,12 @@ def _star(case: Case, train: Table, first: float) -> list[tuple[float, list[tupl
     return [(first, [(name,) for name in schema.names]), (1 - first, pairs)]
 
 
-def _project(case: Case, train: Table, epsilon: float, unit: Neighbors, **plan: Any) -> Project:
+def project_of(case: Case, train: Table, epsilon: float, unit: Neighbors, **plan: Any) -> Project:
     given = {"method": "prism", "epsilon": epsilon, "delta": train.rows**-2, "target": case.target, "neighbors": unit}
     return Project(case.name, train.schema, Plan.from_json({**given, **plan}))
 
 
-def _curator(project: Project, train: Table) -> PrivateCurator:
+def curator_of(project: Project, train: Table) -> PrivateCurator:
     plan = project.plan
     return PrivateCurator(train, Unit(plan.neighbors), Budget.of(plan, train.rows), plan.max_cells)
 
@@ -190,8 +190,8 @@ def beside_star(cases: Iterable[Case], epsilons: Iterable[float], splits: int, u
             scores, apart, tvs, same = list[tuple[float, float]](), list[float](), list[list[float]](), 0
             while len(apart) < LEAST or (_error(apart) > until and len(apart) < most):
                 train, test = case.split(len(apart))
-                made = release(_project(case, train, epsilon, unit), train)
-                alike = _is_star(made.fitted, case, train)
+                made = release(project_of(case, train, epsilon, unit), train)
+                alike = is_star(made.fitted, case, train)
                 ours, plain = made.codes, _plain(made, train) if alike else star(case, train, epsilon, unit)
                 scores.append((predicted(ours, test, case.target), predicted(plain, test, case.target)))
                 apart.append(scores[-1][0] - scores[-1][1])
@@ -219,7 +219,7 @@ def _error(values: Sequence[float]) -> float:
     return float(np.std(values, ddof=1) / np.sqrt(len(values))) if len(values) > 1 else float("inf")
 
 
-def _is_star(fitted: Any, case: Case, train: Table) -> bool:
+def is_star(fitted: Any, case: Case, train: Table) -> bool:
     """Return whether prism counted the star's marginals, each for the same share of ρ."""
     rhos: dict[tuple[str, ...], float] = {}
     for m in fitted.measurements:
@@ -246,7 +246,7 @@ def even_rows(cases: Iterable[Case], epsilons: Iterable[float], splits: int) -> 
     print("| --- | --- | --- | --- | --- | --- | --- | --- | --- |")
     for case, epsilon in itertools.product(cases, epsilons):
         trains = [case.split(seed)[0] for seed in range(splits)]
-        _print_rows(case.name, [(_project(case, train, epsilon, "add-remove"), train) for train in trains])
+        _print_rows(case.name, [(project_of(case, train, epsilon, "add-remove"), train) for train in trains])
     for file in sorted(SAMPLES.glob("*.json")):
         project = Project.load(file)
         if METHODS[project.plan.method].capabilities.numbers:
