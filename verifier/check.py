@@ -92,4 +92,5 @@ def main(argv: list[str] | None = None) -> int:
         print(f"{f.check} {NAMES[f.check]:<7}{word:<6} {printable(f.text)}")
     bad = sum(f.holds is False for f in findings)
     print(f"{bad} of {len(findings)} findings FAIL." if bad else "All checks that apply hold.")
+    sys.stdout.flush()  # or the status would claim that the findings were written
     return 1 if bad else 0

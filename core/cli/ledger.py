@@ -136,8 +136,8 @@ def record_diagnostics(opt: argparse.Namespace, facts: Mapping[str, Any], digest
     else:
         for table in tables:
             ledger.population_of(table)
-        if isinstance(entry, dict) and any(e.chain == entry.get("chain") for e in _entries(ledger).values()):
-            tables.append(entry["table"])
+        if isinstance(entry, dict):  # the release names its entry, but the ledger knows whose table it is
+            tables += [e.table for e in _entries(ledger).values() if e.chain == entry.get("chain")]
         concerned = ledger.diagnosed(digests, tables, opt.by, opt.command)
     for population in concerned:
         print(f"ledger: a view of diagnostics is recorded for {population}", file=sys.stderr)

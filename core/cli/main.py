@@ -1,7 +1,8 @@
 """The command line: one module for each group of commands.
 
 Exit status: 0 for success; 1 if a check of `verify` fails; 2 for bad input, a conflict, or a refused size (with one
-clear line on stderr and no output folder); 3 if the budget or the ledger refuses.
+clear line on stderr and no output folder); 3 if the budget or the ledger refuses; 141 if the reader of the output has
+closed it.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ from espalier.core.cli import (
     serve,
     statement,
 )
-from espalier.core.cli.terminal import Plain
+from espalier.core.cli.terminal import Lossy, Plain, write_rest
 from espalier.core.errors import BudgetError, EspalierError
 
 LONGEST = 800
@@ -83,14 +84,19 @@ def main(argv: Sequence[str] | None = None) -> int:
             stream.reconfigure(errors="backslashreplace")  # terminals that cannot print ρ show \u03c1
     if opt.command in ("app", "serve"):  # Streamlit's own output
         return _run(opt)
-    with redirect_stdout(Plain(sys.stdout)), redirect_stderr(Plain(sys.stderr)), _terminable():
-        return _run(opt)
+    said = Plain(None if sys.stderr is None else Lossy(sys.stderr))
+    with redirect_stdout(Plain(sys.stdout)), redirect_stderr(said), _terminable():
+        status = _run(opt)
+    write_rest(sys.stderr)
+    return status
 
 
 def _run(opt: argparse.Namespace) -> int:
     """Run the command; returns the exit status."""
     try:
-        return int(opt.run(opt) or 0)
+        status = int(opt.run(opt) or 0)
+        sys.stdout.flush()  # a status that depends on the output must not come before it
+        return status
     except BudgetError as error:
         print(_line(error), file=sys.stderr)
         return 3
@@ -103,9 +109,11 @@ def _run(opt: argparse.Namespace) -> int:
             file=sys.stderr,
         )
         return 2
-    except BrokenPipeError:  # the reader of the output has closed it
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    except OSError as error:  # for example, a name that is too long or a folder that may not be listed
+    except BrokenPipeError:  # the status is not 0, because a check that failed may not have been read
+        write_rest(sys.stdout)
+        return 141
+    except OSError as error:  # for example, a name that is too long, a folder that may not be listed, or a full disk
+        write_rest(sys.stdout)
         said = f"cannot use {error.filename or 'a file'}: {error.strerror or type(error).__name__}"
         print(_line(EspalierError(said)) + _notes(error), file=sys.stderr)
         return 2
@@ -117,7 +125,6 @@ def _run(opt: argparse.Namespace) -> int:
             file=sys.stderr,
         )
         return 143 if isinstance(error, Terminated) else 130
-    return 0
 
 
 class Terminated(KeyboardInterrupt):

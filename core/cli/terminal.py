@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import sys
 import unicodedata
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from espalier.core.progress import Report, silent
@@ -30,6 +31,40 @@ class Plain:
         """Write ``text``; return its length."""
         self.stream.write(_plain(text))
         return len(text)
+
+
+class Lossy:
+    """A ``stream`` of messages. Those that cannot be written are lost: a closed pipe or a full disk must neither stop a
+    command nor change its exit status.
+    """
+
+    def __init__(self, stream: Any) -> None:
+        self.stream = stream
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.stream, name)
+
+    def write(self, text: str) -> int:
+        """Write ``text``, if possible; return its length."""
+        with suppress(OSError):
+            self.stream.write(text)
+        return len(text)
+
+    def flush(self) -> None:
+        """Write what is left, if possible."""
+        with suppress(OSError):
+            self.stream.flush()
+
+
+def write_rest(stream: Any) -> None:
+    """Write what is left of a ``stream``, or else nothing more, so that Python does not change the exit status."""
+    try:
+        if stream is not None:
+            stream.flush()
+    except OSError:
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, stream.fileno())
+        os.close(nowhere)
 
 
 def _plain(text: str) -> str:

@@ -59,10 +59,14 @@ def engine_of(url: sa.URL, table: str) -> sa.Engine:
             driver.execute("; ".join(f"SET LOCAL {name} TO {value}" for name, value in _SETTINGS.items()))
 
         return served
-    file = f"{Path(url.database or '').absolute().as_uri()}?mode=rw"  # never creates an empty ledger
-    engine = sa.create_engine(
-        url, poolclass=sa.NullPool, creator=lambda: sqlite3.connect(file, timeout=PATIENCE, uri=True)
-    )
+    path = Path(url.database or "").absolute()
+
+    def opened() -> sqlite3.Connection:
+        _need_own_logs(path)
+        file = f"{path.as_uri()}?mode=rw"  # never creates an empty ledger
+        return sqlite3.connect(file, timeout=PATIENCE, uri=True)
+
+    engine = sa.create_engine(url, poolclass=sa.NullPool, creator=opened)
 
     @event.listens_for(engine, "connect")
     def _connected(connection: Any, _: Any) -> None:
@@ -75,15 +79,29 @@ def engine_of(url: sa.URL, table: str) -> sa.Engine:
                 f"{url.database} has computed values where a ledger has stored ones; restore a backup"
             )
         connection.isolation_level = None  # transactions begin explicitly, below
-        for pragma in ("journal_mode=DELETE", "synchronous=EXTRA"):
+        for pragma in ("journal_mode=DELETE", "synchronous=EXTRA", "secure_delete=ON"):  # answers leave no trace
             connection.execute(f"PRAGMA {pragma}").close()
 
     @event.listens_for(engine, "begin")
     def _begun(connection: sa.Connection) -> None:
-        writes = connection.get_execution_options().get("espalier_writes")
-        connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+        if not connection.get_execution_options().get("espalier_writes"):
+            connection.exec_driver_sql("BEGIN")
+            return
+        connection.exec_driver_sql("BEGIN IMMEDIATE")
+        with suppress(FileExistsError):  # SQLite would use any file that is there
+            os.close(os.open(path.with_name(f"{path.name}-journal"), os.O_CREAT | os.O_EXCL, 0o600))
+        _need_own_logs(path)
 
     return engine
+
+
+def _need_own_logs(path: Path) -> None:
+    """Raise :class:`LedgerUnavailable` if another user has put SQLite's log next to the file: that user would read what
+    is written, and decide what is undone.
+    """
+    for end in ("-journal", "-wal", "-shm"):
+        with suppress(FileNotFoundError):
+            need_own(path.with_name(f"{path.name}{end}"))
 
 
 def need_file(path: Path, create: bool) -> None:

@@ -580,3 +580,50 @@ def test_a_plan_asks_for_the_number_of_rows_where_a_verdict_needs_only_that(work
     assert asked in capsys.readouterr().out
     assert run("plan", "p.json", "--rows", "60") == 0
     assert asked not in capsys.readouterr().out
+
+
+def closed_pipe():
+    """Return a file that accepts no more, because its reader has closed it."""
+    reads, writes = os.pipe()
+    os.close(reads)
+    return os.fdopen(writes, "wb", buffering=0)
+
+
+def full_disk():
+    """Return a file to which nothing can be written."""
+    return Path("/dev/full").open("wb", buffering=0)
+
+
+FULL = pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
+
+
+@pytest.mark.parametrize("lost", [closed_pipe, pytest.param(full_disk, marks=FULL)])
+def test_lost_messages_do_not_stop_a_release(work, lost):
+    with lost() as messages:
+        command = [
+            sys.executable,
+            "-m",
+            "core",
+            "release",
+            work / "p.json",
+            "--data",
+            work / "t.csv",
+            "--out",
+            work / "o",
+        ]
+        done = subprocess.run(command, cwd=ROOT, stderr=messages, check=False)
+    assert done.returncode == 0
+    assert (work / "o" / "release.json").exists()
+
+
+@pytest.mark.parametrize(("lost", "status"), [(closed_pipe, 141), pytest.param(full_disk, 2, marks=FULL)])
+@pytest.mark.parametrize("program", ["core verify", "verifier"])
+def test_a_failed_check_that_nobody_reads_is_no_success(work, lost, status, program):
+    assert run("release", "p.json", "--data", "t.csv", "--out", "o", "--quiet") == 0
+    (work / "o" / "label.html").write_text("")
+    with lost() as output:
+        command = [sys.executable, "-m", *program.split(), work / "o"]
+        done = subprocess.run(command, cwd=ROOT, stdout=output, stderr=subprocess.PIPE, check=False)
+    assert done.returncode == (status if program != "verifier" else 2)
+    assert b"Traceback" not in done.stderr
+    assert b"ignored" not in done.stderr

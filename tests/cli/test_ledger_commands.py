@@ -215,6 +215,21 @@ def test_evaluate_is_recorded_before_what_it_may_steer(work, monkeypatch, capsys
         assert run("evaluate", "o", "--data", "t.csv") == 2, "what cannot be recorded is not computed"
 
 
+@pytest.mark.parametrize("table", [{}, {"table": "u"}])
+def test_the_ledger_knows_whose_table_an_entry_is(work, table, capsys):
+    """Previously, the release's folder said so: its author could hide a view from the ledger's readers."""
+    for name in ("t", "u"):
+        assert run("ledger", "open", "--ledger", "l.db", "--table", name, "--epsilon", "9", "--delta", "1e-6") == 0
+    assert spend("o", "--ledger", "l.db", "--table", "t") == 0
+    facts = json.loads((work / "o" / "release.json").read_text())
+    facts["ledger"] = {"chain": facts["ledger"]["chain"], **table}
+    (work / "o" / "release.json").write_text(json.dumps(facts))
+    (work / "h.csv").write_text("a\nx\ny\n")
+    capsys.readouterr()
+    assert run("evaluate", "o", "--data", "h.csv", "--ledger", "l.db") == 0
+    assert "a view of diagnostics is recorded for t" in capsys.readouterr().err
+
+
 @pytest.mark.usefixtures("work")
 def test_evaluate_without_any_ledger_makes_none(work, monkeypatch, capsys):
     monkeypatch.setenv("ESPALIER_LEDGER", str(work / "none.db"))

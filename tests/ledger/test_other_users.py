@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import secrets
+import sqlite3
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -51,6 +53,59 @@ def test_no_ledger_is_begun_in_a_file_that_another_user_put_there(shared: Path) 
     Ledger(own / "ledger.db", create=True).open_table(
         "people", epsilon=1.0, delta=1e-6
     )  # by the system's administrator
+
+
+@BY_ROOT
+@pytest.mark.parametrize("end", ["-journal", "-wal", "-shm"])
+def test_no_log_is_used_that_another_user_put_there(shared: Path, end: str) -> None:
+    """Previously, that user could read what SQLite writes there: earlier events and stored answers."""
+    ledger = Ledger(shared / "ledger.db", create=True)
+    ledger.open_table("people", epsilon=1.0, delta=1e-6)
+    log = shared / f"ledger.db{end}"
+    log.touch(0o666)
+    os.chown(log, STRANGER, STRANGER)
+    with pytest.raises(LedgerUnavailable, match="belongs to another user"):
+        ledger.open_table("others", epsilon=1.0, delta=1e-6)
+    assert log.read_bytes() == b""
+    log.unlink()
+    ledger.open_table("others", epsilon=1.0, delta=1e-6)
+
+
+@BY_ROOT
+def test_a_log_that_another_user_puts_there_later_shows_nothing(shared: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between the check and the first write, that user may be faster."""
+    ledger = Ledger(shared / "ledger.db", create=True)
+    ledger.open_table("people", epsilon=1.0, delta=1e-6)
+    log, connect = shared / "ledger.db-journal", sqlite3.connect
+
+    def late(*given: Any, **options: Any) -> sqlite3.Connection:
+        log.touch(0o666)
+        os.chown(log, STRANGER, STRANGER)
+        os.link(log, shared / "kept")
+        made: sqlite3.Connection = connect(*given, **options)
+        return made
+
+    monkeypatch.setattr(sqlite3, "connect", late)
+    with pytest.raises(LedgerUnavailable, match="belongs to another user"):
+        ledger.store.note("entry", 0, b"an answer")
+    assert b"people" not in (shared / "kept").read_bytes()
+
+
+def test_deleted_answers_are_overwritten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Previously, they stayed in the file, unless SQLite was compiled to overwrite what it deletes."""
+    connect = sqlite3.connect
+
+    def plain(*given: Any, **options: Any) -> sqlite3.Connection:
+        made: sqlite3.Connection = connect(*given, **options)
+        made.execute("PRAGMA secure_delete=OFF").close()
+        return made
+
+    monkeypatch.setattr(sqlite3, "connect", plain)
+    ledger = Ledger(tmp_path / "l.db", create=True)
+    ledger.store.note("entry", 0, b"an answer")
+    assert b"an answer" in (tmp_path / "l.db").read_bytes()
+    ledger.store.forget("entry")
+    assert b"an answer" not in (tmp_path / "l.db").read_bytes()
 
 
 def test_the_memory_of_a_ledger_never_goes_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
