@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import shlex
 import sys
 from dataclasses import replace
@@ -11,12 +10,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from espalier.core.cli import linked
+from espalier.core.cli.init_people import answered, check_options, step_to_answer
 from espalier.core.cli.number_types import whole
 from espalier.core.cli.release import TABLE
 from espalier.core.errors import ProjectError
 from espalier.core.limited_file import write_own
 from espalier.core.project.date_orders import DATE_ORDERS
-from espalier.core.project.people import KEY, ROWS_KEPT, in_words, proposed
+from espalier.core.project.people import ROWS_KEPT
 
 if TYPE_CHECKING:
     from espalier.core.project.declared_by import DeclaredBy
@@ -134,7 +134,7 @@ def run(opt: argparse.Namespace) -> None:
     out = opt.out or path.with_name(f"{name}.json")
     if out.exists():
         raise ProjectError(f"{out} already exists; nothing is overwritten. Choose another file: --out FILE")
-    _check_people(opt)
+    check_options(opt)
     if opt.buy and (opt.dictionary or opt.code_book):
         raise ProjectError("--buy uses only the column names: omit --dictionary and --code-book, or omit --buy")
     if opt.undeclared and not opt.dictionary:
@@ -149,12 +149,12 @@ def run(opt: argparse.Namespace) -> None:
             Plan(DEFAULT, 1.0, schema_share=SCHEMA_SHARE),
             one_row_per_person=None,
         )
-        draft = _answered(draft, opt, list(filter(None, read.columns)))
+        draft = answered(draft, opt, list(filter(None, read.columns)))
         _write(draft, out)
         print(
             f"{out}: a draft for {len(draft.schema.columns)} columns; it contains their names and nothing from the rows"
         )
-        print(BUYING.format(out=out, table=_again(opt), person=_to_answer(draft)), file=sys.stderr)
+        print(BUYING.format(out=out, table=_again(opt), person=step_to_answer(draft)), file=sys.stderr)
         return
     far = relation_of(read)
     text = read.sample() if far is None else far.sample(every_value=opt.every_row)
@@ -170,7 +170,7 @@ def run(opt: argparse.Namespace) -> None:
         raise ProjectError(f"no column of {opt.table} contains {', '.join(map(repr, strange))}; see --missing")
     plan = Plan(DEFAULT, 1.0, schema_share=SCHEMA_SHARE if schema.undeclared else 0.0)
     draft = Project(name, schema, plan, dictionaries=used, one_row_per_person=None)
-    draft = _answered(draft, opt, list(filter(None, text.columns)))
+    draft = answered(draft, opt, list(filter(None, text.columns)))
     schema, person = draft.schema, draft.plan.person
     _write(draft, out)
     out_of_it = [c.name for c in schema.left_out if c.name != person]
@@ -221,7 +221,7 @@ def run(opt: argparse.Namespace) -> None:
         "  1. Read the schema in this file, or open it on the Data page of the app. Kinds, categories, bin edges and\n"
         "     left-out columns were guessed from the rows. Replace anything that must not be public.\n"
         '  2. Confirm: rename each "guessed" to "confirmed" once you have checked that it is public.\n'
-        f"{_to_answer(draft)}"
+        f"{step_to_answer(draft)}"
         f"  3. espalier plan {out} --rows N        show what it would cost; reads no data\n"
         f"  4. espalier release {out} --data {_again(opt)} --out DIR",
         file=sys.stderr,
@@ -310,122 +310,6 @@ def _paired(given: list[str], option: str, allowed: tuple[str, ...] = ()) -> dic
             raise ProjectError(f"{option} takes COLUMN=VALUE{wanted}")
         out[column] = value
     return out
-
-
-def _check_people(opt: argparse.Namespace) -> None:
-    """Refuse options that contradict each other."""
-    k = opt.rows_per_person
-    if opt.one_row_per_person and k is not None and k > 1:
-        raise ProjectError(f"--one-row-per-person contradicts --rows-per-person {k}: give only one")
-    if k == 1 and opt.person is None and not opt.one_row_per_person:
-        raise ProjectError("--rows-per-person 1 without --person: write --one-row-per-person")
-
-
-def _answered(draft: Project, opt: argparse.Namespace, columns: list[str]) -> Project:
-    """Return the draft with the answer from the options or the terminal. Without an answer, the question stays open."""
-    person, k = opt.person, opt.rows_per_person
-    if person is not None:
-        return _with_person(draft, person, k or ROWS_KEPT, columns)
-    if opt.one_row_per_person:
-        return draft.answered(True)
-    if k is not None:
-        return draft.answered(False, None, k)
-    if sys.stdin is not None and sys.stdin.isatty() and sys.stderr.isatty():
-        return _asked(draft, columns)
-    return draft
-
-
-def _with_person(draft: Project, person: str, k: int, columns: list[str]) -> Project:
-    """Return the draft with a person column. This column is removed from the schema."""
-    if person not in columns:
-        raise ProjectError(
-            f"there is no column {person!r} in the table; it has {', '.join(columns[:20])}", key="person"
-        )
-    schema = draft.schema
-    kept = tuple(c for c in schema.columns if c.name != person)
-    if not kept:
-        raise ProjectError(f"{person!r} is the only column: there would be nothing left to release", key="person")
-    left_out = tuple(replace(c, confirmed=c.confirmed or c.name == person) for c in schema.left_out)
-    draft = replace(draft, schema=replace(schema, columns=kept, left_out=left_out))
-    return draft.answered(False, person, k)
-
-
-def _asked(draft: Project, columns: list[str]) -> Project:
-    """Ask on the terminal; an empty answer leaves the question open."""
-    print("Can one person have several rows in this table?", file=sys.stderr)
-    several = _choice(
-        "  y: yes   n: no, one row per person   Enter: decide later > ", {"y": True, "n": False, "": None}
-    )
-    if several is None:
-        return draft
-    if not several:
-        return draft.answered(True)
-    aside = [c.name for c in draft.schema.left_out]
-    guess = proposed(aside, [c for c in columns if c not in aside])
-    hint = f"Enter: {guess}   -: no column" if guess else "Enter: no column"
-    while True:
-        named = _line(f"Which column identifies the person? ({hint}) > ") or guess or "-"
-        if named == "-":
-            k = _number("What is the largest number of rows that one person has? You promise this > ", 2, None)
-            return draft.answered(False, None, k)
-        try:
-            k = (
-                ROWS_KEPT
-                if named not in columns
-                else _number(
-                    f"What is the largest number of rows to keep per person? (Enter: {ROWS_KEPT}) > ", 1, ROWS_KEPT
-                )
-            )
-            return _with_person(draft, named, k, columns)
-        except ProjectError as error:
-            print(f"  {error}", file=sys.stderr)
-
-
-def _line(prompt: str) -> str:
-    """Return one line typed at the terminal. The prompt is written to stderr."""
-    print(prompt, end="", file=sys.stderr, flush=True)
-    line = sys.stdin.readline()
-    if not line:
-        raise ProjectError("the input ended before the question was answered; no file was written")
-    return line.strip()
-
-
-def _choice(prompt: str, known: dict[str, bool | None]) -> bool | None:
-    while (typed := _line(prompt).lower()[:1]) not in known:
-        pass
-    return known[typed]
-
-
-def _number(prompt: str, least: int, usual: int | None) -> int:
-    while True:
-        typed = _line(prompt)
-        if not typed and usual is not None:
-            return usual
-        if typed.isascii() and typed.isdigit() and len(typed) <= 5 and least <= int(typed) <= 10_000:
-            return int(typed)
-        print(f"  a whole number from {least} to 10,000", file=sys.stderr)
-
-
-def _to_answer(draft: Project) -> str:
-    """Return the step that asks the user to answer the question, or the draft's answer."""
-    if not draft.unit_open:
-        said = f"     {in_words(draft.one_row_per_person, draft.plan)}\n"
-        if draft.plan.person is None:
-            return said
-        return (
-            f'{said}     Declare how many rows the table then has, from public knowledge only, as "rows": N in '
-            "the plan.\n"
-        )
-    aside = [c.name for c in draft.schema.left_out]
-    column = proposed(aside, draft.schema.names) or "COLUMN"
-    return (
-        "     Decide whether one person can have several rows; until then, no plan is possible. "
-        "In the project file, set\n"
-        f'       "{KEY}": true                                  each person has one row, or\n'
-        f'       "person": {json.dumps(column, ensure_ascii=False)}, "rows_per_person": {ROWS_KEPT}   '
-        "in the plan: this column identifies the person, or\n"
-        f'       "{KEY}": false and "rows_per_person": K        your promise: at most K rows of each person\n'
-    )
 
 
 def _again(opt: argparse.Namespace) -> str:

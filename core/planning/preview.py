@@ -19,11 +19,11 @@ from espalier.core.errors import EspalierError, ProjectError, SizeError
 from espalier.core.evaluation.private.evaluation import PrivateFigure
 from espalier.core.evaluation.private.held_out import rehearse
 from espalier.core.graph.separations import Clique
-from espalier.core.methods import METHODS, Frame, asks, asks_causes_only, frame_of, method_of, unused_options
+from espalier.core.methods import METHODS, Frame, frame_of, method_of
 from espalier.core.methods.base import DrawnFamilies, Fitted, TrainedPairs
 from espalier.core.methods.embedding import SECONDS, Embedded
 from espalier.core.models.graphical import Size
-from espalier.core.planning.budget_lines import Line, given_by_hand, grouped, lines_of
+from espalier.core.planning.budget_lines import Line, grouped, lines_of
 from espalier.core.planning.duration import seconds_of
 from espalier.core.planning.error_bounds import ErrorBounds, error_bounds_of
 from espalier.core.planning.expectation import Assumed, Purpose
@@ -32,6 +32,7 @@ from espalier.core.planning.expected_answers import expected as expected_answers
 from espalier.core.planning.hierarchies import Foreseen, foreseen
 from espalier.core.planning.memory import Memory
 from espalier.core.planning.noise import noise_of
+from espalier.core.planning.plan_warnings import warnings_of
 from espalier.core.planning.procedure import carry_out
 from espalier.core.planning.regression_needs import Need, check_fence, needs
 from espalier.core.planning.verdict import Verdict, verdict_of
@@ -44,7 +45,6 @@ from espalier.core.privacy.rehearsal import Rehearsal
 from espalier.core.privacy.spending import Spending
 from espalier.core.privacy.unit import Unit
 from espalier.core.project.file import Project
-from espalier.core.project.options import declared
 
 NAMED = 2
 """Maximum number of methods that an error message suggests if a plan's questions do not fit."""
@@ -272,7 +272,7 @@ def _preview(project: Project, rows: int | None, assumed: Mapping[str, float] | 
         size = replace(size, seconds=size.seconds + SECONDS * (1 + plan.copies))
     bounds = error_bounds_of(draws, rows, plan) if rows else None
     lines = tuple(lines_of([*of_schema.draws, *draws], rows, bounds))
-    more = _warnings(project, frame, budget, forest, rows, lines)
+    more = warnings_of(project, frame, budget, forest, rows, lines)
     wanted = tuple(needs(carried.regressions, project.schema, rows)) if rows else ()
     more += [f"{one.sentence} Even values that are spread evenly do not reach this." for one in wanted if not one.met]
     warnings = (*frame.warnings, *method.guidance.advice(project), *more)
@@ -338,102 +338,3 @@ def _parts(names: list[str], edges: Iterable[Clique]) -> int:
         joined = set().union(*(part[name] for name in clique if name in part))
         part.update(dict.fromkeys(joined, joined))
     return len({id(p) for p in part.values()})
-
-
-def _warnings(
-    project: Project, frame: Frame, budget: Budget, forest: bool, rows: int | None, lines: tuple[Line, ...]
-) -> list[str]:
-    plan, method = project.plan, method_of(project.plan)
-    out = []
-    if guessed := project.schema.unconfirmed:
-        names = ", ".join(guessed[:6]) + (" …" if len(guessed) > 6 else "")
-        out.append(f"Not confirmed yet on the Data page: {names}. No release is possible until they are.")
-    if doubtful := project.constraints.guessed:
-        out.append(
-            f"Constraints that were guessed are not confirmed yet on the Data page: {'; '.join(map(str, doubtful[:4]))}"
-            f"{' …' if len(doubtful) > 4 else ''}. No release is possible until they are."
-        )
-    if plan.schema_share and not project.schema.undeclared:
-        out.append(
-            "Every column is declared, so there is nothing to buy with the share for the schema, and it "
-            "goes to the counts."
-        )
-    if frame.refused:
-        out.append(
-            f"The fence keeps {', '.join(frame.refused)} away from {plan.target}, so they are left out of the features."
-        )
-    if forest and method.capabilities.links and not frame.warnings:
-        out.append(
-            "Not all columns are linked with each other. The model falls into separate parts (a forest), which "
-            "the table shows as unrelated."
-        )
-    if project.question_list and not asks(project):
-        out.append(
-            "The project lists questions or counts, but their share of the budget is 0, so they are not measured."
-        )
-    if project.analyses and not plan.analysis_share:
-        out.append(
-            "The project lists analyses, but their share of the budget (analysis_share) is 0, so none is bought."
-        )
-    if bool(plan.regressions) != bool(plan.regression_share):
-        out.append(
-            "The plan lists regressions, but their share of the budget is 0, so they are not bought."
-            if plan.regressions
-            else "The plan lists no regression, so the share for regressions goes to the method."
-        )
-    if plan.question_share and not project.question_list:
-        out.append("There are no questions, so their share goes to the method.")
-    if plan.test_drawing and not any(line.pool == POOL for line in lines):
-        out.append(
-            "The drawing cannot be tested: it implies no independence, or there are too few rows to detect an odds "
-            "ratio of 2.5. The share for the test goes to the method."
-        )
-    if asks_causes_only(plan) and not method.causes_only(plan):
-        out.append(
-            f"The plan requires a table in which {plan.target} depends only on its drawn causes. The method "
-            f"{method.title} does not guarantee this."
-        )
-    if others := unused_options(plan):
-        use = "they are" if len(others) > 1 else "it is"
-        out.append(f"The method {method.title} does not read {', '.join(others)}: {use} not used.")
-    out += [
-        f"{option.unbought}: it goes to the counts."
-        for key, option in declared(method.options).items()
-        if option.pool and plan.options.get(key) and not any(line.pool == option.pool for line in lines)
-    ]
-    if plan.epsilon > 8:
-        out.append(f"ε = {plan.epsilon:g} protects little, because an attacker's odds may change by a factor of e^ε.")
-    if rows and budget.delta > 1 / rows:
-        out.append("δ is above 1/n, so publishing one random row would satisfy it. Choose a smaller δ.")
-    elif budget.delta > 1e-5:
-        out.append(
-            f"δ = {budget.delta:.2g} is large: with about this probability, nothing is promised. Choose a smaller δ."
-        )
-    drowned = [x for x in lines if x.columns and x.cells and x.error and x.error * x.cells > 1]
-    if rows and drowned:
-        best = {x.columns: x for x in sorted(drowned, key=lambda x: -(x.error or 0))}  # keeps the smallest error
-        shown = "; ".join(
-            f"{' × '.join(columns or ())}: {rows / (x.cells or 1):,.0f} rows per cell, noise "
-            f"±{(x.error or 0) * rows:,.0f}"
-            for columns, x in list(best.items())[:4]
-        )
-        out.append(
-            f"Some counts will be mostly noise ({shown}). Coarsen such columns on the Data page, or leave them out."
-        )
-    out += given_by_hand(plan, lines)
-    if plan.person is None and plan.rows_per_person > 1:
-        out.append(
-            f"This plan promises that no one has more than {plan.rows_per_person} rows. The promise is not checked."
-        )
-    if plan.person is not None and plan.neighbors == "replace-one":
-        out.append(
-            f"Before the table is counted, it is filled with invented rows, or cut, to the declared {plan.rows:,} "
-            "rows. The real number stays confidential. Declare a number close to the number of rows that are left when "
-            f"each person keeps at most {plan.rows_per_person}."
-        )
-    if plan.private_evaluation and rows is None:
-        out.append(
-            "The number of held-out rows determines which figures of the private evaluation are possible; all of "
-            "them are listed."
-        )
-    return out

@@ -11,7 +11,7 @@ import streamlit as st
 from espalier.core.evaluation.dependence import link
 from espalier.core.tables.table import Table
 from espalier.pages.common import charts
-from espalier.pages.session.session import ReleaseBundle
+from espalier.pages.session.bundles import ReleaseBundle
 
 MOST = 20
 Arrow = tuple[str, str]

@@ -12,7 +12,8 @@ from espalier.pages.common import shell
 from espalier.pages.common.text import name, plain
 from espalier.pages.diagnostics import numeric_columns, price_elasticities
 from espalier.pages.release import payment
-from espalier.pages.session.session import BlurredBundle, Session
+from espalier.pages.session.bundles import BlurredBundle
+from espalier.pages.session.session import Session
 
 
 def show(state: Session, blurred: BlurredBundle) -> None:

@@ -15,7 +15,7 @@ from espalier.core.graph.separations import Clique
 from espalier.core.tables.source import Source
 from espalier.pages.common import charts
 from espalier.pages.common.text import plain
-from espalier.pages.session.session import ReleaseBundle
+from espalier.pages.session.bundles import ReleaseBundle
 
 Facts = Mapping[str, Any]
 LARGEST, PAIRS = 10_000, 2_000

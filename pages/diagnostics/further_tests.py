@@ -17,7 +17,8 @@ from espalier.pages.common import shell
 from espalier.pages.common.text import plain
 from espalier.pages.diagnostics import arrow_strength, judgement, many_targets, membership_attack, public_table
 from espalier.pages.release import payment
-from espalier.pages.session.session import ReleaseBundle, Session
+from espalier.pages.session.bundles import ReleaseBundle
+from espalier.pages.session.session import Session
 
 KINDS = ("many-targets", "attack", "public-table", "arrows")
 """Kinds of the tests' jobs. Each job shows its progress under its own button."""

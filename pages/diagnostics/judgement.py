@@ -20,7 +20,8 @@ from espalier.pages.data.samples import FOLDER, OTHER
 from espalier.pages.diagnostics import distributions
 from espalier.pages.glossary.terms import term
 from espalier.pages.release import payment
-from espalier.pages.session.session import ReleaseBundle, Session
+from espalier.pages.session.bundles import ReleaseBundle
+from espalier.pages.session.session import Session
 
 Facts = Mapping[str, Any]
 

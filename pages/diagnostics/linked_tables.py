@@ -14,7 +14,8 @@ from espalier.pages.common import charts, shell, story
 from espalier.pages.common.text import plain
 from espalier.pages.diagnostics.summary import show_grade
 from espalier.pages.release import payment
-from espalier.pages.session.session import ReleaseBundle, Session
+from espalier.pages.session.bundles import ReleaseBundle
+from espalier.pages.session.session import Session
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go

@@ -10,7 +10,7 @@ import streamlit as st
 from espalier.core.evaluation.downstream import CLASSIFIERS, Downstream, many_targets
 from espalier.core.tables.table import Table
 from espalier.pages.common.text import names, plain
-from espalier.pages.session.session import ReleaseBundle
+from espalier.pages.session.bundles import ReleaseBundle
 
 INTRODUCTION = (
     "Is the table good for predictions that are not planned yet? Up to 20 columns take turns as the target, and five "

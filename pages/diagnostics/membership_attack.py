@@ -14,7 +14,7 @@ from espalier.core.evaluation.membership.game import TARGETS
 from espalier.core.tables.table import Table
 from espalier.pages.common import charts
 from espalier.pages.common.text import plain
-from espalier.pages.session.session import ReleaseBundle
+from espalier.pages.session.bundles import ReleaseBundle
 
 INTRODUCTION = (
     "Could an attacker infer from the synthetic table whether one person's row was in the real one? A game answers "

@@ -10,7 +10,7 @@ from espalier.core.evaluation.marketing import gain_of
 from espalier.core.tables.frames import as_table
 from espalier.core.tables.reading import read_table
 from espalier.pages.common.text import name
-from espalier.pages.session.session import ReleaseBundle
+from espalier.pages.session.bundles import ReleaseBundle
 
 INTRODUCTION = (
     "Someone with a public table of the same columns adds the synthetic rows to it. How much better can they then "

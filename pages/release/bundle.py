@@ -23,7 +23,8 @@ from espalier.pages.common import charts, picture, shell, sign_in, text
 from espalier.pages.common.text import SAFE, name, names, plain
 from espalier.pages.plan import measurement_table
 from espalier.pages.release import answers, fence, payment
-from espalier.pages.session.session import ReleaseBundle, Session
+from espalier.pages.session.bundles import ReleaseBundle
+from espalier.pages.session.session import Session
 
 FILES = (
     ("report.html", "Report", "text/html"),

@@ -16,7 +16,8 @@ from espalier.core.tables.table import Table
 from espalier.core.tables.text_table import TextTable
 from espalier.pages.common import shell
 from espalier.pages.common.text import name, plain
-from espalier.pages.session.session import BlurredBundle, Session
+from espalier.pages.session.bundles import BlurredBundle
+from espalier.pages.session.session import Session
 
 
 def show(state: Session) -> None:

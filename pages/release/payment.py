@@ -21,8 +21,9 @@ from espalier.core.tables.source import Source
 from espalier.pages.common import fields, shell, sign_in, text
 from espalier.pages.common.text import name, plain
 from espalier.pages.session import session
+from espalier.pages.session.bundles import ReleaseBundle
 from espalier.pages.session.kept_work import LASTS
-from espalier.pages.session.session import ReleaseBundle, Session
+from espalier.pages.session.session import Session
 
 UNRECORDED, NEW = "Not recorded in a ledger", "Open a new budget …"
 

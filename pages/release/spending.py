@@ -20,7 +20,8 @@ from espalier.core.server.worker import Limits, run_apart
 from espalier.core.tables.table import Table
 from espalier.pages.common import housekeeping, sign_in
 from espalier.pages.release import payment
-from espalier.pages.session.session import ReleaseBundle, RowsAtWork, Session, Spent, mark_of
+from espalier.pages.session.bundles import ReleaseBundle, RowsAtWork, Spent
+from espalier.pages.session.session import Session, mark_of
 
 AT_DELTA = 1e-9
 """The δ at which releases with δ = 0 are summed."""

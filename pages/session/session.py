@@ -7,17 +7,14 @@ rows are never in a cache that sessions share. Changes of the project are in `es
 from __future__ import annotations
 
 import hmac
-import json
 import secrets
 from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass, field, fields, replace
-from functools import cached_property, partial
+from functools import partial
 from typing import Any, Literal, TypeVar
 
-import numpy as np
 import streamlit as st
-from numpy.typing import NDArray
 from streamlit import runtime
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
@@ -25,8 +22,6 @@ from espalier.core.analysis.loading import Files
 from espalier.core.analysis.study import Study
 from espalier.core.compare.plans import Outcome
 from espalier.core.errors import EspalierError
-from espalier.core.graph.separations import Clique
-from espalier.core.ledger.archive import zipped
 from espalier.core.ledger.ledger import Ledger
 from espalier.core.methods.registry import DEFAULT
 from espalier.core.planning.preview import Preview, preview
@@ -38,9 +33,6 @@ from espalier.core.project.file import Project
 from espalier.core.project.linked import Linked
 from espalier.core.project.plan import Plan
 from espalier.core.project.schema import Column, Schema
-from espalier.core.release.artefact import Release
-from espalier.core.release.blurred import Blurred
-from espalier.core.report.release_picture import ReleasePicture, release_picture
 from espalier.core.server import events
 from espalier.core.server.queue import Job
 from espalier.core.tables.catalogue import TRUSTED
@@ -50,124 +42,13 @@ from espalier.core.tables.table import Table
 from espalier.core.tables.text_table import TextTable
 from espalier.pages.common import sign_in
 from espalier.pages.session import kept_work
+from espalier.pages.session.bundles import BlurredBundle, Opened, ReleaseBundle, Results, RowsAtWork, Spent
 from espalier.pages.session.drafts import Drafts, Kept
 
 KEY = "espalier"
 T = TypeVar("T")
 TableSource = Literal["upload", "server"]
 """Origin of an opened table's rows, as named in the audit log."""
-
-
-@dataclass(frozen=True, repr=False)
-class ReleaseBundle:
-    """A release with its files, the private rows for its comparison, and the project that was open when it began.
-
-    The rows are in memory (``real``, ``holdout``) or are read where they are stored (``relation``).
-    """
-
-    number: int
-    planned: Project
-    release: Release
-    files: dict[str, bytes]
-    real: Table | None
-    holdout: Table | None
-    relation: Relation | None = None
-    far: tuple[str, str | None] | None = None
-    """Place and name of ``relation``, as the steward typed them."""
-    mark: bytes | None = None
-    """Keyed digest by which the table is recognised (`mark_of`), if all its rows were used."""
-    counted: dict[Clique, NDArray[np.int64]] = field(default_factory=dict)
-    """Counts of single columns and pairs for charts, if the table is read where it is stored. Confidential."""
-
-    @cached_property
-    def facts(self) -> dict[str, Any]:
-        """Facts of `release.json`."""
-        return dict(json.loads(self.files["release.json"]))
-
-    @cached_property
-    def picture(self) -> ReleasePicture:
-        """Picture of the release, which is laid out once."""
-        return release_picture(self.facts)
-
-    @cached_property
-    def zip(self) -> bytes:
-        """All files as one zip, which is packed once."""
-        return zipped(self.files)
-
-    @property
-    def has_rows(self) -> bool:
-        """True if the release can be compared with its rows. After a reload, its table must be opened again first."""
-        return self.real is not None or self.relation is not None
-
-    def without_rows(self) -> ReleaseBundle:
-        """Return the bundle without rows, without the location of rows that are stored elsewhere, and without their
-        exact counts.
-        """
-        return replace(self, real=None, holdout=None, relation=None, counted={})
-
-
-@dataclass(repr=False)
-class BlurredBundle:
-    """Rows of a method that is not private, the real rows from which they were made, and the comparison of both."""
-
-    made: Blurred
-    real: Table
-    figures: dict[str, Any] | None = None
-
-
-@dataclass(frozen=True)
-class Spent:
-    """Cost of one release of a table. If it was cancelled, ``complete`` is False and ``rho`` an upper bound."""
-
-    table: int
-    rho: float
-    delta: float
-    neighbors: str
-    rows_per_person: int
-    person: str | None
-    complete: bool = True
-    for_draws: float = 0.0
-    """Part of δ that draws used directly (the sum of their δ₀)."""
-
-
-@dataclass(frozen=True, repr=False)
-class Opened:
-    """State replaced by opening another project; it can be restored."""
-
-    open_project: ProjectEditor
-    text: TextTable | None
-    relation: Relation | None
-    far: tuple[str, str | None] | None
-    rows: int | None
-    sample: str
-    tables: int
-    paid_from: str | None
-    drafts: Drafts
-
-
-@dataclass(repr=False)
-class RowsAtWork:
-    """Rows from which the running release is made, and its holdout. The session holds them; the result does not."""
-
-    real: Table | None = None
-    holdout: Table | None = None
-
-
-@dataclass(frozen=True, repr=False)
-class Results:
-    """Releases and findings that outlive a reload of the tab. They hold no row of a table."""
-
-    released: ReleaseBundle | None
-    earlier: list[ReleaseBundle]
-    releases: int
-    spent: list[Spent]
-    too_late: bool
-    findings: dict[str, dict[str, Any]]
-    further: dict[tuple[int, str], Any]
-    compared: list[Outcome]
-    answered: dict[tuple[str, AskedQuestion], Any]
-    trouble: dict[str, str]
-    known: tuple[str, int] | None
 
 
 @dataclass(repr=False)

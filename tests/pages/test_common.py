@@ -17,7 +17,8 @@ from espalier.core.server.queue import Job, Queue
 from espalier.pages.common import charts, fields, text
 from espalier.pages.data.typed_columns import column_of, join, numbers, row_of, split
 from espalier.pages.release import spending
-from espalier.pages.session.session import Session, Spent
+from espalier.pages.session.bundles import Spent
+from espalier.pages.session.session import Session
 from tests.support.app import until
 
 REORDERING = [*map(chr, (*range(0x202A, 0x202F), *range(0x2066, 0x206A)))]

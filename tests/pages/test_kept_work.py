@@ -15,8 +15,9 @@ from espalier.core.project.schema import Column, Schema
 from espalier.pages.common import sign_in
 from espalier.pages.release.payment import UNRECORDED
 from espalier.pages.session import kept_work, session
+from espalier.pages.session.bundles import ReleaseBundle
 from espalier.pages.session.kept_work import AWAY, LASTS, Registry
-from espalier.pages.session.session import ReleaseBundle, Session, blank
+from espalier.pages.session.session import Session, blank
 from tests.support.app import at_home, field, finish, go, press, sample, sentences, start, state, until
 
 ANNA, BEN = ("idp", "1", "anna@hospital.example"), ("idp", "2", "ben@hospital.example")
