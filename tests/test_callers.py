@@ -305,7 +305,7 @@ OPENERS: Reasons = {
     "noisy answers of an unfinished release": ("core/release/unfinished.py",),
     "files of unknown size, up to a limit": ("core/limited_file.py",),
     "the shipped figures of the samples": ("core/report/story.py",),
-    "output of a command": ("core/cli/main.py", "core/cli/terminal.py"),
+    "output of a command": ("core/cli/terminal.py",),
     "backup of the ledger": ("core/server/backup.py",),
     "a table that the server's operator has listed": ("core/server/allowed.py", "core/server/release_job.py"),
     "what the operator examines: settings, grants, certificates": ("core/server/doctor.py",),
