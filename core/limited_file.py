@@ -1,9 +1,12 @@
-"""Reading of files of unknown size, up to a limit, and writing of confidential files."""
+"""Reading of files of unknown size, up to a limit, listing of folders, and writing of confidential files."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Iterator
+from itertools import islice
 from pathlib import Path
+from typing import Any
 
 
 def read_limited(path: Path, most: int) -> bytes:
@@ -13,6 +16,19 @@ def read_limited(path: Path, most: int) -> bytes:
     """
     with path.open("rb") as file:
         return file.read(most + 1)
+
+
+def walked(
+    folder: Path, onerror: Callable[[OSError], Any] | None = None
+) -> Iterator[tuple[Path, list[str], list[str]]]:
+    """Yield each folder below ``folder`` with the names of its folders and files, as `os.walk` does, however deep they
+    are.
+    """
+    waiting = [folder]
+    while waiting:
+        for where, folders, names in islice(os.walk(waiting.pop(), onerror=onerror), 1):
+            yield Path(where), folders, names
+            waiting += [inside for name in folders if not (inside := Path(where, name)).is_symlink()]
 
 
 def write_own(path: Path, text: str) -> None:

@@ -49,10 +49,13 @@ class Folder:
 
     def __init__(self, path: Path) -> None:
         self.path, self.findings = path, list[Finding]()
-        odd = [p for p in path.rglob("*") if p.exists() and not (p.is_dir() or p.is_file())]
-        if odd:
+        try:
+            found = list(path.rglob("*"))
+        except RecursionError:
+            raise Unreadable("the folder has too many levels of folders") from None
+        if odd := [p for p in found if p.exists() and not (p.is_dir() or p.is_file())]:
             raise Unreadable(f"{odd[0]} is a pipe or a device")
-        held = {p.relative_to(path).as_posix(): p for p in path.rglob("*")}
+        held = {p.relative_to(path).as_posix(): p for p in found}
         self.names = {n for n, p in held.items() if n != "copies" or p.is_symlink() or not p.is_dir()}
         if "release.json" not in self.names:
             raise Unreadable(f"{path} contains no release.json")

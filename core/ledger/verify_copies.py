@@ -16,6 +16,8 @@ from espalier.core.ledger.export import FORMAT, exported
 from espalier.core.ledger.ledger import Ledger
 from espalier.core.project.json_text import MOST_JSON, read_json
 
+MOST_NAMED = 20
+"""Maximum number of files that a report names."""
 _COLUMNS = {*Event.__dataclass_fields__, "hash"}
 
 
@@ -87,7 +89,12 @@ def check_release(folder: Path, ledger: Ledger) -> str:
     if digest_of(files) != entry.released:
         changed = _changed(files, ledger, entry.released)
         raise LedgerError(f"{folder} differs from the release of entry {entry.id}: {changed}")
-    return f"{folder}: the release of entry {entry.id} of {entry.population} in {ledger.name}, unchanged"
+    report = f"{folder}: the release of entry {entry.id} of {entry.population} in {ledger.name}, unchanged"
+    there = {p.relative_to(folder).as_posix() for p in (*folder.iterdir(), *folder.glob("copies/*"))} - {"copies"}
+    if others := sorted(there - {*files} | {*files} & {*ADDED}):
+        more = f" and {len(others) - MOST_NAMED} more" if len(others) > MOST_NAMED else ""
+        report += f". Not covered by the ledger, so not checked: {', '.join(others[:MOST_NAMED])}{more}"
+    return report
 
 
 def _changed(files: Mapping[str, bytes], ledger: Ledger, released: str) -> str:

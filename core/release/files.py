@@ -125,7 +125,7 @@ def _remove_leftovers(parent: Path) -> None:
     holds.
     """
     for left in parent.glob(f"{PREFIX}*/{LOCK}"):
-        with suppress(OSError), left.open("r+") as file:
+        with suppress(OSError, RecursionError), left.open("r+") as file:  # another user's may be very deep
             lock(file)
             shutil.rmtree(left.parent, ignore_errors=True)
 

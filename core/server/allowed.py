@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from espalier.core.errors import TableError
+from espalier.core.limited_file import walked
 from espalier.core.tables.frames import resolved
 from espalier.core.tables.relation import Relation, is_url, open_relation
 
@@ -55,7 +56,7 @@ class Allowed:
         if not self._holds(path) or not path.exists():
             raise TableError(_REFUSED)
         if path.is_dir():
-            for folder, folders, files in os.walk(path):
+            for folder, folders, files in walked(path):
                 if not all(self._holds(Path(os.path.realpath(os.path.join(folder, n)))) for n in (*folders, *files)):
                     raise TableError("This folder contains a link that leads out of the allowed folders")
         return str(path)

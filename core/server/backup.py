@@ -26,7 +26,7 @@ from espalier import __version__
 from espalier.core.errors import EspalierError, LedgerError, LedgerUnavailable, ProjectError
 from espalier.core.ledger.ledger import Ledger
 from espalier.core.ledger.places import database_url, file_name, key_file, remembered
-from espalier.core.limited_file import read_limited
+from espalier.core.limited_file import read_limited, walked
 from espalier.core.project.json_text import MOST_JSON, read_json
 from espalier.core.sqlite_steps import limit_steps
 
@@ -205,7 +205,8 @@ def _checked(folder: Path) -> dict[str, Any]:
     Only ordinary files inside the folder are read, because reading a pipe could block forever.
     """
     try:
-        inside = {p.relative_to(folder).as_posix(): p for p in folder.rglob("*") if p.is_symlink() or not p.is_dir()}
+        found = [where / name for where, folders, names in walked(folder) for name in (*folders, *names)]
+        inside = {p.relative_to(folder).as_posix(): p for p in found if p.is_symlink() or not p.is_dir()}
         if not all(p.is_file() and not p.is_symlink() for p in inside.values()):
             raise ValueError
         facts = read_json(read_limited(inside.pop(MANIFEST), MOST_JSON), f"{folder / MANIFEST}")

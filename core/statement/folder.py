@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Mapping
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -69,9 +70,13 @@ def sign_folder(folder: Path, signer: Signer) -> None:
     named = made.get("signer")
     if named is not None and named != signer.facts:
         raise ProjectError(f"{folder} names another key as its signer; sign it with that key", path=str(folder))
+    signature = signer.sign(made)
     try:
-        with (folder / SIGNATURE).open("xb") as file:
-            file.write(signer.sign(made))
+        with (folder / SIGNATURE).open("xb") as file, ExitStack() as undone:
+            undone.callback((folder / SIGNATURE).unlink)
+            file.write(signature)
+            file.flush()
+            undone.pop_all()
     except FileExistsError:
         raise ProjectError(f"{folder} is already signed; nothing is overwritten", path=str(folder)) from None
     except OSError as error:

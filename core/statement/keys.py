@@ -41,13 +41,17 @@ class Signer:
 
     def sign(self, statement: Mapping[str, Any]) -> bytes:
         """Return ``statement.sig``, which contains the signature of the statement's canonical form and the public
-        key.
+        key; raise :class:`ProjectError` for a statement that is not text.
         """
+        try:
+            content = canonical(statement)
+        except ValueError:  # half a letter
+            raise ProjectError("the statement contains characters that are not text, so it cannot be signed") from None
         made = {
             "format": SIGNED,
             **self.facts,
             "public_key": base64.b64encode(self.public).decode(),
-            "signature": base64.b64encode(self.private.sign(canonical(statement))).decode(),
+            "signature": base64.b64encode(self.private.sign(content)).decode(),
         }
         return (json.dumps(made, indent=1) + "\n").encode()
 
@@ -76,11 +80,14 @@ def new_key(path: Path, passphrase: str) -> Signer:
         if one.exists():
             raise ProjectError(f"{one} already exists; nothing is overwritten", path=str(one))
     private = Ed25519PrivateKey.generate()
-    secret = private.private_bytes(
-        serialization.Encoding.PEM,
-        serialization.PrivateFormat.PKCS8,
-        serialization.BestAvailableEncryption(passphrase.encode()),
-    )
+    try:
+        secret = private.private_bytes(
+            serialization.Encoding.PEM,
+            serialization.PrivateFormat.PKCS8,
+            serialization.BestAvailableEncryption(passphrase.encode()),
+        )
+    except ValueError:  # the library's own limit, or bytes that are not UTF-8
+        raise ProjectError("the passphrase of a key must be text of at most 1,000 characters") from None
     public = private.public_key().public_bytes(
         serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
     )

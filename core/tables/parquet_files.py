@@ -9,7 +9,6 @@ A folder named ``year=2024`` below the table's folder gives its files a text col
 
 from __future__ import annotations
 
-import os
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ from typing import IO, Any
 from urllib.parse import unquote
 
 from espalier.core.errors import TableError
+from espalier.core.limited_file import walked
 from espalier.core.tables.arrow_text import value_type
 from espalier.core.tables.parquet_pages import check_pages
 from espalier.core.tables.text_table import check_names
@@ -145,7 +145,7 @@ class ParquetFiles:
 def _listed(folder: Path) -> list[Path]:
     """Return the Parquet files in a folder and its subfolders, sorted by name."""
     found = list[Path]()
-    for where, folders, names in os.walk(folder, onerror=_unreadable):
+    for where, folders, names in walked(folder, _unreadable):
         for file in (Path(where, name) for name in names):
             if file.suffix.lower() == SUFFIX:
                 found.append(file)

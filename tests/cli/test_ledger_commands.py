@@ -215,6 +215,19 @@ def test_evaluate_is_recorded_before_what_it_may_steer(work, monkeypatch, capsys
         assert run("evaluate", "o", "--data", "t.csv") == 2, "what cannot be recorded is not computed"
 
 
+def test_verify_lists_the_files_that_no_ledger_covers(work, capsys):
+    """Previously, a folder whose Parquet file was replaced counted as unchanged."""
+    where = ("--ledger", "l.db", "--table", "t")
+    assert run("ledger", "open", *where, "--epsilon", "9", "--delta", "1e-6") == 0
+    assert spend("o", *where, "--as", "parquet") == 0
+    (work / "o" / "synthetic.parquet").write_bytes(b"real rows")
+    (work / "o" / "copies" / "deeper").mkdir(parents=True)
+    capsys.readouterr()
+    assert run("ledger", "verify", "o", "--ledger", "l.db") == 0
+    said = capsys.readouterr().out
+    assert "so not checked: copies/deeper, statement.json, synthetic.parquet\n" in said
+
+
 @pytest.mark.parametrize("table", [{}, {"table": "u"}])
 def test_the_ledger_knows_whose_table_an_entry_is(work, table, capsys):
     """Previously, the release's folder said so: its author could hide a view from the ledger's readers."""

@@ -11,7 +11,7 @@ from benchmarks import forgeries
 from espalier.core.cli.main import main
 from espalier.core.errors import ProjectError
 from espalier.core.release import release
-from espalier.core.statement.folder import signed_files
+from espalier.core.statement.folder import sign_folder, signed_files
 from espalier.core.statement.keys import KEY, PASSPHRASE, load_signer, new_key, server_signer
 from espalier.verifier.check import verify
 
@@ -97,3 +97,27 @@ def test_a_new_key_follows_no_link(tmp_path):
         with pytest.raises(ProjectError, match="cannot write"):
             new_key(folder / "k", "a long passphrase")
         assert not (tmp_path / "elsewhere").exists()
+
+
+def test_a_statement_that_is_not_text_is_not_signed(made, tmp_path, monkeypatch, capsys):
+    """Previously, a traceback appeared, and an empty signature prevented others."""
+    monkeypatch.setenv(PASSPHRASE, WORDS)
+    key, folder = new_key(tmp_path / "k.pem", WORDS), tmp_path / "r"
+    made.save(folder)
+    honest = (folder / "statement.json").read_text()
+    (folder / "statement.json").write_text(honest.replace("{", '{"note": "\\ud800",', 1))
+    assert main(["sign", str(folder), "--key", str(tmp_path / "k.pem")]) == 2
+    assert "not text" in capsys.readouterr().err
+    (folder / "statement.json").write_text(honest)
+    monkeypatch.setattr(type(key), "sign", lambda *_: "text, which a file of bytes refuses")
+    with pytest.raises(TypeError):
+        sign_folder(folder, key)
+    monkeypatch.undo()
+    sign_folder(folder, key)
+
+
+@pytest.mark.parametrize("words", ["x" * 2000, "correct horse \udcff"])
+def test_a_passphrase_that_no_key_can_have(tmp_path, words):
+    with pytest.raises(ProjectError, match="1,000 characters"):
+        new_key(tmp_path / "k.pem", words)
+    assert list(tmp_path.iterdir()) == []
