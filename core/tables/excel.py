@@ -37,8 +37,10 @@ EXCEL_ROWS = 1 << 20
 """Maximum number of rows in a sheet, which is Excel's own limit, because openpyxl creates every row that the row
 numbers skip.
 """
-_UNCLEAR = ("e", "d")
-"""Types of cells that may give two people the same text: an error such as #N/A, and a time rounded to milliseconds."""
+_UNCLEAR = ("e", "d", "b")
+"""Types of cells that may give two people the same text: an error such as #N/A, a time rounded to milliseconds, and a
+truth value, since every number but 0 is read as true.
+"""
 _CELL = re.compile(rb"<(?:[\w.-]+:)?c[\s/>]")
 _ENCODING = re.compile(rb"[^>]*?encoding\s*=\s*[\"']([^\"']*)")
 

@@ -138,14 +138,18 @@ def _longest(data: bytes) -> int:
 
     Each such text follows the letters GSO, two numbers, its kind, and its length in four bytes.
     """
+    return max((stop - start for start, stop in _long_texts(data)), default=0)
+
+
+def _long_texts(data: bytes) -> Iterator[tuple[int, int]]:
+    """Yield the start and the end of each text that rows of a Stata file may share."""
     order: Literal["little", "big"] = "little" if b"<byteorder>LSF" in data[:200] else "big"
-    at, longest = data.find(b"GSO"), 0
     place = 12 if b"<release>117" in data[:200] else 16
+    at = data.find(b"GSO")
     while at >= 0:
-        length = int.from_bytes(data[at + place : at + place + 4], order)
-        longest = max(longest, min(length, len(data) - at))
+        start = at + place + 4
+        yield start, min(start + int.from_bytes(data[start - 4 : start], order), len(data))
         at = data.find(b"GSO", at + 3)
-    return longest
 
 
 def stat_table(data: bytes, shown: str) -> TextTable:
@@ -175,36 +179,52 @@ def stat_table(data: bytes, shown: str) -> TextTable:
 
 
 def _merging(data: bytes, shown: str, cells: dict[str, Any], facts: Any) -> set[str]:
-    """Return the text columns in which different bytes have become one text.
+    """Return the columns in which different bytes have become one text or one number.
 
     The reader drops the start of a letter at the end of a text, such as é of Latin-1 in a file of UTF-8, and some
-    encodings write one letter in two ways.
+    encodings write one letter in two ways. It also ends a text at a zero character, and rounds numbers of SAS transport
+    files, which have up to three bits more than floats.
     """
     texts = {name for name in facts.column_names if facts.readstat_variable_types.get(name) == "string"}
+    found = _of_sas(data, texts, cells, facts) | _of_stata(data, texts, facts)
     if not texts:
-        return texts
+        return found
     raw = list(read_stat(data, shown, rows=True, raw=True)[0].values())  # the names may be decoded differently, too
     if len(raw) != len(facts.column_names):
-        return texts
+        return found | texts
     stored = dict(zip(facts.column_names, raw, strict=True))
     pairs = {name: set(zip(stored[name], cells[name], strict=True)) for name in texts}
     merged = {name for name in texts if len(pairs[name]) > len(set(cells[name]))}
     # the bytes end at a zero character, which the texts of SPSS leave out
     cut = {name for name in texts if any(len(text or "") > len(of or "") for of, text in pairs[name])}
-    return merged | cut | _with_zeros(data, texts, facts)
+    return found | merged | cut
 
 
-def _with_zeros(data: bytes, texts: set[str], facts: Any) -> set[str]:
-    """Return the text columns of a SAS transport file in which a cell has a zero character, where the reader ends."""
-    found = _ROWS.search(data)
-    if kind_of(data) != ".xpt" or found is None:
+def _of_sas(data: bytes, texts: set[str], cells: dict[str, Any], facts: Any) -> set[str]:
+    """Return the columns of a SAS transport file with a text that has a zero character, or with rounded numbers."""
+    start = _ROWS.search(data)
+    if kind_of(data) != ".xpt" or start is None:
         return set()
     widths = [facts.variable_storage_width.get(name) or 0 for name in facts.column_names]
     starts, size = np.cumsum([0, *widths]), max(sum(widths), 1)
-    rows = np.frombuffer(data[found.end() :], np.uint8)
+    rows = np.frombuffer(data[start.end() :], np.uint8)
     rows = rows[: len(rows) // size * size].reshape(-1, size)
-    places = zip(facts.column_names, starts.tolist(), widths, strict=False)
-    return {name for name, at, width in places if name in texts and not rows[:, at : at + width].all()}
+    found = set[str]()
+    for name, at, width in zip(facts.column_names, starts.tolist(), widths, strict=False):
+        own = rows[: len(cells[name]), at : at + width]
+        if name in texts:
+            merged = not own.all()
+        else:
+            merged = len({cell.tobytes() for cell in own}) > len({_plain(cell) for cell in cells[name]})
+        found |= {name} if merged else set()
+    return found
+
+
+def _of_stata(data: bytes, texts: set[str], facts: Any) -> set[str]:
+    """Return the columns of long texts of a Stata file in which a text has a zero character before its end."""
+    if kind_of(data) != ".dta" or not any(b"\0" in data[start : stop - 1] for start, stop in _long_texts(data)):
+        return set()
+    return {name for name in texts if not facts.variable_storage_width.get(name)}
 
 
 def _exact(facts: Any, name: str) -> float:

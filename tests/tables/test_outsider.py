@@ -428,8 +428,9 @@ def test_one_person_never_becomes_two_in_excel(second):
         ["#N/A", "#N/A", "q"],
         [dt.datetime(2020, 1, 1, 0, 0, 0, 100), dt.datetime(2020, 1, 1, 0, 0, 0, 200), dt.datetime(2021, 1, 1)],
         [dt.timedelta(microseconds=100), dt.timedelta(microseconds=200), dt.timedelta(1)],
+        [True, True, "q"],  # also written as 2
     ],
-    ids=["errors", "moments", "durations"],
+    ids=["errors", "moments", "durations", "truth values"],
 )
 def test_people_whom_excel_gives_one_text_are_refused(cells):
     """Previously, all people without a result of a lookup were one person, and times were rounded."""

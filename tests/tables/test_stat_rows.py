@@ -231,3 +231,34 @@ def test_texts_with_a_zero_character_identify_no_one(tmp_path, suffix, cells, ve
         stored = stored.replace(plain, odd)
     with pytest.raises(TableError, match="person column 'who'"):
         person_codes(read_table(stored, f"t.{suffix}"), "who")
+
+
+@pytest.mark.parametrize("bits", ["4170000000000001", "4170000000000002"])
+@pytest.mark.parametrize("version", [5, 8])
+def test_numbers_that_sas_transport_files_hold_more_exactly_than_floats_identify_no_one(tmp_path, version, bits):
+    """Previously, numbers with 56 bits were rounded to 53, so two people became one."""
+    frame = pd.DataFrame({"x": ["a", "b", "c"], "who": [7.0, 9.0, 11.0], "y": [0.5, 0.25, 0.125]})
+    pyreadstat.write_xport(frame, tmp_path / "t.xpt", file_format_version=version)
+    stored = (tmp_path / "t.xpt").read_bytes()
+    assert set(person_codes(read_table(stored, "t.xpt"), "who").codes) == {0, 1, 2}
+    near = (int(bits, 16) ^ 1).to_bytes(8, "big")
+    stored = stored.replace(bytes.fromhex("4170000000000000"), bytes.fromhex(bits))
+    stored = stored.replace(bytes.fromhex("4190000000000000"), near)
+    read = read_table(stored, "t.xpt")
+    assert len(read.columns["who"].values) == 2
+    with pytest.raises(TableError, match="person column 'who'"):
+        person_codes(read, "who")
+
+
+@pytest.mark.parametrize("version", [117, 118, 119])
+def test_long_texts_of_stata_with_a_zero_character_identify_no_one(tmp_path, version):
+    """Previously, the reader left out all that follows the zero character, so two people became one."""
+    frame = pd.DataFrame({"who": ["ABCD1", "ABCD2", "EFGH3"], "y": ["q", "r", "s"]})
+    frame.to_stata(tmp_path / "t.dta", write_index=False, version=version, convert_strl=["who"])
+    stored = (tmp_path / "t.dta").read_bytes()
+    assert set(person_codes(read_table(stored, "t.dta"), "who").codes) == {0, 1, 2}
+    read = read_table(stored.replace(b"ABCD", b"A\0CD"), "t.dta")
+    assert read.columns["who"].values == ("A", "EFGH3")
+    with pytest.raises(TableError, match="person column 'who'"):
+        person_codes(read, "who")
+    assert set(person_codes(read, "y").codes) == {0, 1, 2}
