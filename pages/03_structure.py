@@ -25,7 +25,7 @@ from espalier.pages.structure import (
 sign_in.enter("steward")
 state = shell.start(
     "Structure",
-    "Draw what causes what, and which columns matter for fairness. Use what you know; the table is not read.",
+    "Draw what causes what, and mark the columns that matter for fairness. Use what you know; the table is not read.",
 )
 project = shell.need_project(state)
 
@@ -77,7 +77,7 @@ separations.show(state)
 effects.show(state)
 drawing_test.found(state)
 if is_blurring(project.plan):
-    st.error(f"The method of the plan is {text.method(project.plan.method)}. {NOT_PRIVATE}.")
+    st.error(f"The plan's method is {text.method(project.plan.method)}. {NOT_PRIVATE}.")
 else:
     try:
         frame = frame_of(state.project)
@@ -91,7 +91,7 @@ else:
                 st.markdown(f"- {text.separation(s, project.schema)}")
         else:
             shows = method_of(project.plan).guidance.unseparated(bool(project.dag.edges))
-            st.markdown(f"The method of the plan is {chosen}. {shows} Change it on the Plan page.")
+            st.markdown(f"The plan's method is {chosen}. {shows} Change it on the Plan page.")
         for warning in frame.warnings:
             st.warning(plain(warning))
     except EspalierError as error:

@@ -1,4 +1,4 @@
-"""``espalier plan``: show the spending of a plan by purpose. Reads no data."""
+"""``espalier plan``: show how a plan spends its budget. Reads no data."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ UP_TO = "; the release may spend the rest, depending on its private choices"
 
 def add(commands: Any) -> None:
     """Declare the command."""
-    plan = commands.add_parser("plan", help="show the spending of a plan; reads no data")
+    plan = commands.add_parser("plan", help="show how a plan spends its budget; reads no data")
     plan.add_argument("project", type=Path, help="the project file (JSON)")
     plan.add_argument("--rows", type=whole, help="number of rows n, if it is public")
     plan.add_argument(
@@ -135,9 +135,9 @@ def run(opt: argparse.Namespace) -> None:
     up_to = UP_TO if shown.spent < b.rho * (1 - 1e-9) else ""
     if b.pure:
         epsilon = round_up(sum(shown.alone.values()), 6)
-        print(f"\nspent in all: ε = {epsilon} of {b.epsilon:g}, ρ = {round_up(shown.spent, 6)}")
+        print(f"\ntotal spent: ε = {epsilon} of {b.epsilon:g}, ρ = {round_up(shown.spent, 6)}")
     else:
-        print(f"\nspent in all: ρ = {round_up(shown.spent, 6)} of {b.rho:.6g}{up_to}")
+        print(f"\ntotal spent: ρ = {round_up(shown.spent, 6)} of {b.rho:.6g}{up_to}")
     if left is not None:
         fits = f"would leave ρ = {left['after']:.4g}" if left["fits"] else "costs more than that and would be refused"
         if not left["fits"] and left["largest"]:

@@ -130,8 +130,8 @@ def frame_of(project: Project) -> Frame:
     if plan.accounting not in can.accounting:
         able = ", ".join(n for n in offered(project) if plan.accounting in METHODS[n].capabilities.accounting)
         raise ProjectError(
-            f"the method {method.name} has no {plan.accounting} accounting: set accounting to "
-            f"{' or '.join(can.accounting)}, or choose a method that has it ({able})",
+            f"the method {method.name} does not support {plan.accounting} accounting: set accounting to "
+            f"{' or '.join(can.accounting)}, or choose a method that does ({able})",
             key="accounting",
         )
     if project.linked is not None and not can.linked:
@@ -165,7 +165,9 @@ def frame_of(project: Project) -> Frame:
 
 
 def asks(project: Project) -> bool:
-    """Return whether the plan spends on questions and counts. Raises :class:`ProjectError` if it cannot."""
+    """Return whether the plan spends on questions and counts. Raises :class:`ProjectError` if its method cannot answer
+    them.
+    """
     plan, method = project.plan, method_of(project.plan)
     if method.capabilities.questions == "alone":
         if not project.question_list:
@@ -209,8 +211,8 @@ def _check_targets(project: Project) -> None:
 
 
 def _around(project: Project, separations: tuple[Separation, ...]) -> tuple[Separation, ...]:
-    """Return the separations with the pairs that constraints join; raise an error if these pairs lead around a
-    separation.
+    """Return the separations with the pairs that constraints join; raise an error if these pairs form a path that
+    bypasses a separation.
     """
     if found := project.constraints.conflict(separations):
         raise ProjectError(found[1], key="constraints")

@@ -53,14 +53,14 @@ class TreeOptions:
     )
     explain: float = option(
         0.0,
-        "Share of the budget that explains the fence's cost",
+        "Share of the budget for explaining the fence's cost",
         low=0.0,
         high=0.5,
         fenced=True,
         help="Buys noisy scores of the pairs that the fence refuses, and an estimate of the fence's cost. Without "
         "this share, a release reports neither. It is taken from the counts.",
         pool="explain",
-        unbought="The fence of this plan refuses no pair in a tree, so the share for explaining buys nothing",
+        unbought="The fence of this plan refuses no pair in a tree, so the explanation share buys nothing",
     )
     tree: Literal["greedy", "exact"] = option(
         "greedy",
@@ -82,8 +82,8 @@ class TreeOptions:
 
 
 def tree(curator: Curator, project: Project, frame: Frame, report: Report = silent) -> Marginals:
-    """Run PrivCI's Algorithm 1 for the given frame: a third of ρ each pays for one-way counts, the choice of the tree,
-    and two-way counts.
+    """Run PrivCI's Algorithm 1 for the given frame: one-way counts, the choice of the tree and two-way counts each
+    receive a third of ρ.
 
     With constraints, the tree begins with their pairs, which are counted without a choice.
 

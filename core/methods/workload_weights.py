@@ -66,14 +66,14 @@ class WorkloadOptions:
     )
     explain: float = option(
         0.0,
-        "Share of the budget that explains the fence's cost",
+        "Share of the budget for explaining the fence's cost",
         low=0.0,
         high=0.5,
         fenced=True,
         help="Buys noisy scores of the pairs that the fence refuses, and an estimate of the fence's cost. Without "
         "this share, a release reports neither. It is taken from the counts.",
         pool="explain",
-        unbought="The fence of this plan refuses no pair in a tree, so the share for explaining buys nothing",
+        unbought="The fence of this plan refuses no pair in a tree, so the explanation share buys nothing",
     )
 
 

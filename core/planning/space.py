@@ -54,7 +54,7 @@ class Space:
             free = shutil.disk_usage(place).free
             if free < needed:
                 raise SizeError(
-                    f"the disk of {place} has {free / 2**20:,.0f} MiB free, but the release may need "
+                    f"the disk that holds {place} has {free / 2**20:,.0f} MiB free, but the release may need "
                     f"{needed / 2**20:,.0f} MiB there. Nothing was drawn. Free some space, or name another folder",
                     limit=free,
                     path=str(place),
@@ -63,7 +63,7 @@ class Space:
 
 
 def _longest(column: Column) -> int:
-    """Return the bytes of the longest cell of a column."""
+    """Return the length of a column's longest cell in bytes."""
     if column.kind == "numeric":
         return NUMBER
     return max((len(label.encode()) for label in column.labels), default=1)

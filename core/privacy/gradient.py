@@ -46,7 +46,7 @@ class LogisticGradient:
         if self.target in self.columns or not self.columns or others < 1 or len(set(self.columns)) < len(self.columns):
             raise ValueError(
                 "a logistic fit needs a target with at least two values and at least one other column, and no column "
-                "twice"
+                "may appear twice"
             )
         for name in (*self.columns, self.target):
             if self.weights[name].shape != (1 if name == self.target else sizes[name], others):

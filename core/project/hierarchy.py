@@ -288,8 +288,8 @@ def read_hierarchy(text: str) -> dict[str, str]:
             )
         if out.get(row[0], row[1]) != row[1]:
             raise SchemaError(
-                f"line {number} of the hierarchy puts {row[0]!r} into {row[1]!r}, an earlier one into {out[row[0]]!r}; "
-                "each belongs to one group",
+                f"line {number} of the hierarchy puts {row[0]!r} into {row[1]!r}, but an earlier line puts it into "
+                f"{out[row[0]]!r}; a value can belong to only one group",
                 line=number,
             )
         out[row[0]] = row[1]

@@ -26,10 +26,11 @@ class Option:
 
     The bounds ``low`` and ``high`` are inclusive. ``whole`` requires a whole number. ``empty`` explains a missing
     value, if `None` is allowed. If ``columns``, the option is a list of column names; with ``of_visits``, of columns
-    that every visit has. ``weights``: it maps names of columns, or of several columns ("age × income"), to numbers,
-    which may be 0 if ``low`` is 0; ``example`` is one such line. The field is shown only if the plan has a fence (for
-    ``fenced``) and if the options in ``only`` have these values (or one of a tuple). ``pool`` is the pool that this
-    share pays for, and ``unbought`` is the message if a plan buys nothing with it.
+    that every visit has. With ``weights``, the option maps column names, or combinations such as "age × income", to
+    numbers, which may be 0 if ``low`` is 0; ``example`` shows one such line. A ``fenced`` field is shown only if the
+    plan has a fence. With ``only``, the field is shown only if the options have the values given there (a tuple lists
+    alternatives). ``pool`` is the pool that this share pays for, and ``unbought`` is the message if a plan buys nothing
+    with it.
     """
 
     label: str
@@ -178,7 +179,9 @@ def unquoted(value: Any) -> str:
 
 
 def short(value: Any) -> str:
-    """Return a value for a message, shortened to one line and without digits that Python refuses to write."""
+    """Return a value for a message, shortened to one line; a number with more digits than Python will print is
+    described in words.
+    """
     try:
         shown = repr(value)
     except ValueError:

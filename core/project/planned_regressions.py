@@ -132,7 +132,7 @@ class PlannedRegression:
         columns = self.columns(schema)
         for name, value in (*self.assumed.shares, *self.assumed.means, *self.assumed.spreads):
             if name not in columns:
-                raise _error(f"{what}: it has an assumption about {name!r}, which it does not use")
+                raise _error(f"{what} makes an assumption about {name!r}, but does not use that column")
             if isinstance(value, tuple) and len(value) != schema[name].values:
                 raise _error(f"{what}: {name!r} has {schema[name].values} values, so list that many shares")
         for name, _ in (*self.assumed.means, *self.assumed.spreads):

@@ -135,7 +135,9 @@ def _said(memory: Path) -> tuple[int, str]:
     except (OSError, ValueError):
         text = ""
     if not re.fullmatch(r"[0-9]{1,20} [0-9a-f]{64}\s*", text):
-        raise ProjectError(f"{memory} is not a memory of a ledger, or is damaged; move it away first", path=str(memory))
+        raise ProjectError(
+            f"{memory} is not a ledger memory file, or it is damaged. Move it elsewhere first", path=str(memory)
+        )
     return int(text.split()[0]), text
 
 

@@ -34,9 +34,9 @@ SETTINGS = (
         "folders and `env:NAME` entries that stewards may open on the server, separated by commas",
     ),
     Setting("ESPALIER_JOBS", "app", "2", "jobs that run at the same time"),
-    Setting("ESPALIER_JOB_MEMORY", "app", "4096", "memory of one release in MB"),
-    Setting("ESPALIER_JOB_DISK", "app", "20480", "largest temporary file of one release in MB"),
-    Setting("ESPALIER_JOB_MINUTES", "app", "30", "longest run of one job in minutes"),
+    Setting("ESPALIER_JOB_MEMORY", "app", "4096", "memory limit of each release, in MB"),
+    Setting("ESPALIER_JOB_DISK", "app", "20480", "maximum size of each temporary file of a release, in MB"),
+    Setting("ESPALIER_JOB_MINUTES", "app", "30", "maximum running time of each job, in minutes"),
     Setting("ESPALIER_DRAIN", "app", "120", "seconds that a stopping server waits for running jobs"),
     Setting(
         "ESPALIER_AUDIT_LOG",
@@ -45,7 +45,9 @@ SETTINGS = (
         "file to which events are appended, one JSON object per line",
     ),
     Setting("ESPALIER_AUDIT_NAMES", "app", "0", "if 1, events name tables, files and columns"),
-    Setting("ESPALIER_STATEMENT_SECONDS", "all", "3600", "longest run of one statement in PostgreSQL, in seconds"),
+    Setting(
+        "ESPALIER_STATEMENT_SECONDS", "all", "3600", "maximum running time of a statement in PostgreSQL, in seconds"
+    ),
     Setting("ESPALIER_PICTURES", "tests", "none", "folder for pictures of the browser tests"),
     Setting("ESPALIER_REPEAT", "tests", "300", "repetitions of each test that draws noise, in `.ci/nightly`"),
     Setting("ESPALIER_REPEAT_FOR", "tests", "no limit", "seconds for the repetitions of one test"),

@@ -30,7 +30,7 @@ LINE = 1 << 26
 
 
 class Lines:
-    """A CSV file as a feed (`espalier.core.tables.relation.Feed`) of texts."""
+    """A CSV file as a feed (`espalier.core.tables.relation.Feed`) of text columns."""
 
     rows = None
 
@@ -58,7 +58,7 @@ class Lines:
             yield batch.select(list(names))
 
     def statements(self, names: Sequence[str]) -> list[str]:
-        """Return a comment on the columns that are read, because there is no engine."""
+        """Return an SQL comment that lists the columns read; without an engine there are no statements."""
         return [f"-- Espalier reads these columns of the CSV file in batches: {', '.join(map(repr, names))}"]
 
     def close(self) -> None:
@@ -75,7 +75,7 @@ def csv_names(path: Path, seen: Facts | None = None) -> tuple[str, ...]:
 
 
 def csv_batches(path: Path, unclear: set[str] | None = None, seen: Facts | None = None) -> Generator[Any]:
-    """Yield the rows as Arrow batches of texts, and add columns with a cell that is not UTF-8 to ``unclear``.
+    """Yield the rows as Arrow batches of text columns, and add columns with a cell that is not UTF-8 to ``unclear``.
 
     Raises :class:`TableError`, which names the line and quotes no text, for a faulty line and for a file that has
     changed since it was ``seen``.
@@ -119,7 +119,7 @@ def csv_places(path: Path, seen: Facts | None = None) -> Generator[Any]:
             if last > first:
                 try:
                     rows = _rows(head, block[first:last], path, 0, set())
-                except TableError as error:  # the number of its line is not known here
+                except TableError as error:  # its line number is not known here
                     raise TableError(re.sub(r", line [0-9,]+", "", str(error))) from None
                 found |= rows.num_rows > 0
                 yield from rows.to_batches()

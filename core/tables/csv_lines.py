@@ -7,13 +7,13 @@ well-formed fields (`_fields`), or has a different number of fields from the hea
 line that passes, every quote that opens a field closes in that line. A parser that starts a line outside quotes
 therefore ends it outside quotes; by induction, it starts every line outside quotes. Bytes that are not UTF-8 are
 decoded cell by cell. An accepted file therefore has exactly one row for each line, in order. Each row is a function of
-its line and the header, and equal bytes in two cells of a column are equal texts. If a line were decoded as a whole, an
-odd byte in one of its cells would change an accent in its identifier, and one person would become two. Different bytes
-may be equal texts, such as é in UTF-8 and in Latin-1. A person column with a cell that is not UTF-8 is therefore
-refused, because two people would become one.
+its line and the header, and equal bytes in two cells of a column decode to equal text. If a line were decoded as a
+whole, an odd byte in one of its cells would change an accent in its identifier, and one person would become two.
+Different bytes may decode to the same text, such as é in UTF-8 and in Latin-1. A person column with a cell that is not
+UTF-8 is therefore refused, because two people would become one.
 
 Line breaks inside quotes would break this property. A person with two rows could open a quote in one and close it in
-the other, and all rows between them would become one value. So would UTF-16, in which two rows of odd length shift
+the other, and all rows between them would become one value. UTF-16 would break it too: two rows of odd length shift
 every byte between them.
 """
 

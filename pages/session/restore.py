@@ -130,7 +130,7 @@ def read(text: Any) -> Kept:
         data = json.loads(text)
         title, rows, sample = data["title"], data["rows"], data["sample"]
         if data["account"] != account():
-            raise ProjectError("another person used this tab before")
+            raise ProjectError("this draft belongs to another account")
         project = None if data["project"] is None else Project.loads(data["project"])
         dag = project.dag if project else Dag.from_json(data["dag"])
         roles = project.roles if project else Roles.from_json(data["roles"])

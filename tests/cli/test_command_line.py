@@ -52,7 +52,7 @@ def run(*args):
 
 def test_plan_release_evaluate(work, capsys):
     assert run("plan", "p.json", "--rows", "60") == 0
-    assert "spent in all" in capsys.readouterr().out
+    assert "total spent" in capsys.readouterr().out
     assert run("release", "p.json", "--data", "t.csv", "--out", "o") == 0
     assert "spent ε" in capsys.readouterr().err
     assert run("evaluate", "o", "--data", "t.csv") == 0
@@ -128,7 +128,7 @@ def test_a_plan_of_many_choices_is_short_and_adds_up(work, capsys):
     said = [" ".join(words[-6:]) for words in table]
     assert len(said) == len(set(said)), "no sentence appears twice"
     rhos = [next(float(w) for w in words if re.fullmatch(r"[0-9.]+e-[0-9]+", w)) for words in table]
-    assert sum(rhos) == pytest.approx(float(out.split("spent in all: ρ = ")[1].split()[0]), rel=1e-3)
+    assert sum(rhos) == pytest.approx(float(out.split("total spent: ρ = ")[1].split()[0]), rel=1e-3)
 
 
 def test_a_person_column_and_private_figures(work, capsys):

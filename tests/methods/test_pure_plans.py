@@ -142,7 +142,7 @@ def test_a_ledger_counts_its_rho_and_records_no_delta(tmp_path):
 
 @pytest.mark.parametrize("name", [n for n, m in METHODS.items() if "pure" not in m.capabilities.accounting])
 def test_other_methods_refuse_before_they_spend(name):
-    with pytest.raises(ProjectError, match="has no pure accounting: set accounting to .*fpt-lp, fpt-mw"):
+    with pytest.raises(ProjectError, match="does not support pure accounting: set accounting to .*fpt-lp, fpt-mw"):
         frame_of(pure(method=name))
 
 

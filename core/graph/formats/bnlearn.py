@@ -35,7 +35,7 @@ def read(text: str, line: int = 1) -> MixedGraph:
             raise broken(line, f"cannot read {shown(text[at : at + 20])}; nodes look like [lung|smoke:asia]")
         name = _name(found[1])
         if name in builder.nodes:
-            raise broken(line, f"a second node is called {shown(name)}")
+            raise broken(line, f"two nodes are called {shown(name)}")
         builder.node(name, line)
         if found[2] is not None:
             given += [(_name(parent), name, line) for parent in found[2].split(":")]

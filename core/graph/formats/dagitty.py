@@ -94,7 +94,7 @@ def _legacy_node(words: list[str], line: int, builder: Builder) -> None:
         raise broken(line, f"{shown(flags)} is not a weight or any of the letters E, O, A, U")
     name = unquote(" ".join(words))
     if name in builder.nodes:
-        raise broken(line, f"a second node is called {shown(name)}")
+        raise broken(line, f"two nodes are called {shown(name)}")
     roles = tuple(_LEGACY_ROLES[letter] for letter in flags if letter in _LEGACY_ROLES)
     builder.node(name, line, roles=roles, latent="U" in flags, position=position)
 

@@ -123,7 +123,7 @@ def _node(entry: _Entry, names: dict[str, str], builder: Builder) -> None:
     label, second = found.pop("label", None), found.pop("name", None)
     name = next((text for text in (label, second) if isinstance(text, str) and text), key)
     if name in builder.nodes:
-        raise broken(entry.line, f"a second node is called {shown(name)}")
+        raise broken(entry.line, f"two nodes are called {shown(name)}")
     names[key] = name
     graphics = {e.key: e.value for e in found.get("graphics", []) if isinstance(e, _Entry)}
     x, y = (number(v) if isinstance(v, str) else None for v in (graphics.get("x"), graphics.get("y")))

@@ -77,7 +77,7 @@ def _nodes(row: str, line: int, builder: Builder) -> None:
         selected = text.startswith("[") and text.endswith("]")
         name = _name(text[1:-1] if latent or selected else text)
         if name in builder.nodes:
-            raise broken(line, f"a second node is called {shown(name)}")
+            raise broken(line, f"two nodes are called {shown(name)}")
         builder.node(name, line, latent=latent, roles=("selected",) if selected else ())
 
 

@@ -1,4 +1,4 @@
-"""Background knowledge of Tetrad: tiers, forbidden and required arrows, in a separate file or after a graph. It settles
+"""Tetrad background knowledge: tiers, forbidden and required arrows, in a separate file or after a graph. It settles
 the direction of edges that the search left open (Meek 1995). An arrow that contradicts the knowledge is kept with a
 remark, because the file states both.
 """
@@ -43,7 +43,7 @@ def read(rows: Sequence[str], line: int, builder: Builder) -> Knowledge:
         if section == "addtemporal":
             found = _TIER.fullmatch(row.strip())
             if found is None:
-                raise broken(where, "a tier looks like: 1 age sex")
+                raise broken(where, "cannot read this tier; a tier looks like this: 1 age sex")
             names = found[3].split()
             if found[2]:
                 builder.unused("a rule inside a tier (* or -)", where)

@@ -1,12 +1,12 @@
 """Even draws of rows in batches: quotas cover the whole output, while memory holds one batch.
 
 :mod:`espalier.core.models.graphical.sampling` gives category v ⌊n_s p(v|s)⌋ rows of a group s of n_s rows, or one more,
-and shuffles them within the group. Everything except the shuffle can be computed without rows. The quotas of a node are
-a table of the number of rows in the whole output with each combination of its columns. Every node's groups are a margin
-of its parent's table. Each batch then takes rows out of these tables *without replacement*: the number of a batch's
-rows in group s that get category v is hypergeometric, drawn category by category, and a fresh permutation decides which
-rows they are. Cutting a random permutation of the whole group into batches gives the same distribution, so the whole
-output is distributed as if it had been drawn at once. Columns that follow one another (`runs`) share a permutation.
+and shuffles them within the group. Everything except the shuffle can be computed without rows. A node's quotas are a
+table: for each combination of its columns, the number of rows in the whole output. Every node's groups are a margin of
+its parent's table. Each batch then takes rows out of these tables *without replacement*: the number of a batch's rows
+in group s that get category v is hypergeometric, drawn category by category, and a fresh permutation decides which rows
+they are. Cutting a random permutation of the whole group into batches gives the same distribution, so the whole output
+is distributed as if it had been drawn at once. Columns that follow one another (`runs`) share a permutation.
 """
 
 from __future__ import annotations
@@ -68,9 +68,7 @@ def runs(nodes: Sequence[Node]) -> list[list[Node]]:
 
 
 def quotas(tree: JunctionTree, conditionals: Sequence[FloatArray], n: int, rng: np.random.Generator) -> list[Counts]:
-    """Return, for each node, the number of all ``n`` rows with each combination of ``given`` (flat) and each
-    category.
-    """
+    """Return, for each node, how many of the ``n`` rows have each combination of ``given`` (flat) and each category."""
     out: list[Counts] = []
     for node, conditional in zip(tree.nodes, conditionals, strict=True):
         if node.given:
@@ -131,7 +129,7 @@ def _numbers(rows: int) -> NDArray[np.uint64]:
 
 
 def _shuffled(group: NDArray[Any] | None, groups: int, rows: int, rng: np.random.Generator) -> NDArray[np.int64]:
-    """Return the numbers of all rows, group by group, in random order within each group.
+    """Return the row indices, group by group, in random order within each group.
 
     Group, random bits and the row's number are sorted as one 64-bit number, which is faster than sorting positions.
     Two rows of a group with the same random bits stay in order; 2¹⁶ groups and batches of 2¹⁸ leave 30 random bits.

@@ -101,7 +101,7 @@ BROKEN = {
     "legacy with a bad weight": ("A 1 @1,1\nB what @1,1\n\n", 2, "not a weight"),
     "gml without end": ("graph [\nnode [\nid 1\n", 2, "never closed"),
     "gml end without node": ("graph [\ndirected 1\nnode [ id 1 ]\nedge [ source 1 target 2 ]\n]", 4, "not the id"),
-    "gml twice": ('graph [\nnode [ id 1 label "a" ]\nnode [ id 2 label "a" ]\n]', 3, "second node"),
+    "gml twice": ('graph [\nnode [ id 1 label "a" ]\nnode [ id 2 label "a" ]\n]', 3, "two nodes"),
     "gml value": ("graph [\nnode [ id ]\n]", 2, "no value"),
     "xml": ("<graphml>\n<graph>\n<node id='a'>\n</graph></graphml>", 4, "mismatched tag"),
     "doctype": ('<?xml version="1.0"?>\n<!DOCTYPE x [<!ENTITY a "b">]>\n<graphml/>', 2, "document type"),
