@@ -19,7 +19,7 @@ from urllib.parse import unquote
 from espalier.core.errors import TableError
 from espalier.core.limited_file import walked
 from espalier.core.tables.arrow_text import value_type
-from espalier.core.tables.parquet_pages import check_pages
+from espalier.core.tables.parquet_pages import check_pages, opened
 from espalier.core.tables.text_table import check_names
 from espalier.core.tables.unpacking import Facts, open_ordinary, state, unshared
 
@@ -218,15 +218,13 @@ def _open(path: Path, texts: Sequence[str]) -> Iterator[tuple[IO[bytes], Any]]:
     as file:/a may look like the URL of another file, and because the file might be replaced.
 
     A column of ``texts`` is read as a dictionary, which stores a shared text once."""
-    from pyarrow import parquet
-
     with _whole(path):
         source = open_ordinary(path)
     with source:
         with _whole(path):
-            opened = parquet.ParquetFile(source, read_dictionary=list(texts), coerce_int96_timestamp_unit="us")
-        with opened:
-            yield source, opened
+            reader = opened(source, read_dictionary=list(texts), coerce_int96_timestamp_unit="us")
+        with reader:
+            yield source, reader
 
 
 @contextmanager
@@ -252,16 +250,16 @@ def _batches(file: _File, names: Sequence[str], most: int = BATCH_ROWS) -> Gener
     texts = [name for name in stored if pa.types.is_string(_type(file.types, name))]
     done = 0
     for listed in [[]] if file.longest else [texts, []]:  # Arrow cannot read every encoding as a dictionary
-        with _open(file.path, listed) as (source, opened):
+        with _open(file.path, listed) as (source, reader):
             start = 0
             if state(source) != file.state:
                 raise TableError(f"{file.path} was changed after it was opened; open it again")
             try:
                 if listed == texts and not file.longest:
                     size = max(1, min(most, BATCH_CELLS // max(len(stored), 1)))
-                    batches = opened.iter_batches(size, columns=stored)
+                    batches = reader.iter_batches(size, columns=stored)
                 else:
-                    batches = unshared(opened, file.longest, file.state.size, str(file.path), stored)
+                    batches = unshared(reader, file.longest, file.state.size, str(file.path), stored)
                 for batch in batches:
                     skipped, start = min(max(done - start, 0), batch.num_rows), start + batch.num_rows
                     if rows := batch.num_rows - skipped:

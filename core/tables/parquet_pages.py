@@ -2,15 +2,18 @@
 
 A footer may state less than the pages contain, and PyArrow trusts each page. A page is a header (a struct in Thrift's
 compact protocol) and its packed bytes. The headers are read here, and the packed bytes are skipped. The footer is read
-here too, because PyArrow ends the process if the statistics of a column contradict its schema.
+here too, because PyArrow ends the process if the statistics of a column contradict its schema, and cuts off bits of
+numbers that are larger than their type (:func:`opened`).
 """
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterator
 from typing import IO, Any
 
 from espalier.core.errors import TableError
+from espalier.core.tables.arrow_text import value_type
 from espalier.core.tables.unpacking import check_ratio
 
 HEADER = 1 << 9, 1 << 24
@@ -19,6 +22,8 @@ LARGEST = (1 << 31) - 1
 """Maximum size of a page. PyArrow would cut off the upper bits of a larger size."""
 FIXED = {1: 0, 2: 0, 3: 1, 7: 8}
 """Sizes in bytes of Thrift's types of fixed size (true, false, a byte, a float)."""
+PLACE, BYTE = 0, 3
+"""A number that is no type of Thrift, for the position of a field's value; and the type of a byte."""
 INT32, INT64, TEXT, LIST, STRUCT = 5, 6, 8, 9, 12
 """Other types of Thrift."""
 BITS = {4: 16, INT32: 32, INT64: 64}
@@ -31,8 +36,44 @@ PAGES = {0: 5, 2: 7, 3: 8}
 """Each type of page (data, dictionary, data of the second version) and the field that describes it."""
 ENCODING = {0: 2, 3: 4}
 """Number of the field with the encoding, for each type of page that holds values."""
+WIDER = {22: 26, 24: 26, 30: 34, 32: 34}
+"""Older annotations of whole numbers of 8 and 16 bits, and those of 32 bits, as a footer writes them."""
 Fields = dict[tuple[int, int], Any]
 """Values of a struct by number and type of field, because PyArrow skips a field of an unexpected type."""
+
+
+def opened(file: IO[bytes], **options: Any) -> Any:
+    """Return PyArrow's reader of a Parquet file, which reads each whole number in all 32 or 64 bits that are stored.
+
+    A column of 8 or 16 bits is stored in 32. PyArrow would cut off the other bits, so 7 and 263 would be one person.
+    """
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    made = parquet.ParquetFile(file, **options)
+    narrow = pa.int8(), pa.int16(), pa.uint8(), pa.uint16()
+    if not any(value_type(field.type) in narrow for field in made.schema_arrow):
+        return made
+    return parquet.ParquetFile(file, metadata=_with_wide_numbers(file), **options)
+
+
+def _with_wide_numbers(file: IO[bytes]) -> Any:
+    """Return the footer as PyArrow reads it, with whole numbers of 8 and 16 bits as those of 32 bits."""
+    from pyarrow import parquet
+
+    footer = bytearray(_footer(file))
+    try:
+        columns = _struct(bytes(footer), 0)[0][2, LIST]
+    except (IndexError, KeyError):
+        raise ValueError("a damaged footer") from None
+    for column in columns:
+        if (6, INT32) in column:
+            at = column[6, PLACE]
+            footer[at] = WIDER.get(footer[at], footer[at])
+        kind = (column.get((10, STRUCT)) or {}).get((10, STRUCT)) or {}
+        if (1, BYTE) in kind and footer[kind[1, PLACE]] in (8, 16):
+            footer[kind[1, PLACE]] = 32
+    return parquet.read_metadata(io.BytesIO(b"PAR1" + footer + len(footer).to_bytes(4, "little") + b"PAR1"))
 
 
 def check_pages(file: IO[bytes], facts: Any, shown: str) -> int:
@@ -74,12 +115,16 @@ def check_pages(file: IO[bytes], facts: Any, shown: str) -> int:
 
 def _groups(file: IO[bytes]) -> list[tuple[int, list[Fields]]]:
     """Return the number of rows of each row group, and the facts of its columns, from the footer."""
+    footer, _ = _struct(_footer(file), 0)
+    groups = footer.get((4, LIST), [])
+    return [(group[3, INT64], [chunk[3, STRUCT] for chunk in group[1, LIST]]) for group in groups]
+
+
+def _footer(file: IO[bytes]) -> bytes:
     file.seek(-8, 2)
     length = int.from_bytes(file.read(4), "little")
     file.seek(-8 - length, 2)
-    footer, _ = _struct(file.read(length), 0)
-    groups = footer.get((4, LIST), [])
-    return [(group[3, INT64], [chunk[3, STRUCT] for chunk in group[1, LIST]]) for group in groups]
+    return file.read(length)
 
 
 def _pages(file: IO[bytes], chunk: Fields) -> Iterator[tuple[int, int]]:
@@ -137,6 +182,7 @@ def _struct(data: bytes, at: int, within: int = 0) -> tuple[Fields, int]:
         if number in seen or not 0 < number < 1 << 15:
             raise ValueError("a field appears twice, or its number is out of range")
         seen.add(number)
+        fields[number, PLACE] = at
         found: Any = None
         if kind in BITS:
             found, at = _number(data, at, BITS[kind])

@@ -33,7 +33,7 @@ from espalier.core.errors import TableError
 from espalier.core.tables.arrow_text import check_fields, table_as_text
 from espalier.core.tables.csv_lines import DELIMITERS, check_lines, header_names, plain_lines
 from espalier.core.tables.excel import read_excel
-from espalier.core.tables.parquet_pages import check_pages
+from espalier.core.tables.parquet_pages import check_pages, opened
 from espalier.core.tables.text_table import TextTable, check_names
 from espalier.core.tables.unpacking import MAX_BYTES, check_ordinary, gunzip, open_ordinary, state, unshared
 
@@ -151,10 +151,9 @@ def read_released(source: Path | bytes, names: Sequence[str]) -> TextTable:
 
 def _parquet(data: bytes, shown: str) -> TextTable:
     import pyarrow as pa
-    from pyarrow import parquet
 
     try:
-        file = parquet.ParquetFile(io.BytesIO(data))
+        file = opened(io.BytesIO(data))
         schema, rows = file.schema_arrow, file.metadata.num_rows
     except (pa.ArrowException, OSError, ValueError):
         raise TableError(f"{shown} is a damaged Parquet file") from None
@@ -165,9 +164,9 @@ def _parquet(data: bytes, shown: str) -> TextTable:
         try:
             if longest:
                 raise OSError
-            table = parquet.read_table(io.BytesIO(data), read_dictionary=kept, coerce_int96_timestamp_unit="us")
+            table = opened(io.BytesIO(data), read_dictionary=kept, coerce_int96_timestamp_unit="us").read()
         except OSError:  # Arrow cannot read every encoding as a dictionary
-            file = parquet.ParquetFile(io.BytesIO(data), coerce_int96_timestamp_unit="us")
+            file = opened(io.BytesIO(data), coerce_int96_timestamp_unit="us")
             table = pa.Table.from_batches(unshared(file, longest, len(data), shown), file.schema_arrow)
     except (pa.ArrowException, OSError, ValueError):  # the text of such an error may quote a cell
         raise TableError(f"{shown} is a damaged Parquet file") from None

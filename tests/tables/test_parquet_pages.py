@@ -13,7 +13,19 @@ from espalier.core.project.schema import Column, Schema
 from espalier.core.tables import parquet_files, parquet_pages, unpacking
 from espalier.core.tables.frames import located
 from espalier.core.tables.reading import read_table
-from tests.support.forged_parquet import BYTE_ARRAY, DECIMAL, INT64, TEXT, Chunk, numbers, page, repeated, written
+from tests.support.forged_parquet import (
+    BYTE_ARRAY,
+    DECIMAL,
+    INT64,
+    TEXT,
+    Chunk,
+    numbers,
+    page,
+    record,
+    repeated,
+    small,
+    written,
+)
 
 EDGES = (0.0, 10.0, 20.0)
 SCHEMA = Schema((Column("a", "numeric", edges=EDGES),))
@@ -221,3 +233,23 @@ def test_a_pipe_in_the_place_of_a_file_is_not_waited_for(tmp_path, name):
     os.mkfifo(path)
     with pytest.raises(TableError, match="a pipe or a device"):
         relation.snapshot(SCHEMA)
+
+
+def of_bits(bits, kind, *, old, new):
+    """The fields of a column of whole numbers of this size, by the older annotation, the newer one, or both."""
+    whole = record({1: (3, bytes([bits])), 2: (1, b"")})
+    return ({6: small(kind)} if old else {}) | ({10: record({10: whole})} if new else {})
+
+
+@pytest.mark.parametrize(("bits", "kind"), [(8, 11), (16, 12), (8, 15), (16, 16)])
+@pytest.mark.parametrize(("old", "new"), [(True, False), (False, True), (True, True)])
+def test_numbers_are_read_in_all_bits_that_are_stored(tmp_path, bits, kind, old, new):
+    """Previously, the upper bits were cut off, so two people became one."""
+    cells = 7, 7 + (1 << bits), 7 + (3 << bits)
+    chunk = Chunk(b"a", page(struct.pack("<3i", *cells), 3), 3, 1, of_bits(bits, kind, old=old, new=new))
+    path = tmp_path / "t.parquet"
+    path.write_bytes(written([(3, [chunk])], 3))
+    assert read_table(path).columns["a"].values == tuple(map(str, cells))
+    other = Schema((Column("b", "numeric", edges=EDGES, missing=True, unknown="missing"),))
+    path.write_bytes(written([(3, [chunk, Chunk(b"b", numbers(1, 1, 1), 3)])], 3))
+    assert located(str(path)).snapshot(other, "a", 1).rows == 3
