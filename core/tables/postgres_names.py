@@ -10,13 +10,13 @@ from espalier.core.errors import TableError
 from espalier.core.tables.connection import parts_of
 
 FAITHFUL = (
-    *("UTF8", "SQL_ASCII", "EUC_CN", "EUC_KR", "EUC_JIS_2004", "KOI8R", "KOI8U"),
+    *("UTF8", "SQL_ASCII", "EUC_CN", "EUC_KR", "KOI8R", "KOI8U"),
     *(f"LATIN{i}" for i in range(1, 11)),
     *("WIN866", "WIN874", *(f"WIN{i}" for i in range(1250, 1259))),
     *(f"ISO_8859_{i}" for i in range(5, 9)),
 )
 """Encodings of a database in which different texts remain different in Unicode. In EUC_JP and EUC_TW, a letter may be
-stored in two ways.
+stored in two ways. In EUC_JIS_2004, a letter with an accent may be stored as one letter or as two.
 """
 
 

@@ -212,7 +212,10 @@ def test_a_linked_person_column_whose_type_may_merge_people_is_refused(database,
         con.execute("DROP TABLE linked")
 
 
-@pytest.mark.parametrize(("encoding", "one", "other"), [("EUC_JP", "a2c0", "adfc"), ("EUC_TW", "a1a1", "8ea1a1a1")])
+@pytest.mark.parametrize(
+    ("encoding", "one", "other"),
+    [("EUC_JP", "a2c0", "adfc"), ("EUC_TW", "a1a1", "8ea1a1a1"), ("EUC_JIS_2004", "abc8", "abb8abdc")],
+)
 def test_people_whose_texts_the_server_would_merge_stay_apart_or_are_refused(postgres, encoding, one, other):
     """Previously, two people became one if rows or identifiers were streamed: a letter may be stored in two ways."""
     name = encoding.lower()
