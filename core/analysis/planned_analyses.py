@@ -154,7 +154,7 @@ def half_width(one: PlannedCounts, counts: FloatArray, sigma: float, k: int, cau
         spread = 0.0
         for place in np.ndindex(counts.shape):
             count = float(counts[place])
-            step = 0.01 * count
+            step = 0.01 * count or -0.01
             moved = counts.copy()
             moved[place] -= step
             slope = (variance(one, moved, sigma, k) - found) / step

@@ -77,7 +77,7 @@ def run(opt: argparse.Namespace) -> None:
         _need_no_rows(opt)
         person = None  # every row is needed here
     with bar(opt.json) as progress, opened(read, schema, person, report=part(progress, 0.0, 0.2)) as real:
-        tables = [real, holdout] if holdout else [real]
+        tables = [table for table in (real, holdout, public) if table is not None]  # public in name only, perhaps
         ledger.record_diagnostics(opt, released.facts, [table.digest for table in tables])
         rest = part(progress, 0.2, 1.0)
         result = evaluate(released.project, real, released.table, model=released.model, holdout=holdout, report=rest)

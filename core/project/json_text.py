@@ -15,21 +15,24 @@ DEEPEST = 50
 MOST_LISTS = 2_000_000
 """Maximum number of lists and objects in a file, because each takes 50 times the memory of its two characters."""
 
+LONGEST_WHOLE = 300
+"""Maximum number of digits of a whole number. Floats go up to 309 digits."""
+
 
 def read_json(data: bytes | str, what: str, *, finite: bool = True) -> Any:
     """Return the value in ``data``; raises a :class:`ProjectError` that names ``what``.
 
     It refuses encodings other than UTF-8, files above `MOST_JSON`, nesting deeper than `DEEPEST`, repeated keys, and
-    numbers that are not finite, unless ``finite`` is false.
+    numbers that are not finite as floats, unless ``finite`` is false.
     """
     if len(data) > MOST_JSON:
         raise ProjectError(f"{what} is larger than {MOST_JSON >> 20} MiB")
     try:
         text = data.decode("utf-8-sig") if isinstance(data, bytes) else data
-        numbers: dict[str, Any] = {"parse_constant": _no_constant, "parse_float": _finite} if finite else {}
+        refusing: dict[str, Any] = {"parse_constant": _no_constant, "parse_float": _finite, "parse_int": _whole}
         if text.count("[") + text.count("{") > MOST_LISTS:
             raise ProjectError(f"{what} contains more than {MOST_LISTS:,} lists and objects")
-        value = json.loads(text, object_pairs_hook=_no_doubles, **numbers)
+        value = json.loads(text, object_pairs_hook=_no_doubles, **(refusing if finite else {}))
     except UnicodeDecodeError:
         raise ProjectError(f"{what} is not UTF-8 text") from None
     except json.JSONDecodeError as error:
@@ -65,6 +68,12 @@ def _finite(digits: str) -> float:
     if not math.isfinite(value):
         raise ProjectError(f"the number {digits[:40]} is too large")
     return value
+
+
+def _whole(digits: str) -> int:
+    if len(digits) > LONGEST_WHOLE:  # as a float, it would be infinite
+        raise ProjectError(f"the number {digits[:40]} is too large")
+    return int(digits)
 
 
 def _no_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -11,6 +11,7 @@ import hashlib
 import json
 import os
 import re
+import secrets
 import shutil
 import sqlite3
 import subprocess
@@ -90,23 +91,22 @@ def restore(folder: Path, where: str, shelf: Path | None = None, memories: Itera
     for extra in memories:
         _checked(extra)
     latest = max((_said(f) for g in given for f in (g / MEMORIES).glob("*.seen")), default=(0, ""))
-    _said(beside)
-    _load(folder / DATABASE, url, path)
-    try:
-        places = [beside, *map(remembered, _first_hash(url, path))]
-        known = [_said(place) for place in places]
-    except EspalierError:
-        if path is not None:
-            path.unlink()
-        raise
+    known = _said(beside)
+    _need_empty(url, path)
     if (folder / KEY).exists() and not key.exists():
         key.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         _copy(folder / KEY, key)
-    for place, seen in zip(places, known, strict=True):
-        if latest > seen:
-            place.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            place.unlink(missing_ok=True)
-            _write(place, latest[1].encode("ascii"))
+    _remember(beside, max(latest, known))  # before the ledger, which may be older, if the process ends in between
+    try:
+        _load(folder / DATABASE, url, path)
+        others = [(place, _said(place)) for place in map(remembered, _first_hash(url, path))]
+    except BaseException:
+        if path is not None:
+            path.unlink(missing_ok=True)
+            _remember(beside, known)
+        raise
+    for place, said in others:
+        _remember(place, max(latest, said))
     if shelf is not None:
         for file in sorted((folder / SHELF).glob("*.zip")):
             shelf.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -141,6 +141,17 @@ def _said(memory: Path) -> tuple[int, str]:
     return int(text.split()[0]), text
 
 
+def _remember(memory: Path, said: tuple[int, str]) -> None:
+    """Write a memory in one step; remove it if nothing is known."""
+    if not said[1]:
+        memory.unlink(missing_ok=True)
+        return
+    memory.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    new = memory.with_name(f".{memory.name}-{secrets.token_hex(8)}")
+    _write(new, said[1].encode("ascii"))
+    os.replace(new, memory)
+
+
 def _dump(ledger: Ledger, where: str, to: Path) -> None:
     """Copy the database without stored answers, so that a running release and its copy never draw an answer twice."""
     if ledger.store.path is not None:
@@ -157,12 +168,11 @@ def _dump(ledger: Ledger, where: str, to: Path) -> None:
     _tool("pg_dump", database_url(where), "--format=custom", "--exclude-table-data=espalier_journal", f"--file={to}")
 
 
-def _load(dump: Path, url: sa.URL, path: Path | None) -> None:
+def _need_empty(url: sa.URL, path: Path | None) -> None:
+    """Raise :class:`EspalierError` unless there is a place without a ledger."""
     if path is not None:
         if path.exists():
             raise ProjectError(f"a ledger already exists at {path}; move it away first", path=str(path))
-        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        _copy(dump, path)
         return
     engine = sa.create_engine(url, poolclass=sa.NullPool)
     try:
@@ -171,6 +181,13 @@ def _load(dump: Path, url: sa.URL, path: Path | None) -> None:
         raise LedgerUnavailable("the target database cannot be reached") from None
     if there:
         raise ProjectError("the database already contains a ledger; restore to an empty database")
+
+
+def _load(dump: Path, url: sa.URL, path: Path | None) -> None:
+    if path is not None:
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        _copy(dump, path)
+        return
     _tool("pg_restore", url, "--single-transaction", "--exit-on-error", str(dump))
 
 

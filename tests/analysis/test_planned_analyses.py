@@ -115,6 +115,12 @@ def test_without_noise_the_intervals_are_the_usual_ones():
     assert half_width(one, counts, 30.0, 4) > 1.9 * half_width(one, counts, 0.0, 1)
 
 
+def test_an_event_that_everyone_is_assumed_to_have():
+    """Previously, `plan` ended in a traceback."""
+    shown = preview(project(asked=[{**ASKED[1], "assume": {"shares": [0.4, 1.0], "groups": [0.5, 0.5]}}]), 4000)
+    assert 0 < shown.to_json()["analyses"][0]["promised"] < 1
+
+
 @pytest.mark.parametrize("neighbors", ["replace-one", "add-remove"])
 def test_at_the_epsilon_that_the_plan_names_every_wanted_half_width_is_promised(neighbors):
     given = project(neighbors=neighbors, rows=8000)

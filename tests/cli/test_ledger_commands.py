@@ -243,6 +243,25 @@ def test_the_ledger_knows_whose_table_an_entry_is(work, table, capsys):
     assert "a view of diagnostics is recorded for t" in capsys.readouterr().err
 
 
+def test_a_private_table_that_someone_calls_public_is_a_view_too(work, capsys):
+    """Previously, the command printed figures of its rows, and no ledger recorded them."""
+    schema = [*PROJECT["schema"], {"name": "v", "kind": "numeric", "edges": [0, 5, 10]}]
+    plan = {**PROJECT["plan"], "target": "v"}
+    (work / "p.json").write_text(json.dumps({**PROJECT, "schema": schema, "plan": plan}))
+    for name, rows in (("t", 60), ("h", 80)):
+        (work / f"{name}.csv").write_text("a,v\n" + "".join(f"{'xy'[i % 2]},{i % 10}\n" for i in range(rows)))
+    where = ("--ledger", "l.db", "--table", "t")
+    assert run("ledger", "open", *where, "--epsilon", "9", "--delta", "1e-6") == 0
+    assert spend("o", *where) == 0
+    assert run("release", "p.json", "--data", "h.csv", "--out", "elsewhere") == 0
+    capsys.readouterr()
+    given = ("evaluate", "elsewhere", "--data", "h.csv", "--public", "t.csv", "--ledger", "l.db")
+    assert run(*given) == 3
+    assert "already released as 't'" in capsys.readouterr().err
+    assert run(*given, "--table", "t") == 0
+    assert "a view of diagnostics is recorded for t" in capsys.readouterr().err
+
+
 @pytest.mark.usefixtures("work")
 def test_evaluate_without_any_ledger_makes_none(work, monkeypatch, capsys):
     monkeypatch.setenv("ESPALIER_LEDGER", str(work / "none.db"))

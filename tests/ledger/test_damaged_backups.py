@@ -5,13 +5,18 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from espalier.core.cli.main import main
+from espalier.core.errors import LedgerError
 from espalier.core.ledger.ledger import Ledger
 from espalier.core.server.backup import back_up
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture
@@ -53,6 +58,42 @@ def test_a_damaged_memory_of_the_machine_or_of_the_backup_is_named(text, backup,
 def test_a_damaged_database_is_refused(data, backup, tmp_path, capsys):
     changed(backup, "ledger.dump", data)
     refused(backup, tmp_path / "new.db", capsys, "no readable ledger")
+
+
+KILLED = """
+import os, sys
+from espalier.core.cli.main import main
+from espalier.core.server import backup
+backup._first_hash = lambda *_: os._exit(9)  # the database is in its place
+main(sys.argv[1:])
+"""
+
+
+def test_a_restore_that_is_killed_leaves_no_ledger_without_a_memory(backup, tmp_path, monkeypatch):
+    """Previously, the ledger of an older backup was accepted, although a later memory was given."""
+    old, new = str(tmp_path / "old.db"), str(tmp_path / "new.db")
+    Ledger(old).open_table("later", epsilon=3, delta=1e-9)
+    back_up(old, tmp_path / "later", memories_only=True)
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "third"))
+    given = ["restore", str(backup), "--memories", str(tmp_path / "later"), "--ledger", new]
+    done = subprocess.run([sys.executable, "-c", KILLED, *given], cwd=ROOT, check=False)
+    assert done.returncode == 9
+    assert Path(new).exists()
+    with pytest.raises(LedgerError, match="restored to an earlier copy"):
+        Ledger(new).events()
+
+
+def test_a_restore_that_fails_is_undone(backup, tmp_path, monkeypatch):
+    """Previously, an error of the disk left the ledger there."""
+    memory, new = tmp_path / "new.db.seen", tmp_path / "new.db"
+    for before in (None, "0" * 20 + " " + "0" * 64 + "\n"):
+        if before is not None:
+            memory.write_text(before)
+        monkeypatch.setattr("espalier.core.server.backup._first_hash", lambda *_: os.stat("/nowhere/at/all"))
+        assert main(["restore", str(backup), "--ledger", str(new)]) == 2
+        assert not new.exists()
+        assert (memory.read_text() if memory.exists() else None) == before
+    monkeypatch.undo()
 
 
 def test_a_whole_backup_is_restored(backup, tmp_path):

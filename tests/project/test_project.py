@@ -150,7 +150,7 @@ def test_refused(data, words):
         ('{"a": NaN}', "NaN is not allowed as a number"),
         ('{"a": 1, "a": 2}', "given twice"),
         ("[" * 100_000, "nested too deeply"),
-        (json.dumps(changed("plan", "epsilon", to=7)).replace("7", "9" * 5000), "a number that is too long|must be"),
+        (json.dumps(changed("plan", "epsilon", to=7)).replace("7", "9" * 5000), "too large|must be"),
     ],
 )
 def test_broken_text(text, words):
@@ -251,3 +251,14 @@ def test_very_many_arrows_between_visits_are_refused_at_once():
     with pytest.raises(ProjectError, match="an arrow from one visit to the next"):
         Project.from_json(clinic)
     assert time.process_time() - began < 10
+
+
+@pytest.mark.parametrize("value", [{}, [], 10**400])
+def test_a_number_style_is_a_text_and_no_whole_number_exceeds_floats(value: Any) -> None:
+    """Previously, `plan` ended in tracebacks."""
+    column = {**GOOD["schema"][0], "number_style": value}
+    with pytest.raises(EspalierError, match="must be a text|too large"):
+        Project.loads(json.dumps({**GOOD, "schema": [column, *GOOD["schema"][1:]]}))
+    if isinstance(value, int):
+        with pytest.raises(ProjectError, match="too large"):
+            Project.loads(json.dumps({**GOOD, "impossible": [{"age": {"below": value}}]}))
