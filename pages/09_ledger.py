@@ -43,7 +43,7 @@ def total(state: Session, p: Population) -> None:
             "Largest next ε",
             largest,
             width="content",
-            help="Another plan with this ε would use up what is left. It may exceed the total minus the amount "
+            help="Another plan with this ε would use up what is left. This ε may exceed the total minus the amount "
             "spent, because ρ adds up and ε does not.",
         )
     following, called = next_plan(state, p)

@@ -77,7 +77,9 @@ def main(argv: list[str] | None = None) -> int:
     """Print the findings. Return 0 if all checks hold, 1 if one fails, 2 if the folder is unreadable."""
     parser = argparse.ArgumentParser(prog="verifier", description="Check a release of Espalier, using only its folder.")
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--key", type=Path, metavar="FILE", help="the public key that should have signed")
+    parser.add_argument(
+        "--key", type=Path, metavar="FILE", help="the public key that is expected to have signed the release"
+    )
     parser.add_argument("--ledger", type=Path, metavar="EXPORT.json", help="an export of the ledger")
     opt = parser.parse_args(argv)
     if isinstance(sys.stdout, io.TextIOWrapper):

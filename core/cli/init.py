@@ -62,7 +62,7 @@ def add(commands: Any) -> None:
         nargs="+",
         default=(),
         metavar="TEXT",
-        help="texts that mean an empty cell in any column, such as '?' or -9",
+        help="values that mean an empty cell in any column, such as '?' or -9",
     )
     init.add_argument(
         "--date-order",
@@ -181,7 +181,7 @@ def run(opt: argparse.Namespace) -> None:
     dates = [c.name for c in schema.guessed if c.dates is not None]
     if dates:
         print(
-            f"Columns of dates: {', '.join(dates)}. They are counted by month, quarter or year over whole years. Write "
+            f"Date columns: {', '.join(dates)}. They are counted by month, quarter or year over whole years. Write "
             'a range that you know without the table: "dates": {"from": "2020-01-01", "to": "2024-12-31", "by": '
             '"month"}',
             file=sys.stderr,

@@ -71,7 +71,7 @@ def wanted(opt: argparse.Namespace) -> bool:
             "COLUMN …. Give the URL once; both tables are in this database"
         )
     if opt.tables and not any(far):
-        raise ProjectError("--tables names tables in a database; files have names of their own")
+        raise ProjectError("--tables names tables in a database; files have their own names")
     if not any(far) and len(opt.table) != many:
         raise ProjectError("give a table of people and a table of visits, or one table with --person-columns COLUMN …")
     single = ("person", "rows_per_person", "one_row_per_person", "buy", "dictionary", "code_book", "relation")
@@ -123,8 +123,8 @@ def draft(opt: argparse.Namespace) -> None:
     except OSError as error:
         raise ProjectError(f"cannot write {out}: {error.strerror or error}", path=str(out)) from None
     print(
-        f"{out}: a draft of {len(people)} columns of people and {len(visits)} of visits. It keeps {keep} visits "
-        "of each person and may contain private values until it is confirmed"
+        f"{out}: a draft with {len(people)} columns for people and {len(visits)} for visits. It keeps {keep} visits "
+        "per person and may contain private values until it is confirmed"
     )
     print(NEXT.format(out=out, data=" ".join(opt.table)), file=sys.stderr)
 

@@ -164,7 +164,7 @@ def run(opt: argparse.Namespace) -> None:
     width = f", treewidth {shown.size.treewidth}" if shown.size.treewidth else ""
     print(
         f"model: at most {shown.size.cells:,} cells{width}, {shown.size.bytes / 2**20:.1f} MiB, about "
-        f"{max(shown.size.seconds, 0.1):.1f} s in all"
+        f"{max(shown.size.seconds, 0.1):.1f} s in total"
     )
     print(memory_line(shown))
     for analysis in shown.analyses:

@@ -43,7 +43,7 @@ def add(commands: Any) -> None:
     release.add_argument("--out", type=Path, required=True, help="a new or empty folder")
     add_format(release)
     release.add_argument(
-        "--into", metavar="NAME", help="also write the synthetic rows to this new table of the same database"
+        "--into", metavar="NAME", help="also write the synthetic rows to this new table in the same database"
     )
     release.add_argument("--quiet", action="store_true", help="do not show progress on stderr")
     questions_option.add_option(release)

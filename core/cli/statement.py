@@ -40,7 +40,9 @@ def add(commands: Any) -> None:
 
     check = commands.add_parser("verify", help="check a release from its folder alone; exits with 1 if a check fails")
     check.add_argument("folder", type=Path, help="the folder that `release` wrote (its --out)")
-    check.add_argument("--key", type=Path, metavar="FILE", help="the public key expected to have signed")
+    check.add_argument(
+        "--key", type=Path, metavar="FILE", help="the public key that is expected to have signed the release"
+    )
     check.add_argument("--ledger", type=Path, metavar="EXPORT.json", help="an export of the ledger")
     check.set_defaults(run=_verify)
 

@@ -139,7 +139,7 @@ def _declared(field: Mapping[str, str], notes: list[str], *, first: bool) -> Ite
     unit = plain(field.get("field_units", ""))
     choices = _choices(field.get("select_choices_or_calculations", ""))
     if not (name or kind):
-        add_note(notes, "a line", "it has neither a name nor a type of a field and was not read")
+        add_note(notes, "a line", "it has neither a field name nor a field type, and was not read")
     elif not name:
         raise SchemaError("a field of the REDCap data dictionary has no name")
     elif kind in _NO_CELLS:

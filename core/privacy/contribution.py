@@ -101,7 +101,7 @@ def known_rows(source: Source, unit: Unit) -> int | None:
         if source.row_limit is None or source.row_limit > unit.rows_per_person:
             left = "any number" if source.row_limit is None else str(source.row_limit)
             raise TableError(
-                f"the table names people (column {source.person_column!r}) and keeps {left} of each one's rows, but "
+                f"the table names people (column {source.person_column!r}) and keeps {left} of each person's rows, but "
                 f"the unit of privacy allows at most {unit.rows_per_person}. Release it with a plan that names this "
                 "column and this limit.",
                 column=source.person_column,

@@ -61,7 +61,7 @@ class PlannedCounts:
             raise _error(f"{what}: unknown key {sorted(map(str, odd))[0]!r}")
         texts = {key: data.get(key, "") for key in ("event", "group", "among")}
         if any(not isinstance(text, str) for text in texts.values()):
-            raise _error(f"{what}: event, group and among are texts such as 'sick=yes'")
+            raise _error(f"{what}: event, group and among must be text such as 'sick=yes'")
         if (data["kind"] == "proportion") == bool(texts["group"]) or (texts["among"] and texts["group"]):
             raise _error(f"{what}: a proportion may have among; any other kind needs a group")
         assumed = data.get("assume", {})
@@ -214,7 +214,7 @@ def read_analysis(data: Any) -> PlannedAnalysis:
         raise _error("each analysis must be an object")
     name, kind = data.get("name"), data.get("kind")
     if not isinstance(name, str) or not name or len(name) > 200 or name.startswith("~"):
-        raise _error("an analysis needs a name: a text of at most 200 characters that does not start with ~")
+        raise _error("an analysis needs a name of at most 200 characters that does not start with ~")
     if kind not in (*get_args(Kind), *_FURTHER):
         raise _error(f"analysis {name!r}: kind must be one of {', '.join((*get_args(Kind), *_FURTHER))}")
     half = data.get("half_width")

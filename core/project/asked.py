@@ -73,7 +73,7 @@ class AskedQuestion:
             raise ProjectError("asked: at and level are numbers", key="asked")
         texts = {key: value for key, value in data.items() if key not in ("on", "among", "at", "level")}
         if not all(isinstance(text, str) for text in texts.values()):
-            raise ProjectError("asked: the parts of a question are texts", key="asked")
+            raise ProjectError("asked: the parts of a question must be text", key="asked")
         return cls(**texts, among=tuple(among), on=None if on is None else tuple(on), **numbers)
 
     def to_json(self) -> dict[str, Any]:

@@ -60,7 +60,7 @@ _TYPES: dict[str, type[Column]] = {}
 class Column:
     """Description of one column. ``Column(name, kind, …)`` makes the type that the kind needs.
 
-    ``missing`` makes the empty cell a category, always the last code. ``missing_marks`` are texts that count as an
+    ``missing`` makes the empty cell a category, always the last code. ``missing_marks`` are values that count as an
     empty cell, such as ``?`` or ``-9``. ``unknown="missing"`` reads an undeclared text as an empty cell instead of
     refusing it. ``guessed`` names the fields that were guessed from the data, in whole or in part, and are not
     confirmed yet; ``confirmed`` names the guessed fields that are confirmed. The report lists both. ``shown`` is the
@@ -111,7 +111,7 @@ class Column:
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name:
-            raise SchemaError("a column needs a name that is a text of at least one character", column=self.name)
+            raise SchemaError("a column's name must be text of at least one character", column=self.name)
         self._check()
         if self.unknown not in ("refuse", "missing"):
             raise self.error(f'unknown is {self.unknown!r}; the only other policy is "missing"')
@@ -120,14 +120,14 @@ class Column:
         if self.missing_marks and not self.missing:
             raise self.error('"missing_marks" needs "missing": true')
         if taken := set(self.missing_marks) & {MISSING, *self.categories, *(t for _, g in self.groups for t in g)}:
-            raise self.error(f"{min(taken)!r} cannot be both a mark of a missing value and a value, or an empty text")
+            raise self.error(f"{min(taken)!r} cannot mark a missing value, because it is also a value, or is empty")
         if self.code_book:
             code_book(self.code_book)
         if not isinstance(self.shown, str):
             raise self.error('"shown" must be a digest, as text')
         for text in (self.label, self.unit, self.description, *(t for pair in self.value_labels for t in pair)):
             if not isinstance(text, str) or len(text) > LONGEST_LABEL:
-                raise self.error(f"labels, units and descriptions are texts of at most {LONGEST_LABEL:,} characters")
+                raise self.error(f"labels, units and descriptions must be text of at most {LONGEST_LABEL:,} characters")
         for key, marked in (("guessed", self.guessed), ("confirmed", self.confirmed)):
             if odd := set(marked) - FIELDS.keys():
                 raise self.error(f"{key} names {sorted(odd)}, which are not fields that can be guessed")

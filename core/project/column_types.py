@@ -42,9 +42,9 @@ class Categories(Column, kinds=("categorical", "ordinal")):
         if not self.categories:
             raise self.error("list at least one category")
         if not all(isinstance(c, str) for c in self.categories):
-            raise self.error("categories must be texts, in quotes")
+            raise self.error("categories must be text, in quotes")
         if MISSING in self.categories:
-            raise self.error('an empty text is not a category; set "missing": true instead')
+            raise self.error('an empty string is not a category; set "missing": true instead')
         if (twice := first_twice(self.categories)) is not None:
             raise self.error(f"category {twice!r} is listed twice")
         known, seen = set(self.categories), set(self.categories)

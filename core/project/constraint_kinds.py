@@ -186,7 +186,7 @@ class Determines:
         pair, mark = _marked(data, "columns", "determines", also=("table",))
         table = data.get("table") if isinstance(data, Mapping) else None
         if not isinstance(table, Mapping) or not all(isinstance(x, str) for x in (*table, *table.values())):
-            raise entry_error("determines", "table must map each category to a text, in quotes")
+            raise entry_error("determines", "table must map each category to a string, in quotes")
         return cls(*_pair(pair, "determines"), dict(table), mark)
 
 
@@ -278,7 +278,7 @@ def _values(name: str, given: Any) -> Values:
             return Range(float(ends[0]), float(ends[1]))
     raise entry_error(
         "impossible",
-        f'the values of {name!r} are a list of texts, in quotes, or a range: {{"from": 0, "below": 16}}',
+        f'the values of {name!r} must be a list of strings, in quotes, or a range: {{"from": 0, "below": 16}}',
     )
 
 

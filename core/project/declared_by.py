@@ -40,7 +40,7 @@ class DeclaredBy:
             raise ProjectError(f"each entry of {KEY} needs a name, format, digest, columns and statement", key=KEY)
         columns = data["columns"]
         if not all(isinstance(data[key], str) for key in texts) or not isinstance(columns, list):
-            raise ProjectError(f"each entry of {KEY} contains texts, and columns as a list of names", key=KEY)
+            raise ProjectError(f"each entry of {KEY} must contain strings, with columns as a list of names", key=KEY)
         if not all(isinstance(name, str) for name in columns):
             raise ProjectError(f"the columns in {KEY} must be names of columns", key=KEY)
         if data["statement"] != STATEMENT:

@@ -214,7 +214,7 @@ class Project:
                 raise ProjectError(f"the project file has no {key}", key=key)
         name = data.get("name", "unnamed")
         if not isinstance(name, str):
-            raise ProjectError("name must be a text", key="name")
+            raise ProjectError("name must be text", key="name")
         dag, linked = data.get("dag", {}), None
         plan = Plan.from_json(data["plan"])
         if is_linked:

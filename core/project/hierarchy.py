@@ -93,10 +93,10 @@ class Hierarchy:
         the top."""
         if not given or not all(isinstance(x, str) for x in (*given, *given.values())):
             raise SchemaError(
-                f'column {column!r}: a hierarchy maps texts to texts: {{"I21": "I20-I25"}}', column=column
+                f'column {column!r}: a hierarchy maps strings to strings: {{"I21": "I20-I25"}}', column=column
             )
         if MISSING in given:
-            raise SchemaError(f"column {column!r}: an empty text cannot be a code of the hierarchy", column=column)
+            raise SchemaError(f"column {column!r}: an empty string cannot be a code of the hierarchy", column=column)
         groups = list(dict.fromkeys(g for g in given.values() if g != MISSING))
         inner = set(groups)
         codes = [text for text in given if text not in inner]

@@ -43,9 +43,13 @@ def _finest(column: Column) -> Column:
             edges = tuple(column_grid(column, ends).tolist())
             return Numbers(column.name, "numeric", edges, missing=True, unknown="missing")
         case NumbersToBuy():
-            lacks, has, declare = "its bins", "a number without a range has", "a range for them, or the bins"
+            lacks, has, declare = "its bins", "a numeric column without a range has", "a range for them, or the bins"
         case CategoriesToBuy():
-            lacks, has, declare = "its categories", "a text without declared categories has", "them, or a hierarchy"
+            lacks, has, declare = (
+                "its categories",
+                "a text column without declared categories has",
+                "them, or a hierarchy",
+            )
         case _:
             return column
     raise ProjectError(

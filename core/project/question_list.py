@@ -237,7 +237,7 @@ def _count(entry: Mapping[str, Any], schema: Schema) -> Count:
 def _name(what: str, entry: Mapping[str, Any], keys: set[str]) -> str:
     name = entry.get("name")
     if not isinstance(name, str) or not name or name.startswith("~") or len(name) > 200:
-        raise ProjectError(f"a {what} needs a name: a text of at most 200 characters that does not start with ~")
+        raise ProjectError(f"a {what} needs a name of at most 200 characters that does not start with ~")
     if odd := set(entry) - keys:
         raise ProjectError(f"{what} {name!r}: unknown key {sorted(map(str, odd))[0]!r}", name=name)
     return name

@@ -48,7 +48,7 @@ class BoughtRegression:
             raise _error("each regression must be an object")
         name = data.get("name")
         if not isinstance(name, str) or not name or len(name) > 200:
-            raise _error("a regression needs a name: a text of at most 200 characters")
+            raise _error("a regression needs a name of at most 200 characters")
         what = f"regression {name!r}"
         if odd := set(data) - _KEYS:
             raise _error(f"{what}: unknown key {sorted(map(str, odd))[0]!r}")

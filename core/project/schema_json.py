@@ -145,7 +145,7 @@ def column_from_json(data: Any) -> Column:
         raise SchemaError(f"each entry of the schema must be an object, not {data!r}")
     name = data.get("name")
     if not isinstance(name, str):
-        raise SchemaError(f"a column's name must be a text, not {name!r}")
+        raise SchemaError(f"a column's name must be text, not {name!r}")
     if odd := set(data) - _KEYS:
         raise SchemaError(f"column {name!r}: unknown key {sorted(odd)[0]!r}", column=name, key=sorted(odd)[0])
     for key in ("integer", "missing"):
@@ -280,7 +280,7 @@ def _book(name: str, data: Any) -> str:
 
 def _texts(name: str, key: str, data: Any) -> tuple[str, ...]:
     if not isinstance(data, list) or not all(isinstance(x, str) for x in data):
-        raise SchemaError(f"column {name!r}: {key} must be a list of texts, in quotes", column=name)
+        raise SchemaError(f"column {name!r}: {key} must be a list of strings, in quotes", column=name)
     return tuple(data)
 
 

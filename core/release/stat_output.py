@@ -41,7 +41,7 @@ _LIMITS: Mapping[str, _Limits] = {
     "dta": _Limits(32, 80, 32000, 2045, texts_labelled=False),
     "xpt": _Limits(32, 255, 0, 200, texts_labelled=False),
 }
-"""Limits in bytes. SPSS can label texts of at most 8 bytes; transport files cannot contain value labels."""
+"""Limits in bytes. SPSS can label text values of at most 8 bytes; transport files cannot contain value labels."""
 _SHORT = 8
 _RESERVED = {
     *("all", "and", "by", "eq", "ge", "gt", "le", "lt", "ne", "not", "or", "to", "with", "byte", "double", "float"),
@@ -92,7 +92,7 @@ def losses(schema: Schema, kind: StatFormat) -> list[str]:
         labelled = [c for c in (*column.categories, *labelled_numbers(column)) if column.label_of(c)]
         kept, numbers = _labels(column, kind), _as_numbers(column)
         if any((_number(c) if numbers else c) not in kept for c in labelled):
-            only = "has no value labels" if kind == "xpt" else "cannot label such texts"
+            only = "has no value labels" if kind == "xpt" else "cannot label such text values"
             why = "labels only whole numbers" if numbers and kind == "dta" else only
             out.append(f"{column.name}: {title} {why}; the dictionary next to the file has them.")
         elif limits.value and any(len(column.label_of(c).encode()) > limits.value for c in labelled):
@@ -104,7 +104,7 @@ def losses(schema: Schema, kind: StatFormat) -> list[str]:
         if column.missing_marks and len(_missing(column, kind)) < len(column.missing_marks):
             out.append(f"{column.name}: not all codes of missing values can be declared; the dictionary has them.")
         if _too_long(column, kind):
-            out.append(f"{column.name}: texts are cut to {limits.text} bytes.")
+            out.append(f"{column.name}: text values are cut to {limits.text} bytes.")
     return out
 
 
@@ -161,7 +161,8 @@ def check_stat(schema: Schema, kind: StatFormat) -> None:
         if _too_long(column, kind):
             most = _LIMITS[kind].text
             raise ProjectError(
-                f"{_TITLES[kind]} allows texts of at most {most} bytes, but {column.name!r} has a longer category. "
+                f"{_TITLES[kind]} allows text values of at most {most} bytes, but {column.name!r} has a longer "
+                "category. "
                 "Shorten it, or choose another format",
                 key="format",
             )

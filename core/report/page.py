@@ -277,7 +277,7 @@ def _schema_bought(facts: Mapping[str, Any]) -> str:
     return (
         "<h2>Bought parts of the schema</h2>"
         "<p>These parts of the schema were not declared. They were chosen privately and paid for. In a column with "
-        "bought categories, a text that is not a category counts as an empty cell. "
+        "bought categories, a value that is not a category counts as an empty cell. "
         f"Found: {'; '.join(found)}.</p>"
         + "".join(
             f"<p>{escape(a['column'])}: of {a['codes']:,} codes in {a['levels']} levels, {a['alone']:,} are separate "

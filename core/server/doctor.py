@@ -296,7 +296,7 @@ def _sign_in(secrets: Path | None) -> Iterator[Line]:
     elif not roles.get("steward"):
         yield fix("sign-in", "[roles] lists no steward")
     else:
-        yield ok("sign-in", f"{len(roles['steward'])} stewards, {len(roles.get('viewer', []))} entries of viewers")
+        yield ok("sign-in", f"{len(roles['steward'])} stewards, {len(roles.get('viewer', []))} viewer entries")
 
 
 def _proxy(name: str) -> Iterator[Line]:

@@ -35,7 +35,7 @@ class CodesOnly:
     def text_counts(self, column: str) -> dict[str, int]:
         """Refuse, because only the codes of the texts are available."""
         raise TableError(
-            f"column {column!r}: the texts stay in the engine, and only their codes were read", column=column
+            f"column {column!r}: the text values stay in the engine, and only their codes were read", column=column
         )
 
     def step_counts(self, pairs: Sequence[Pair]) -> list[NDArray[np.int64]]:  # noqa: ARG002

@@ -113,7 +113,7 @@ def _day_name(table: Any, index: int) -> str:
 def _code(value: Any, column: Column, dialect: str, day: Any = None) -> Any:
     kind = value.type()
     if column.number_style or (column.code_book and code_book(column.code_book).by_rule):
-        why = "counts longer codes as codes of a code book" if column.code_book else "uses its own number style"
+        why = "reads longer codes as entries of a code book" if column.code_book else "uses its own number style"
         raise TableError(
             f"column {column.name!r} {why}, which this engine does not support. Release from a file, or provide "
             "plain values in a view",
@@ -240,7 +240,7 @@ def _ordered_day(value: Any, column: Column, dialect: str) -> Any:
     if kind.is_floating() or kind.is_decimal():
         raise TableError(
             f"column {column.name!r} contains {kind} values, from which this engine cannot read dates; provide whole "
-            "numbers, texts or dates in a view",
+            "numbers, text or dates in a view",
             column=column.name,
         )
     if not (kind.is_string() or kind.is_integer()):

@@ -129,7 +129,7 @@ def check_workbook(parts: zipfile.ZipFile, packed: int, shown: str) -> None:
             with parts.open(part) as sheet:
                 _check_cells(sheet, shown)
         elif part.file_size > EXCEL_TEXTS:
-            raise TableError(f"{shown} has more than {EXCEL_TEXTS >> 20} MiB of distinct texts; use CSV or Parquet")
+            raise TableError(f"{shown} has more than {EXCEL_TEXTS >> 20} MiB of distinct text; use CSV or Parquet")
 
 
 def _check_cells(sheet: IO[bytes], shown: str) -> None:
@@ -145,7 +145,7 @@ def _check_cells(sheet: IO[bytes], shown: str) -> None:
         if cells > EXCEL_CELLS:
             break
         if len(opened) > EXCEL_TEXT:
-            raise TableError(f"{shown} has a cell with a text longer than Excel allows; use CSV or Parquet")
+            raise TableError(f"{shown} has a cell with text longer than Excel allows; use CSV or Parquet")
     if cells + len(_CELL.findall(rest)) > EXCEL_CELLS:
         raise TableError(_too_many(shown))
 

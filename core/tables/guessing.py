@@ -67,7 +67,7 @@ def guess_schema(text: TextTable, marks: Sequence[str] = (), date_order: str = "
     """Return a schema for ``text``. Each field taken from the data is marked as guessed. Columns that look like
     identifiers are left out, which is also marked as a guess, unless every column looks like one.
 
-    ``marks`` are texts that mean an empty cell, in each column that contains them. ``date_order`` ("dmy" or "mdy") is
+    ``marks`` are values that mean an empty cell, in each column that contains them. ``date_order`` ("dmy" or "mdy") is
     used if the rows do not show whether the day or the month comes first; without it, such columns stay text.
 
     >>> import espalier as es, pandas as pd
@@ -135,9 +135,9 @@ def guess_column(name: str, column: TextColumn, marks: tuple[str, ...] = (), dat
     """Guess one column. Numbers with many distinct values get about ten bins, dates get months or quarters, and all
     other columns get categories. Ranges such as ``18 to 25`` are categories in their order.
 
-    ``marks`` are texts that the person declared to mean an empty cell. They keep the declared order, because the schema
-    is released and must not reveal the order in which rows contain them. ``date_order`` is used if the dates leave the
-    order open.
+    ``marks`` are values that the person declared to mean an empty cell. They keep the declared order, because the
+    schema is released and must not reveal the order in which rows contain them. ``date_order`` is used if the dates
+    leave the order open.
     """
     values = [v for v in column.values if v != MISSING and v not in marks]
     missing = len(values) < len(column.values)
@@ -217,7 +217,7 @@ def _numbers(values: Sequence[str], style: str = "") -> tuple[bool, list[float]]
 
 
 def looks_like_contacts(column: TextColumn) -> bool:
-    """Return whether most values of ``column`` are e-mail addresses, telephone numbers or similar texts. Private."""
+    """Return whether most values of ``column`` are e-mail addresses, telephone numbers or similar text. Private."""
     return contact([v for v in column.values if v != MISSING])
 
 
@@ -242,7 +242,7 @@ def reasons(column: TextColumn, guess: Column) -> tuple[str, ...]:
         kind = [f"Its {many} are numbers, but no more than {FEW}, so they are treated as ordered categories."]
     elif guess.dates is not None:
         kind = [
-            f"Its {many} are dates, so they are treated as calendar {guess.dates.by}s of whole years around them. "
+            f"Its {many} are dates, so they are grouped into calendar {guess.dates.by}s that cover whole years. "
             "Choose a range that is public knowledge without the table."
         ]
     elif ranges_in_order(values):

@@ -87,7 +87,7 @@ def _read(name: str, text: str) -> Any:
         return int(text)
     if name in TEXTS and text:
         return text
-    what = "true or false" if name in TRUTHS else "a number of seconds" if name in SECONDS else "a text"
+    what = "true or false" if name in TRUTHS else "a number of seconds" if name in SECONDS else "text"
     raise TableError(f"the option {name} of the mysql URL must be {what}")
 
 

@@ -107,7 +107,10 @@ def _identifying(relation: Relation, names: Sequence[str]) -> set[str]:
 
 def notices(tables: Iterable[Any]) -> list[str]:
     """Return the notices of the relations among ``tables`` that are read in this way; see `Relation.notice`."""
-    kept = "A release reads it once, in batches. Codes of the columns that it needs are kept in memory until it ends."
+    kept = (
+        "A release reads the table once, in batches. Codes of the required columns are kept in memory until the "
+        "release ends."
+    )
     origins = {table.origin for table in tables if isinstance(table, Relation)}
     return sorted(" ".join([kept, *([TRUSTED[origin]] if origin in TRUSTED else [])]) for origin in origins)
 

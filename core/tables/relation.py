@@ -44,6 +44,7 @@ ENGINES = ("postgres", "postgresql", "pyspark")
 """Schemes of the URLs of engines that encode rows themselves. Other engines send their rows in batches."""
 EXTRAS = {"postgres": "postgres", "mysql": "mysql", "pyspark": "spark"}
 """Extras of this package that install an engine's driver."""
+_KEPT = "Codes of the rows, not the rows themselves, are kept on this machine until the release ends."
 SAMPLE_ROWS = 10_000
 """Number of rows in the sample from which a schema is guessed."""
 
@@ -142,11 +143,8 @@ class Relation:
         if self.remote:
             return "A release asks the database for counts and sums. Rows and codes stay there."
         if self.feed is not None and not self.feed.files:
-            return (
-                "A release reads it once, in batches that pass through Espalier. Their codes, not the rows, are kept "
-                "on this machine until it ends."
-            )
-        return "A release reads it once. Its codes, not the rows, are kept on this machine until it ends."
+            return f"A release reads the table once, in batches that pass through Espalier. {_KEPT}"
+        return f"A release reads the table once. {_KEPT}"
 
     def close(self) -> None:
         """Disconnect; the relation cannot be used afterwards."""

@@ -154,7 +154,7 @@ def fitting_books(read: TextColumn, marks: Sequence[str] = ()) -> tuple[str, ...
 def _place(read: TextColumn, column: Column) -> tuple[Group, str]:
     values = [v for v in read.values if v != MISSING and v not in column.missing_marks]
     if looks_like_contacts(read):
-        return "identifies someone", "Most values are e-mail addresses, telephone numbers or similar texts."
+        return "identifies someone", "Most values are e-mail addresses, telephone numbers or similar text."
     if column.dates is not None:
         order = f" {ORDERED[column.date_order]}" if column.date_order else ""
         return "look closely", f"Dates{order}. Choose a range that is public knowledge without the table."

@@ -27,7 +27,7 @@ FEW = 8
 """Number of values listed for a column that needs no confirmation."""
 TITLES = {
     "obviously public": ("Obviously public", "Yes and no, small whole numbers, short lists without rare values."),
-    "look closely": ("Look closely", "Rare values, free codes, dates, bounds of numbers, long lists."),
+    "look closely": ("Look closely", "Rare values, free-form codes, dates, numeric bounds, long lists."),
     "identifies someone": ("Identifies someone", "Columns that identify people or cases."),
     DECLARED: ("Declared", "None of these columns was guessed from the rows."),
 }

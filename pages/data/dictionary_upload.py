@@ -48,8 +48,8 @@ def show(state: Session) -> None:
             max_upload_size=LARGEST,
             help="REDCap dictionary (CSV), DDI, CDISC ODM, define.xml or XForm (XML), Table Schema, CSV on the Web or "
             "JSON Schema (JSON), XLSForm (Excel), SPSS or SAS syntax, Stata do-file, SPSS, Stata or SAS file, or CSV "
-            "with the columns code,label or column,code,label. Only descriptions are read; rows and statistics in it "
-            "are ignored.",
+            "with the columns code,label or column,code,label. Only descriptions are read; rows and statistics in the "
+            "file are ignored.",
         )
         if file is None:
             return

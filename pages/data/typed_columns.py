@@ -161,9 +161,7 @@ def _dates(text: str, column: str) -> DateBins:
     """Return the range and period of a date column, read from a cell."""
     parts = [part.strip() for part in text.split(";")]
     if len(parts) != 3:
-        raise SchemaError(
-            f"column {column!r}: write the range of its dates like 2020-01-01; 2024-12-31; month", column=column
-        )
+        raise SchemaError(f"column {column!r}: write its date range like 2020-01-01; 2024-12-31; month", column=column)
     return DateBins.from_json({"from": parts[0], "to": parts[1], "by": parts[2]})
 
 

@@ -95,7 +95,7 @@ def _gaps(facts: Facts) -> None:
             whiskers=whiskers,
         ),
         "odds",
-        "Gaps between groups of models trained on synthetic and on real rows, with intervals",
+        "Gaps between groups, for models trained on synthetic and on real rows, with intervals",
     )
     accuracy = [facts["accuracy_synthetic"], facts["accuracy_real"]]
     beside = (
@@ -198,7 +198,7 @@ def _calibration(labels: list[str], groups: list[Any]) -> tuple[dict[str, list[A
     if not gone:
         return {label: bins for label, bins in lines.items() if bins}, ""
     without = [label for label, bins in lines.items() if not bins]
-    text = f"Left out: {gone} mark{'s' * (gone > 1)} of fewer than {FEW} rows each"
+    text = f"Left out: {gone} mark{'s' * (gone > 1)} with fewer than {FEW} rows each"
     text += f"; this leaves no line for {', '.join(map(plain, without))}." if without else "."
     return {label: bins for label, bins in lines.items() if bins}, text
 

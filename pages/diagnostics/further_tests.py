@@ -33,8 +33,8 @@ def show(state: Session, released: ReleaseBundle) -> None:
     strength = getattr(released.release.model, "strength", None)
     if released.relation is not None and released.relation.remote:
         st.info(
-            "These tests need the rows themselves, but rows of a database stay there. Run these tests on a "
-            "file instead."
+            "These tests need the rows themselves, but the rows of a database stay in the database. Run these tests on "
+            "a file instead."
         )
         return
     names = ["Many targets", "Membership attack", *["Public table"] * numeric, *["Arrows"] * bool(strength)]

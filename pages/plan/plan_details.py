@@ -32,7 +32,7 @@ def show(state: Session, seen: Preview) -> None:
             "Memory",
             text.size(seen.memory.total),
             width="content",
-            help=f"Memory at the peak of the release. The model takes {text.size(seen.memory.model)} of it and has at "
+            help=f"Peak memory of the release. The model takes {text.size(seen.memory.model)} of it and has at "
             f"most {seen.size.cells:,} cells."
             + (f" Its junction tree has treewidth {seen.size.treewidth}." if seen.size.treewidth else ""),
         )

@@ -437,7 +437,7 @@ def test_a_draft_says_what_looks_like_dates_and_like_marks_of_empty_cells(work, 
     (work / "m.csv").write_text("day,score,days off\n" + rows)
     assert run("init", "m.csv") == 0
     said = capsys.readouterr().err
-    assert "Columns of dates: day." in said
+    assert "Date columns: day." in said
     day = next(c for c in json.loads((work / "m.json").read_text())["schema"] if c["name"] == "day")
     assert day["dates"] == {"from": "2024-01-01", "to": "2024-12-31", "by": "month"}
     assert "'?' in score; '-9' in days off" in said

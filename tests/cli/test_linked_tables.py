@@ -213,7 +213,7 @@ def test_a_draft_from_a_database_names_its_tables(tables, tmp_path, capsys, more
     assert why in capsys.readouterr().err
     both = [str(tables / "patients.csv"), str(tables / "visits.csv")]
     assert main(["init", *both, "--tables", "patients", "visits", *given]) == 2
-    assert "files have names of their own" in capsys.readouterr().err
+    assert "files have their own names" in capsys.readouterr().err
 
 
 def test_large_files_are_drafted_from_a_sample_and_released_in_batches(tables, tmp_path, capsys, monkeypatch):

@@ -61,7 +61,7 @@ def test_the_order_of_day_and_month_is_guessed_or_asked(work, capsys):
     (work / "t.csv").write_text("seen,left,ill\n" + rows)
     assert init() == 0
     said = capsys.readouterr().err
-    assert "Columns of dates: seen." in said
+    assert "Date columns: seen." in said
     assert "Dates kept as text: left." in said
     assert "--date-order dmy or mdy" in said
     columns = {c["name"]: c for c in json.loads((work / "p.json").read_text())["schema"]}

@@ -81,7 +81,7 @@ def test_choices_in_other_spellings(cell, labels):
 def test_a_line_without_a_field_is_noted():
     read = read_dictionary(redcap(SEX, {12: "y"}).encode(), "d.csv")
     assert [c.name for c in read.columns] == ["id", "sex"]
-    assert read.notes == ("a line: it has neither a name nor a type of a field and was not read",)
+    assert read.notes == ("a line: it has neither a field name nor a field type, and was not read",)
 
 
 def test_fields_of_other_types_and_bounds():

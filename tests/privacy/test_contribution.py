@@ -394,9 +394,9 @@ def test_a_curator_built_directly_refuses_people_that_are_not_bounded_to_its_uni
     for neighbors in ("replace-one", "add-remove"):
         for parts in ([patients], split(patients, 0.5)):
             for part in parts:
-                with pytest.raises(TableError, match="keeps any number of each one's rows"):
+                with pytest.raises(TableError, match="keeps any number of each person's rows"):
                     built(part, Unit(neighbors, 50))
-        with pytest.raises(TableError, match="keeps 3 of each one's rows"):
+        with pytest.raises(TableError, match="keeps 3 of each person's rows"):
             built(bounded(patients, 3), Unit(neighbors, 2))
         assert built(bounded(patients, 3), Unit(neighbors, 3)).rows is None, "how many are kept is private"
         assert built(split(bounded(patients, 3), 0.5)[0], Unit(neighbors, 3)).rows is None

@@ -103,7 +103,7 @@ def test_masks_are_the_forbidden_cells():
     [
         ({"impossible": {}}, ProjectError, "impossible: must be a list"),
         ({"impossible": [["a"]]}, ProjectError, "maps columns to values"),
-        ({"impossible": [{"sex": "male"}]}, ProjectError, "the values of 'sex' are a list of texts"),
+        ({"impossible": [{"sex": "male"}]}, ProjectError, "the values of 'sex' must be a list of strings"),
         ({"impossible": [{"age": {"below": "x"}}]}, ProjectError, "or a range"),
         ({"impossible": [{"values": {"sex": ["male"]}, "guessed": True, "x": 1}]}, ProjectError, "unknown key 'x'"),
         ({"impossible": [{"values": {"sex": ["male"]}, "guessed": True, "confirmed": True}]}, ProjectError, "not both"),

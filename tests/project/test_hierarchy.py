@@ -77,8 +77,8 @@ def test_no_more_groups_than_allowed_and_the_fullest_first():
     ("given", "text"),
     [
         (["A"], "an object that maps codes to groups"),
-        ({}, "maps texts to texts"),
-        ({"Ax0": 3}, "maps texts to texts"),
+        ({}, "maps strings to strings"),
+        ({"Ax0": 3}, "maps strings to strings"),
         ({"": "A"}, "empty text"),
         ({"Ax0": "A", "A": "B", "B": "A"}, "form a cycle"),
         ({"A": "B", "B": "A"}, "form a cycle"),

@@ -131,7 +131,7 @@ def opened(data):
         (changed("schema", to={}), "must be a list"),
         (changed("schema", to=[]), "no columns"),
         (changed("schema", 0, "edges", to=[3, 2, 1]), "must increase"),
-        (changed("name", to=7), "name must be a text"),
+        (changed("name", to=7), "name must be text"),
         ([], "one JSON object"),
     ],
 )

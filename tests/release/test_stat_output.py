@@ -70,7 +70,7 @@ def test_cells_labels_and_empty_cells_survive_the_round_trip(kind, tmp_path):
     ("kind", "lost"),
     [
         ("sav", []),
-        ("dta", ["ward: Stata cannot label such texts"]),
+        ("dta", ["ward: Stata cannot label such text values"]),
         ("xpt", ["sex: SAS transport has no value labels"]),
     ],
 )
@@ -100,7 +100,7 @@ def test_a_labelled_column_may_have_a_name_of_any_length(kind, tmp_path):
 
 def test_a_text_that_the_format_cannot_hold_is_refused_before_anything_is_spent():
     long = Schema((Column("x", "categorical", ("a", "b" * 300)),))
-    with pytest.raises(ProjectError, match="texts of at most 200 bytes"):
+    with pytest.raises(ProjectError, match="text values of at most 200 bytes"):
         check_stat(long, "xpt")
     check_stat(long, "dta")
 
@@ -108,7 +108,7 @@ def test_a_text_that_the_format_cannot_hold_is_refused_before_anything_is_spent(
 def test_a_long_text_that_was_bought_is_cut_and_listed(tmp_path):
     """Nothing may fail after the budget is spent."""
     bought = Schema((Column("x", "categorical", ("a", "b" * 300)),))
-    assert losses(bought, "xpt") == ["x: texts are cut to 200 bytes."]
+    assert losses(bought, "xpt") == ["x: text values are cut to 200 bytes."]
     write_stat(bought, {"x": ["a", "b" * 300]}, tmp_path / "t.xpt", "xpt")
     assert cells(read_table(tmp_path / "t.xpt"), "x") == ["a", "b" * 200]
 

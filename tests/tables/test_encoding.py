@@ -325,7 +325,7 @@ def test_a_sheet_of_too_many_cells_is_refused_before_it_is_parsed(monkeypatch, t
 
 def test_shared_texts_have_a_limit(monkeypatch):
     monkeypatch.setattr(excel, "EXCEL_TEXTS", 1000)
-    with pytest.raises(TableError, match="distinct texts; use CSV or Parquet"):
+    with pytest.raises(TableError, match="distinct text; use CSV or Parquet"):
         read_table(packed_sheet(b"<worksheet/>", **{"xl/more.xml": b"a" * 2000}))
 
 

@@ -184,7 +184,7 @@ def test_a_versioned_table_is_read_as_it_is_now(put, maria):
         ("init_command=SET%20NAMES%20latin1", "an option that Espalier does not use"),
         ("ss@host/db", "Write a question mark in a password as %3F"),
         ("ssl_verify_identity=true", "ssl_verify_identity needs ssl_ca"),
-        ("ssl_ca=", "ssl_ca of the mysql URL must be a text"),
+        ("ssl_ca=", "ssl_ca of the mysql URL must be text"),
         ("ssl_ca=a&ssl_verify_cert=yes", "ssl_verify_cert of the mysql URL must be true or false"),
         ("ssl_ca=a&ssl_ca=b", "gives an option twice"),
         ("connect_timeout=1e3", "connect_timeout of the mysql URL must be a number of seconds"),

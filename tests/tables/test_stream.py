@@ -267,7 +267,7 @@ def test_a_release_by_command_line_leaves_no_codes_and_says_where_they_were(put,
     where = [str(tmp_path / "p.json"), "--data", "env:WAREHOUSE", "--relation", "t"]
     assert main(["plan", *where, "--explain-sql"]) == 0
     told = capsys.readouterr().out
-    assert told.startswith("-- A release reads it once, in batches that pass through Espalier.")
+    assert told.startswith("-- A release reads the table once, in batches that pass through Espalier.")
     assert '"t0"."id"' in told or "SELECT * FROM" in told
     assert main(["release", *where, "--out", str(tmp_path / "out")]) == 0
     assert "Their codes, not the rows, are kept on this machine until it ends" in capsys.readouterr().err

@@ -94,7 +94,7 @@ def _network(pieces: Iterator[Token]) -> None:
 def _variable(pieces: Iterator[Token], builder: Builder) -> None:
     name = _need(next(pieces), "name", "a variable's name")
     if name.text in builder.nodes:
-        raise broken(name.line, f"a second variable is called {shown(name.text)}")
+        raise broken(name.line, f"two variables are called {shown(name.text)}")
     words = _skip(pieces, _need(next(pieces), "{", "'{'"))
     builder.node(name.text, name.line)
     for word in words:

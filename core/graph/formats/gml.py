@@ -119,7 +119,7 @@ def _node(entry: _Entry, names: dict[str, str], builder: Builder) -> None:
     if not isinstance(key, str):
         raise broken(entry.line, "this node has no id")
     if key in names:
-        raise broken(entry.line, f"a second node has the id {shown(key)}")
+        raise broken(entry.line, f"two nodes have the id {shown(key)}")
     label, second = found.pop("label", None), found.pop("name", None)
     name = next((text for text in (label, second) if isinstance(text, str) and text), key)
     if name in builder.nodes:

@@ -108,7 +108,7 @@ def read(text: str, line: int = 1) -> MixedGraph:
 def _node(line: int, attributes: dict[str, str], data: dict[str, Any], builder: Builder) -> None:
     name = attributes.get("id", "")
     if name in builder.nodes:
-        raise broken(line, f"a second node has the id {shown(name)}")
+        raise broken(line, f"two nodes have the id {shown(name)}")
     x, y = number(str(data.pop("x", ""))), number(str(data.pop("y", "")))
     labels = [data.pop(key) for key in _LABELS if key in data]
     if labels:

@@ -176,7 +176,7 @@ def _node_link(data: dict[str, Any], lines: _Lines, builder: Builder) -> None:
             raise broken(where, "this node has no id")
         name = str(node[key])
         if name in builder.nodes:
-            raise broken(where, f"a second node has the id {shown(name)}")
+            raise broken(where, f"two nodes have the id {shown(name)}")
         _take_node(name, {k: v for k, v in node.items() if k != key}, where, builder)
     for edge in _list(data, "edges" if "edges" in data else "links", lines):
         if not isinstance(edge, dict):

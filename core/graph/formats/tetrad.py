@@ -86,7 +86,7 @@ def _edge(row: str, line: int, builder: Builder) -> None:
     quoted = _QUOTED.match(body[1]) if body else None
     found = _MARK.search(body[1], quoted.end() if quoted else 0) if body else None
     if body is None or found is None:
-        raise broken(line, f"cannot read {shown(row)}; an edge looks like: 1. X1 --> X2")
+        raise broken(line, f"cannot read {shown(row)}; an edge looks like this: 1. X1 --> X2")
     left, rest = _name(body[1][: found.start()].strip()), body[1][found.end() :]
     right, more = _right(rest, builder)
     for name in (left, right):

@@ -110,7 +110,7 @@ BROKEN = {
     "bif parent": ("network x {\n}\nvariable a {\n}\nprobability ( a | b ) {\n}", 5, "not one of the variables"),
     "bif open": ("network x {\n}\nvariable a {\n", 3, "never closed"),
     "bif word": ("network x {\n}\nwhat", 3, "out of place"),
-    "bif twice": ("variable a {\n}\nvariable a {\n}", 3, "second variable"),
+    "bif twice": ("variable a {\n}\nvariable a {\n}", 3, "two variables"),
     "bnlearn parent": ("[a]\n[b|c]", 2, "not one of the nodes"),
     "bnlearn bracket": ("[a][b|a", 1, "cannot read"),
     "tetrad edge": ("Graph Nodes:\na;b\n\nGraph Edges:\n1. a --> c", 5, "not one of the nodes"),
