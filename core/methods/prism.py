@@ -58,34 +58,24 @@ TRIPLES = 0.025
 FOR_WEIGHTS = 0.05
 """Share of the budget for weights of the target's pairs (§5.4: ε_mi), taken from the task's share."""
 
-SIGNAL = 10.0
-"""Signal below which the background gets `SLIGHT` or nothing: rows of the target's rarer value per value of a feature,
-divided by the noise in a cell. A background makes features correlated, and a regression on correlated features
-magnifies the noise of their counts with the target; below this value, a full share loses more AUC than it gains
-(diabetes at ε = 0.2: signal about 8, AUC 0.61 compared with the star's 0.63; Adult at ε = 0.2: signal about 13, 0.880
-compared with 0.878).
-"""
-
-SLIGHT, CHEAP = 0.05, 0.25
-"""The background's share below `SIGNAL`, and the largest expected TV error of a typical pair for which there is a
-background. Small tables benefit greatly from a small background: with an error of 0.03 (asia, 3,000 rows, ε = 2)
-two-way TV falls from 0.031 to 0.009, with 0.05 (alarm, 8,000 rows, ε = 2) from 0.040 to 0.022, with 0.12 (diabetes,
-8,000 rows, ε = 2) from 0.048 to 0.043, with 0.24 (child, 5,000 rows, ε = 0.5) from 0.085 to 0.082; with 0.5 it does not
-change. The AUC does not change measurably. The share is taken from the one-way counts, which would otherwise get it
-(`QUIET_ONE_WAY`), so the target's tables keep theirs.
-"""
-
 CLEAR = 45.0
-"""Signal at which the background gets its full share; below this value, it gets proportionally less, and the task gets
-the rest. The differences from the star's AUC, over 50 pairs of runs and for the values 30, 45 and 60, are: COMPAS at ε
-= 0.5 (signal about 22) −0.0024, −0.0016 and −0.0011, at 1 (about 42) −0.0030, −0.0024 and −0.0020 (each ± 0.0009); over
-eight pairs, Adult at 0.5 (about 33) + 0.0073, + 0.0064 and + 0.0046 (± 0.0009).
+"""Signal at which the background gets its full share; below this value, it gets proportionally less, but no less than
+the one-way counts, and the task gets the rest. The signal is the number of rows of the target's rarer value per value
+of a feature, divided by the noise in a cell. A background makes features correlated, and a regression on correlated
+features magnifies the noise of their counts with the target. The differences from the star's AUC, over 50 pairs of runs
+and for the values 30, 45 and 60, are: COMPAS at ε = 0.5 (signal about 22) −0.0024, −0.0016 and −0.0011, at 1 (about 42)
+−0.0030, −0.0024 and −0.0020 (each ± 0.0009); over eight pairs, Adult at 0.5 (about 33) + 0.0073, + 0.0064 and + 0.0046
+(± 0.0009).
 """
 
-QUIET_ONE_WAY = 0.05
-"""Share of the one-way counts, instead of `ONE_WAY`, if no background is counted. If S also contains all columns, this
-is the star: a tenth for one-way counts, the rest for the pairs with the target. A larger share lowers the AUC (with
-0.10, COMPAS at ε = 0.2 has 0.004 ± 0.003 less than the star, paired over thirty splits).
+CHEAP = 0.4
+"""Largest expected TV error of a typical pair of the background for which it is counted. Small tables benefit greatly
+from a small background: with an error of 0.03 (asia, 3,000 rows, ε = 2) two-way TV falls from 0.031 to 0.009, with 0.05
+(alarm, 8,000 rows, ε = 2) from 0.040 to 0.022, with 0.12 (diabetes, 8,000 rows, ε = 2) from 0.048 to 0.043, with 0.24
+(child, 5,000 rows, ε = 0.5) from 0.085 to 0.082; with 0.5 it does not change. Without a background, single columns are
+counted a second time. If S also contains all columns, this is the star: a tenth for one-way counts, the rest for the
+pairs with the target. A larger share for single columns lowers the AUC (with 0.15, COMPAS at ε = 0.2 has 0.004 ± 0.003
+less than the star, paired over thirty splits).
 """
 
 MAX_CELLS = 20_000
@@ -176,28 +166,23 @@ def prism(curator: Curator, project: Project, frame: Frame, report: Report = sil
 
 
 def _by_noise(run: _Run, ones: Sequence[Measurement]) -> tuple[_Run, list[Measurement]]:
-    """Return the run with the pools that its noise allows. Without a background, one-way counts get a larger share."""
-    background = _background(run, ones)
-    task, pairs = TASK + BACKGROUND - (background or QUIET_ONE_WAY), TRIPLES if background else 0.0
+    """Return the run with the pools that its noise allows. Without a background, single columns are counted again."""
+    share = max(ONE_WAY, BACKGROUND * min(1.0, _signal(run, ones) / CLEAR))
+    background = share if _pair_error(run, share) <= CHEAP else 0.0
+    task, pairs = TASK + BACKGROUND - (background or ONE_WAY), TRIPLES if background else 0.0
     made = replace(run, pools=Pools(ONE_WAY, SELECTION, pairs, task, background))
-    again = {} if background else run.budget.split(QUIET_ONE_WAY, one_ways(run.curator))
+    again = {} if background else run.budget.split(ONE_WAY, one_ways(run.curator))
     return made, run.curator.measure(again, "one-way") if again else []
 
 
-def _background(run: _Run, ones: Sequence[Measurement]) -> float:
-    """Return the background's share, which the signal in the target's tables determines; it is small if its own tables
-    are cheap.
-    """
-    signal = _signal(run, ones)
-    if signal >= SIGNAL:
-        return BACKGROUND * min(1.0, signal / CLEAR)
+def _pair_error(run: _Run, share: float) -> float:
+    """Return the expected TV error of a typical pair without targets, if a tree of such pairs gets ``share``."""
     targets = {task.target for task in run.frame.tasks}
     sizes = [size for name, size in run.curator.sizes.items() if name not in targets and size > 1]
     cells = sorted(a * b for a, b in itertools.combinations(sizes, 2))
-    if not cells:
-        return 0.0
-    noise = expected_noise(run.curator, run.budget, SLIGHT / (len(sizes) - 1))
-    return SLIGHT if 0.5 * cells[len(cells) // 2] * noise <= CHEAP * run.total else 0.0
+    if not cells or run.total <= 0:
+        return math.inf
+    return 0.5 * cells[len(cells) // 2] * expected_noise(run.curator, run.budget, share / (len(sizes) - 1)) / run.total
 
 
 def _signal(run: _Run, ones: Sequence[Measurement]) -> float:
