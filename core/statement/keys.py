@@ -69,6 +69,8 @@ def new_key(path: Path, passphrase: str) -> Signer:
     from cryptography.hazmat.primitives import serialization
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+    if not path.name:
+        raise ProjectError(f"{path} is not the name of a new file", path=str(path))
     public_path = path.with_name(f"{path.name}.pub")
     if len(passphrase) < SHORTEST:
         raise ProjectError(f"the passphrase of a key needs at least {SHORTEST} characters")

@@ -121,3 +121,11 @@ def test_a_passphrase_that_no_key_can_have(tmp_path, words):
     with pytest.raises(ProjectError, match="1,000 characters"):
         new_key(tmp_path / "k.pem", words)
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["", "/"])
+def test_a_key_without_a_name(name, monkeypatch, capsys):
+    """Previously, a traceback appeared."""
+    monkeypatch.setenv(PASSPHRASE, WORDS)
+    assert main(["keys", "new", name]) == 2
+    assert "not the name of a new file" in capsys.readouterr().err
