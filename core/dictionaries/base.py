@@ -18,9 +18,9 @@ DeclaredKind = Literal["categorical", "ordinal", "numeric", "date", "identifier"
 """Kinds of columns in dictionaries. "text" is free text; "open" means that the kind is not declared."""
 
 MOST_COLUMNS, MOST_TEXT = 20_000, 10_000
-"""Largest number of columns, and longest text in characters."""
+"""Largest number of columns, and length of the longest text in characters."""
 MOST_CELLS, MOST_NOTES, SHORT = 16_384, 1_000, 200
-"""Largest number of cells of a line and of notes, and longest name in them in characters."""
+"""Largest number of cells in a line, largest number of notes, and longest name in a note, in characters."""
 MOST_MARKS = 50
 """Largest number of missing codes into which a range of whole numbers is expanded."""
 YES = {"y", "yes", "true", "1", "x"}
@@ -41,8 +41,8 @@ class Declared:
     ``categories`` is the complete domain; it is empty if the dictionary lists none. ``labels`` may name only some of
     the values, so labels declare no domain. ``missing`` lists codes that count as an empty cell. ``range`` contains the
     smallest and the largest allowed value as written; each may be empty. ``number_style`` is one of
-    `espalier.core.project.numerals.STYLES`. ``required`` states that no cell is empty. ``spellings`` lists other texts
-    that count as a code, such as ``TRUE`` for ``true``.
+    `espalier.core.project.numerals.STYLES`. ``required`` states that no cell is empty. ``spellings`` lists other
+    spellings of a code, such as ``TRUE`` for ``true``.
     """
 
     name: str
@@ -122,8 +122,7 @@ def csv_lines(text: str, source: str) -> Iterator[tuple[int, list[str]]]:
 
 def _delimiter(text: str) -> str:
     """Return the delimiter that most of the first lines contain, or else the most frequent one in the first line.
-
-    Quoted cells, lines of delimiters only, Excel's line ``sep=;`` and comments do not count.
+    Quoted cells, lines that consist only of delimiters, Excel's line ``sep=;`` and comments do not count.
     """
     shown = _QUOTED.sub("q", text[:_START]).splitlines()
     lines = [x for x in shown if x.strip(DELIMITERS + " ") and not _SEP.match(x) and x[0] != "#"][:_FIRST]

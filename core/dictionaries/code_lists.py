@@ -25,11 +25,11 @@ from espalier.core.errors import SchemaError
 from espalier.core.project.schema import NUMBER
 
 MOST_SEEN = 5_000
-"""Number of lines by which headings are judged."""
+"""Number of lines that are read to judge the headings."""
 MOST_TITLES = 10
 """Number of lines that are searched for the header."""
 FEWEST = 2
-"""Smallest number of codes by which a column is recognised as a column of codes."""
+"""Smallest number of codes that a column needs to be recognised as a code column."""
 
 
 def is_code_list(lines: Sequence[Sequence[str]]) -> bool:
@@ -52,11 +52,10 @@ def _start(lines: Sequence[Sequence[str]]) -> tuple[int, tuple[str, ...]] | None
 
 
 def _kinds_by_cells(header: Sequence[str], rows: Sequence[Sequence[str]]) -> tuple[str, ...]:
-    """Return the meaning of each heading, by a word in it and by the cells below.
-
-    The codes are the first column headed by a word for codes, such as ``country_code``, in which every cell differs:
-    codes that repeat are data. Without a label, a heading with a word for names counts as one, such as ``Country
-    Name``, or the other column of two, as in ``key,value``.
+    """Return the meaning of each heading, by a word in it and by the cells below. The code column is the first column
+    whose heading contains a word for codes, such as ``country_code``, and whose cells all differ: codes that repeat are
+    data. If no heading means a label, a heading with a word for names counts as one, such as ``Country Name``; so does
+    the other of two columns, as in ``key,value``.
     """
     named = (*kinds_of(header), *("?" for _ in header))
     codes = [at for at, cell in enumerate(header) if names_codes(cell) and _all_differ(at, rows)]
@@ -85,16 +84,16 @@ def _is_comment(line: Sequence[str]) -> bool:
 
 
 def is_pair_list(lines: Sequence[Sequence[str]]) -> bool:
-    """Return whether the lines may be a code list with unknown headings or none: each has two different texts."""
+    """Return whether the lines may be a code list with unknown headings or none: each line has two different cells."""
     return _pair_start(lines) is not None
 
 
 def _pair_start(lines: Sequence[Sequence[str]]) -> tuple[int, tuple[str, ...]] | None:
-    """Return the place before the first code and the meanings of two columns; `None` unless there are two columns whose
-    texts differ.
+    """Return the place before the first code and the meanings of two columns; `None` unless there are two columns
+    without repeated cells.
 
-    The codes are the shorter texts, unless the headings name them. The first line is a header if a word in it is known
-    as one, or if a cell has a different shape from all cells below it.
+    The codes are in the column with the shorter text, unless the headings name them. The first line is a header if it
+    contains a known heading word, or if a cell has a different shape from all cells below it.
     """
     shown = [line for line in lines if not _is_comment(line)]
     both = [[line[at] if at < len(line) else "" for line in shown] for at in (0, 1)]
@@ -167,9 +166,8 @@ def read_code_list(data: bytes, source: str, column: str | None = None) -> Dicti
 
 
 def _cells(kinds: Sequence[str], line: Sequence[str]) -> dict[str, str]:
-    """Return the cells by their meaning; the first label counts.
-
-    Cells after a label in the last column belong to the label, because it contains commas.
+    """Return the cells by their meaning; the first label counts. If the label is in the last column, further cells
+    belong to it, because it contains commas.
     """
     cells = dict(reversed([*zip(kinds, line, strict=False)]))
     if kinds[-1] == "label" and kinds.count("label") == 1 and any(line[len(kinds) :]):

@@ -10,13 +10,13 @@ from espalier.core.project.schema import NUMBER
 from espalier.core.tables.value_patterns import no_yes
 
 SEVERAL = 5
-"""Number of labelled whole numbers at or above which gaps between them are taken as codes that do not exist."""
+"""With at least this number of labelled whole numbers, gaps between them are taken as codes that do not exist."""
 MANY = 20
-"""Number of labelled whole numbers at or above which they are a complete list, even with wide gaps, because special
-values are few.
+"""With at least this number, labelled whole numbers are a complete list, even with wide gaps, because special values
+are few.
 """
 FEW = 3
-"""Number of consecutive codes at or above which they are a complete list if they start near zero."""
+"""With at least this number, consecutive codes that start near zero are a complete list."""
 _PHRASES = (
     *("missing", "niu", r"n\.i\.u", "not in universe", r"refus\w*", "decline[sd]?", "prefer not", "preferred not"),
     *("don.?t know", "do not know", "dk", "not applicable", "no answer", "not asked", "unknown", "not stated"),
@@ -73,8 +73,8 @@ def is_value(code: str, labels: Mapping[str, str]) -> bool:
 def kinds_not_amounts(codes: Sequence[str], labels: Mapping[str, str]) -> bool:
     """Return whether the codes are two whole numbers in sequence, or the labels name kinds.
 
-    Many programs write the measure "scale" for any number. Labels at the two ends of a true scale leave room between,
-    and labels of amounts are numbers or number words.
+    Many programs write the measure "scale" for any number. Labels at the two ends of a true scale leave room between
+    them, and labels of amounts are numbers or number words.
     """
     whole = sorted(int(code) for code in codes if _WHOLE.fullmatch(code))
     if len(codes) == len(whole) == 2 and whole[1] == whole[0] + 1:
@@ -104,10 +104,11 @@ def span_of(codes: Sequence[str]) -> tuple[str, tuple[str, str]] | None:
 def declares_all(codes: Sequence[str], labels: Mapping[str, str]) -> bool:
     """Return whether the labelled codes are clearly a complete list.
 
-    These are complete lists: texts; two opposites, such as yes and no; whole numbers in sequence from 0 or 1, or at
-    least `FEW` in sequence near zero; at least `FEW` in equal steps of 10 or 100 from the first such number; at least
-    `SEVERAL` that fill a quarter of their range, such as codes of states; at least `MANY` that all have a label, such
-    as codes of occupations; at least `SEVERAL` in uneven steps whose labels name kinds, such as codes of countries.
+    These are complete lists: codes that are text; two opposites, such as yes and no; whole numbers in sequence from 0
+    or 1, or at least `FEW` in sequence near zero; at least `FEW` in equal steps of 10 or 100 from the first such
+    number; at least `SEVERAL` that fill a quarter of their range, such as state codes; at least `MANY` that all have a
+    label, such as occupation codes; at least `SEVERAL` unevenly spaced ones, such as country codes, whose labels name
+    kinds.
 
     Codes of missing answers are ignored, as are codes such as ``96 = other`` after a sequence of at least `FEW`.
 
@@ -133,7 +134,7 @@ def _complete(codes: Sequence[str], labels: Mapping[str, str]) -> bool:
     rounds = len(scale) >= FEW and step == first in (10, 100) and _in_sequence([x / step for x in scale])
     dense = len(scale) >= SEVERAL and scale[-1] - scale[0] < 4 * len(scale)
     many = len(scale) >= MANY and all(labels.get(code) for code in codes)
-    # Labels of points of a scale are evenly spaced.
+    # Labelled points on a scale are evenly spaced.
     steps = {after - before for before, after in itertools.pairwise(scale)}
     kinds = len(scale) >= SEVERAL and len(steps) > 1 and all(_names_kind(code, labels) for code in codes)
     return rounds or dense or many or kinds or _sequence_and_others(codes, labels)

@@ -20,7 +20,7 @@ _TYPES = {
     **dict.fromkeys(("json", "xml", "html", "anyuri", "binary", "base64binary", "hexbinary"), "object"),
     "boolean": "boolean",
 }
-"""Types of Table Schema for the datatypes of CSV on the Web. All others leave the kind open."""
+"""Table Schema types for the datatypes of CSV on the Web. All other datatypes leave the kind open."""
 _LEAST = {"positiveinteger": 1, **dict.fromkeys(("nonnegativeinteger", "unsignedint", "unsignedlong"), 0)}
 _LEAST |= dict.fromkeys(("unsignedshort", "unsignedbyte"), 0)
 _INHERITED = ("null", "datatype", "separator", "required")

@@ -27,7 +27,7 @@ _WHOLE = re.compile(r"-?[0-9]{1,9}")
 _FRACTION = re.compile(r"-?[0-9]*\.[0-9]*[1-9]")
 _WITH_ZEROS = re.compile(r"-?[0-9]+\.0+")
 _DATE_TEXT = re.compile(r"(Y{2,4}|D{1,2}|M{1,3})([-/. ]?(Y{2,4}|D{1,2}|M{1,3})){2}([T ]?H.*)?", re.IGNORECASE)
-"""Texts that state a format, such as ``YYYY-MM-DD``."""
+"""Pattern for text that states a format, such as ``YYYY-MM-DD``."""
 _TEXT = re.compile(r"\$?(A|CHAR|STR)[0-9.]*|\$[0-9.]*|%-?[0-9]+s|(free )?text|string|character|ascii", re.IGNORECASE)
 """Names of text formats."""
 _EMPTY = {"sysmiss", "sysmis", ".", "nan", "(blank)"}
@@ -44,8 +44,8 @@ _STATISTICS = "the file contains frequencies or summary statistics; they and the
 def read_ddi(whole: Element, source: str, digest: str) -> Dictionary:
     """Return the dictionary in the file; raise :class:`SchemaError`.
 
-    The codebook may be part of a record that an archive's catalogue sends. A study of several files may describe the
-    same column for each; the first description counts.
+    The codebook may be part of a record that an archive's catalogue sends. A study with several files may describe the
+    same column for each file; the first description counts.
     """
     books = [whole] if whole.tag in _ROOTS else [*_outermost(whole, "codeBook")] or [*_outermost(whole, "dataDscr")]
     if not books:
@@ -206,8 +206,8 @@ def _shows_dates(form: Element) -> bool:
 
 
 def _is_missing(category: Element, code: str, *, text: bool) -> bool:
-    """Return whether a category is a missing code: if the file states so, if it has a type of missing value, or if it
-    is like Stata's ``.a`` to ``.z``.
+    """Return whether a category is a missing code: if the file states so, if it has a missing-value type, or if it
+    looks like Stata's ``.a`` to ``.z``.
     """
     stated = category.get("missing", "").casefold()
     if stated:
@@ -250,7 +250,7 @@ def _label(element: Element) -> str:
 
 
 def _text(element: Element | None) -> str:
-    """Return the text in an element, excluding the text of variables inside it."""
+    """Return an element's text, excluding the text of variables inside it."""
     parts, waiting = list[str](), list[Element | str | None]([element])
     while waiting:
         one = waiting.pop()

@@ -29,7 +29,7 @@ _MANAGED = "Managed"
 _KINDS = ("Numeric", "Code", "Text", "DateTime", "Category", "Scale", "Geographic", "MissingValues")
 _WHOLE_TYPES = {"integer", "int", "long", "short", "biginteger", "count", "nonnegativeinteger", "incremental"}
 MOST_CODES = 1_000_000
-"""Maximum number of codes and parts of all variables together, because many variables may share a long list."""
+"""Maximum number of codes and parts over all variables, because many variables may share a long list."""
 _WHOLE = re.compile(r"-?[0-9]{1,9}")
 
 
@@ -49,7 +49,7 @@ def is_lifecycle(whole: Element) -> bool:
 def read_lifecycle(whole: Element, source: str, digest: str) -> Dictionary:
     """Return the dictionary in the file; raise :class:`SchemaError`.
 
-    A file may contain the variables of several tables; for variables of the same name, the first description is used.
+    A file may contain the variables of several tables; for variables with the same name, the first description is used.
     """
     notes: list[str] = []
     items = _Items(whole)

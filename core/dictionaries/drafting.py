@@ -26,7 +26,7 @@ CHOICES: dict[Choice, str] = {
     "guess": "guess the column from the rows, to be confirmed",
     "leave-out": "leave the column out of the release",
 }
-"""Choices for a column without declared cells in a dictionary."""
+"""Choices for cells that a dictionary does not declare."""
 Problem = Literal["values that the dictionary does not declare", "empty cells, which the dictionary does not allow"]
 BINS = 10
 FINEST, FARTHEST = 1e-300, 1e300
@@ -168,8 +168,8 @@ def _over(before: Declared, after: Declared) -> Declared:
 
 
 def declared_column(about: Declared) -> Column | None:
-    """Return the column if the dictionary declares it completely; `None` if it does not state the values or the
-    bounds.
+    """Return the column if the dictionary declares it completely; `None` if the dictionary does not state the values or
+    the bounds.
     """
     missing = not about.required or bool(about.missing)
     values = set(about.categories)

@@ -26,7 +26,7 @@ _CODE = _words(
     "wartosc hodnota ertek deger код шифр 代码 编码 代號 值 コード 値 코드 값"
 )
 PROPERTIES = _words("id category level option response answer choice categoria categorie kategorie kategori mod")
-"""Headings of codes that name another property next to a heading such as ``code``."""
+"""Code headings that name another property if they are next to a heading such as ``code``."""
 _LABEL = _words(
     "label lib description meaning text desc descr definition title explanation term display decode decoded lbl txt "
     "bezeichnung bedeutung beschreibung beschriftung libelle intitule etiqueta descripcion descricao significado "
@@ -68,7 +68,7 @@ def _singular(word: str) -> str:
 
 
 def _parts(word: str) -> list[str]:
-    """Return a word, or its two words if it consists of two known ones, as in ``varname``."""
+    """Return a word, or two words if it is made of two known ones, as in ``varname``."""
     one = _singular(word)
     cuts = () if one in _KNOWN else range(2, len(word))
     two = ([word[:at], _singular(word[at:])] for at in cuts if word[:at] in _KNOWN and _singular(word[at:]) in _KNOWN)
@@ -77,7 +77,7 @@ def _parts(word: str) -> list[str]:
 
 
 def words_of(heading: str) -> list[str]:
-    """Return the words of a heading, in the singular, without a language at its end as in ``name_en``.
+    """Return the words of a heading, in the singular, without a final language such as the one in ``name_en``.
 
     The word for the column's content comes last: ``label of the value`` is returned as ``value label``.
     """

@@ -75,8 +75,8 @@ def choices_of(listed: Iterable[tuple[str, str]]) -> Choices:
 class Question:
     """One question of a form.
 
-    ``kind`` is a type of XLSForm, ``select one`` or ``select multiple``.
-    ``parameters`` are those of a range, such as ``start=1 end=10 step=1``.
+    ``kind`` is a type of XLSForm, ``select one`` or ``select multiple``. ``parameters`` are the parameters of a range,
+    such as ``start=1 end=10 step=1``.
     """
 
     name: str

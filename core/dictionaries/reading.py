@@ -23,15 +23,15 @@ from espalier.core.tables.stat_rows import READERS
 MOST_BYTES = 256 << 20
 """Maximum size of a dictionary in bytes."""
 MOST_START = 1 << 20
-"""Number of characters of a file in which commands of SPSS, SAS and Stata are searched for, if its extension is not one
-of theirs.
+"""Number of a file's first characters that are searched for SPSS, SAS and Stata commands if its extension belongs to
+none of the three.
 """
 
 
 def read_dictionary(source: str | Path | bytes, name: str | None = None, column: str | None = None) -> Dictionary:
     """Return the dictionary in a file, or in the bytes of a file called ``name``; raise :class:`SchemaError`.
 
-    ``column`` names the column that a code list of two columns describes.
+    ``column`` names the column that a two-column code list describes.
     """
     if isinstance(source, bytes):
         data, shown = source, name or "the dictionary"

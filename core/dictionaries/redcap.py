@@ -89,8 +89,8 @@ _ONE_BOX = (("0", "Unchecked"), ("1", "Checked"))
 def is_redcap(lines: Sequence[Sequence[str]]) -> bool:
     """Return whether the first two lines of a CSV file belong to a REDCap data dictionary.
 
-    The first column may have another name, since editors of such files rename it: it always names the field. A header
-    in another language is known by its width and by the type of the first field.
+    The first column may have any name, because people who edit such files rename it: it always contains the field's
+    name. A header in another language is known by its width and by the type of the first field.
     """
     known = _named(lines[0] if lines else ()).keys()
     if "field_type" in known and ("field_name" in known or {"form_name", "field_label"} <= known):
@@ -161,13 +161,15 @@ def _declared(field: Mapping[str, str], notes: list[str], *, first: bool) -> Ite
         add_note(notes, name, f"the type {field['field_type'][:SHORT]!r} is not known, so its kind is open")
         yield Declared(name, "open", required=required, label=label, unit=unit, description=said)
     else:
-        if kind not in _TYPES and kind:  # a validation in the place of the type
+        if kind not in _TYPES and kind:  # a validation type in place of the field type
             field, kind = {**field, "text_validation_type_or_show_slider_number": field["field_type"]}, "text"
         yield _of_text(field, kind, Declared(name, "text", required=required, label=label, unit=unit, description=said))
 
 
 def _names_records(field: Mapping[str, str]) -> bool:
-    """Return whether a first field of type text can be the record's name. A form saved on its own lacks that field."""
+    """Return whether a first field of type text can be the record's name. A form that was saved by itself lacks that
+    field.
+    """
     check = field.get("text_validation_type_or_show_slider_number", "").casefold()
     return not check.startswith(("date", "time", "email", "phone", "zip"))
 
@@ -204,7 +206,7 @@ def _bound(cell: str) -> str:
 def _choices(cell: str) -> tuple[tuple[str, str], ...]:
     """Return the codes and labels of a cell such as ``1, Male | 2, Female``.
 
-    A cell without bars has one choice in each line. A cell in which no choice has a comma may use ``=`` instead.
+    A cell without bars has one choice per line. A cell in which no choice has a comma may use ``=`` instead.
     """
     parts = cell.replace("\\n", "|").replace("\n", " " if "|" in cell else "|").split("|")
     sign = "," if "," in cell else "="
@@ -218,7 +220,7 @@ def _without_tags(text: str) -> str:
 
 
 def redcap_csv(columns: Sequence[Declared], form: str) -> str:
-    """Return a REDCap data dictionary of these columns; texts that look like formulas are escaped.
+    """Return a REDCap data dictionary of these columns; text that looks like a formula is escaped.
 
     REDCap ends a code at the first comma, so a column whose codes contain a comma or a bar becomes text, and its codes
     become a note.

@@ -56,7 +56,7 @@ class Format:
 
 
 def is_sas_syntax(text: str) -> bool:
-    """Return whether a text has a step that makes formats or a table."""
+    """Return whether the text contains a step that makes formats or a table."""
     return _KNOWN.search(text) is not None
 
 
@@ -337,7 +337,7 @@ def _joined(tokens: Sequence[Token]) -> Iterator[Token]:
 
 
 def _form(shown: str) -> str:
-    """Return a SAS format in the notation of SPSS: texts are ``A``, whole numbers ``F8.0``."""
+    """Return a SAS format in SPSS notation: ``A`` for text, ``F8.0`` for whole numbers."""
     if not shown:
         return ""
     if shown.startswith("$"):

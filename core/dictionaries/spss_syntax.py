@@ -28,8 +28,8 @@ from espalier.core.errors import SchemaError
 from espalier.core.project.schema import NUMBER
 
 MOST_LABELS, MOST_NAMED = 500_000, 500_000
-"""Maximum number of labelled codes of all variables, and of variables named in all commands. A range such as ``q1 TO
-q9999`` names many variables, and they may share a long list.
+"""Maximum number of labelled codes over all variables, and of variables named in all commands together. A range such as
+``q1 TO q9999`` names many variables, and they may share a long list.
 """
 _START = r"(?:VAR\w*[ \t]+(?:LAB|LEV)\w*|(?:ADD[ \t]+)?VAL\w*[ \t]+LAB\w*|MIS\w*[ \t]+VAL\w*)(?=\s)"
 """Commands that state facts of a dictionary. Each word may be shortened to three letters."""
@@ -55,7 +55,7 @@ _LOWEST, _HIGHEST = {"LO", "LOW", "LOWEST"}, {"HI", "HIGH", "HIGHEST"}
 _LEVELS = {"NOM": "nominal", "ORD": "ordinal", "SCA": "scale"}
 
 Token = tuple[str, str]
-"""A kind (``text`` for a quoted text, ``word``, or ``sign``) and its content."""
+"""A kind (``text`` for quoted text, ``word``, or ``sign``) and its content."""
 
 
 @dataclass
@@ -71,7 +71,7 @@ class Variable:
 
 
 def is_spss_syntax(text: str) -> bool:
-    """Return whether a text has a command that labels variables or values, or declares missing values."""
+    """Return whether the text contains a command that labels variables or values, or declares missing values."""
     return _KNOWN.search(text) is not None
 
 
@@ -163,7 +163,7 @@ class _Variables:
         return [self.listed.setdefault(name.lower(), Variable(name)) for name in names[: MOST_COLUMNS + 1]]
 
     def _between(self, first: str, last: str) -> list[str]:
-        """Return the names between two: those declared between them, or else the numbers between them."""
+        """Return the names between two names: those declared between them, or else the numbered ones between them."""
         order = list(self.listed)
         if first.lower() in self.listed and last.lower() in self.listed:
             known = order[order.index(first.lower()) + 1 : order.index(last.lower())]
@@ -183,7 +183,7 @@ class _Variables:
         self._label_values(tokens, anew=True)
 
     def _label_values(self, tokens: list[Token], *, anew: bool = False) -> None:
-        """Add labels of values. ``VALUE LABELS`` replaces those of earlier commands."""
+        """Add value labels. ``VALUE LABELS`` replaces the labels from earlier commands."""
         for part in _parts(tokens):
             first = next((at for at, (kind, _) in enumerate(part) if kind == "text"), len(part))
             if first == len(part):
@@ -281,7 +281,7 @@ class _Variables:
 
 
 def _joined(tokens: Sequence[Token]) -> list[Token]:
-    """Return the tokens, with texts joined if a plus sign connects them."""
+    """Return the tokens; quoted pieces that a plus sign connects are joined."""
     out: list[Token] = []
     plus = False
     for kind, word in tokens:
@@ -334,9 +334,7 @@ def _form(inside: Sequence[Token]) -> str:
 
 
 def _code(kind: str, code: str) -> str:
-    """Return a code as a table would write it: ``1.00`` becomes ``1``, and a quoted text loses the blanks at its
-    end.
-    """
+    """Return a code as a table would write it: ``1.00`` becomes ``1``, and quoted text loses its trailing blanks."""
     return code_text(float(code)) if kind == "word" and NUMBER.fullmatch(code) else code.strip()
 
 

@@ -15,7 +15,7 @@ from espalier.core.project.schema import NUMBER
 
 _KNOWN = re.compile(r"^[ \t]*(?:cap\w*[ \t]+|qui\w*[ \t]+)*la(?:b(?:el?)?)?[ \t]+(?:var|de|val)", re.MULTILINE)
 _QUOTED = r"""`"([^\n]{0,1000}?)"'|"([^"\n]*)\""""
-"""Texts in quotation marks. A longer one in compound quotes is not read, because the search for its end would take too
+"""Text in quotation marks. Longer text in compound quotes is not read, because the search for its end would take too
 long.
 """
 _PARTS = re.compile(rf"""{_QUOTED}|([^\s"`,\\()=]+)|([,\\()=])""")
@@ -29,7 +29,7 @@ Part = tuple[bool, str]
 
 
 def is_stata_syntax(text: str) -> bool:
-    """Return whether a text has a command that labels variables or values."""
+    """Return whether the text contains a command that labels variables or values."""
     return _KNOWN.search(text) is not None
 
 

@@ -16,15 +16,15 @@ _DATE = {"date", "datetime", "timestamp", "date-time"}
 _NO_VALUES = {"object", "array", "list", "geojson", "geopoint"}
 """Types with structured cells, which count as free text."""
 _FREE_TEXT = {"email", "uri", "url", "binary"}
-"""Formats of text that does not consist of codes."""
+"""Text formats whose values are not codes."""
 _MEANINGS = {"url": "url", "email": "email", "date": "date", "datetime": "datetime"}
-"""Properties of schema.org that state the format of a text."""
+"""schema.org properties that state the format of text."""
 _TRUE, _FALSE = ("true", "True", "TRUE", "1"), ("false", "False", "FALSE", "0")
 """Values that the specification allows in a cell of type boolean."""
 _NUMBER_STYLES = {(",", ""): "1234,5", (",", "."): "1.234,5", (",", " "): "1 234,5", (".", ","): "1,234.5"}
 _NUMBER_STYLES |= {(".", "'"): "1'234.5"}
 _ALTERNATIVES = re.compile(r"\^?(\((\?:)?)?([^\\^$.*+?()\[\]{}]+\|[^\\^$.*+?()\[\]{}]+)(?(1)\))\$?")
-"""A pattern that lists texts, such as ``^(yes|no)$``."""
+"""A pattern that lists values, such as ``^(yes|no)$``."""
 
 
 def has_fields(value: Any) -> bool:
@@ -134,7 +134,7 @@ def _values(field: Mapping[str, Any], limits: Mapping[str, Any]) -> list[tuple[s
 
 
 def _listed(given: Any) -> list[tuple[str, str]]:
-    """Return values and labels: texts, numbers, objects with ``value`` and ``label``, or labels by value."""
+    """Return values and labels: strings, numbers, objects with ``value`` and ``label``, or labels by value."""
     if isinstance(given, dict):
         return [(str(code), text_of_value(label)) for code, label in given.items()]
     out = []
@@ -168,14 +168,14 @@ def _style(field: Mapping[str, Any]) -> str:
 
 
 def value_text(value: Any) -> str:
-    """Return a value of JSON as a table would write it; structures and null are empty."""
+    """Return a JSON value as a table would write it; structures and null are empty."""
     if isinstance(value, bool):
         return "true" if value else "false"
     return code_text(value).strip() if isinstance(value, str | int | float) else ""
 
 
 def text_of_value(value: Any) -> str:
-    """Return a text. If there are several languages, return the English text, or else the first one."""
+    """Return text. If there are several languages, return the English text, or else the first one."""
     if isinstance(value, dict):
         value = value.get("@value", value.get("en", next(iter(value.values()), "")))
     if isinstance(value, Sequence) and not isinstance(value, str):

@@ -152,7 +152,7 @@ def _is_meta(steps: Sequence[str]) -> bool:
 
 
 def _texts(whole: Element) -> Mapping[str, str]:
-    """Return the texts of the form by their identifiers: English, else the form's own language, else the first one."""
+    """Return the form's texts by identifier: in English, the form's own language, or the first language."""
     languages = list(whole.iter("translation"))
 
     def rank(translation: Element) -> int:

@@ -52,7 +52,7 @@ _BLOCK = re.compile(r"(begin|end)[ _](?:group|repeat|loop)\b(?:\s+over\s+(\S+))?
 _SHOWN = {"text"}
 """Types of questions that only show text if they are read-only."""
 MOST_STEPS, MOST_LANGUAGES = 50, 100
-"""Maximum number of nested groups around a question, and of languages of a heading."""
+"""Maximum number of nested groups around a question, and of languages in a heading."""
 MOST_SEEN = 200
 """Number of lines that are searched for types of questions."""
 
@@ -83,7 +83,9 @@ def read_xlsform(data: bytes, source: str) -> Dictionary:
 
 
 def _sheets(data: bytes, source: str) -> Sheets:
-    """Return the sheets of a form in CSV: the name of a sheet is in the first column, its rows are in the others."""
+    """Return the sheets of a form in CSV: the first column contains the name of a sheet, and the others contain its
+    rows.
+    """
     out: Sheets = {}
     current: list[list[str]] = []
     for number, (_, line) in enumerate(csv_lines(text_of(data), source)):

@@ -1,4 +1,4 @@
-"""Allow-list of a server, with the folders and names of connections that stewards may open.
+"""A server's allow-list: the folders and the names of connections that stewards may open.
 
 ``ESPALIER_SERVER_TABLES`` lists them, separated by commas: absolute paths of folders, and ``env:NAME`` for a connection
 whose URL is in the environment or the secrets. A path is resolved before it is compared, and the resolved path is
@@ -79,9 +79,8 @@ class Allowed:
         return opened
 
     def _identity(self, path: Path) -> tuple[int, int] | None:
-        """Return device and number of the file at ``path`` in a listed folder; `None` if there is none.
-
-        Each folder on the way is opened in the one before it, and none of them may be a link.
+        """Return device and number of the file at ``path`` in a listed folder; `None` if there is no such file. Each
+        folder on the way is opened from within the previous one, and none of them may be a link.
         """
         real = Path(os.path.realpath(path))
         folder = next((folder for folder in self.folders if real == folder or folder in real.parents), None)

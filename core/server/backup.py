@@ -2,7 +2,8 @@
 
 The memories show whether a restored database is older than one seen before. They are a few bytes long. Copy them often
 (``espalier backup --memories``), and store the copies apart from the dumps of the database. A restoration uses the
-latest of the memories in the given backups and on the machine. A database that is older is refused as a rollback.
+latest memory in the given backups or on the machine. A database that is older than this memory is refused as a
+rollback.
 """
 
 from __future__ import annotations
@@ -127,7 +128,7 @@ def _memories(ledger: Ledger) -> list[Path]:
 
 
 def _said(memory: Path) -> tuple[int, str]:
-    """Return the number of events that a memory states, and its text; 0 and an empty text if it is missing."""
+    """Return the number of events that a memory states, and its text; 0 and an empty string if it is missing."""
     if not memory.exists():
         return 0, ""
     try:

@@ -1,4 +1,4 @@
-"""Checks of ``espalier doctor``. Each yields results that are fine, are notes, or need attention."""
+"""Checks of ``espalier doctor``. Each check yields results that are fine, are notes, or need attention."""
 
 from __future__ import annotations
 

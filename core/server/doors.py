@@ -1,4 +1,6 @@
-"""Answers of the app's web server: no foreign page may show or embed them, and only admitted sessions upload files."""
+"""Responses of the app's web server: no foreign page may show or embed them, and only admitted sessions may upload
+files.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,7 @@ HEADERS = {
     "x-content-type-options": "nosniff",
     "referrer-policy": "no-referrer",
 }
-"""Headers of every answer: another site can neither frame the app, nor keep a reference to its window, nor load its
+"""Headers of every response: another site can neither frame the app, nor keep a reference to its window, nor load its
 files.
 """
 IN_A_SANDBOX = "frame-ancestors 'self'; sandbox"

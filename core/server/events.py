@@ -2,11 +2,11 @@
 entry.
 
 An event records the person, the time and the kind of action. It never contains a cell, a count of real rows, an address
-of a database or the text of an error, which could name a column. Names of tables, files and columns are in ``names``,
-and only if the operator sets ``ESPALIER_AUDIT_NAMES=1``.
+of a database or the message of an error, which could name a column. Names of tables, files and columns are in
+``names``, and only if the operator sets ``ESPALIER_AUDIT_NAMES=1``.
 
 Proof that no event contains a private value: every argument of :func:`emit` is a name from `EVENTS`, an address of the
-sign-in provider, a number of a release's public budget, or a text from a fixed list of this code.
+sign-in provider, a number of a release's public budget, or text from a fixed list in this code.
 `tests/server/test_events.py` runs the app with a marked table and finds no mark in the events.
 """
 
@@ -72,9 +72,8 @@ def trouble() -> str:
 
 
 def log_as_json() -> logging.Handler:
-    """Write the log to standard error as JSON, without texts that may quote a cell; return the handler.
-
-    Exceptions that no one catches, and warnings, are logged too. Python would print their texts.
+    """Write the log to standard error as JSON, without text that may quote a cell; return the handler. Uncaught
+    exceptions and warnings are logged too, because Python would print their text.
     """
     handler = logging.StreamHandler()
     handler.setFormatter(JsonLines())

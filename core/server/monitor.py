@@ -1,7 +1,8 @@
 """Monitoring of a running server, on a local port: ``/healthz``, ``/readyz`` and ``/metrics``.
 
 The answers contain memory use and numbers of jobs, which depend on the tables that people opened. They are confidential
-and for the operator, so the port listens on this machine only. They contain neither names nor the times of single jobs.
+and for the operator, so the port listens on this machine only. They contain neither names nor the running times of
+single jobs.
 """
 
 from __future__ import annotations

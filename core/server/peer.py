@@ -1,7 +1,7 @@
 """The user of this machine at the other end of a connection, from Linux's table of connections.
 
-A server that listens on this machine only is reachable for all its users. Without sign-in, it serves the user who
-started it, and no other.
+A server that listens on this machine only is reachable for all its users. Without sign-in, it serves only the user who
+started it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def known() -> bool:
 
 def user_at(host: str, port: int) -> int | None:
     """Return the number of the user whose connection starts at this address; `None` if no open connection of this
-    machine does. Linux lists a connection that its user has closed as the administrator's.
+    machine starts there. Linux attributes a connection that its user has closed to the administrator.
     """
     try:
         address = ipaddress.ip_address(host)

@@ -130,7 +130,7 @@ class Job:
         self._began = 0.0
         self.result: Any = None
         self.if_cancelled: Callable[[], str] = lambda: ""
-        """Function that returns the current cost of cancelling as a sentence, or an empty text for work that spends
+        """Function that returns the current cost of cancelling as a sentence, or an empty string for work that spends
         nothing.
         """
         self.reason = ""

@@ -98,8 +98,8 @@ def check_type(name: str, kind: Any, shown: str) -> None:
 
 
 def wide(kind: Any) -> Any:
-    """Return the decimal type of at least 128 bits with these digits, because Arrow cannot list distinct values of
-    narrower ones.
+    """Return the decimal type of at least 128 bits with these digits, because Arrow cannot list the distinct values of
+    narrower decimals.
     """
     import pyarrow as pa
 
@@ -115,14 +115,14 @@ def is_uuid(kind: Any) -> bool:
 
 
 def _drops_digits(chunks: Any) -> bool:
-    """Return whether two people may share a cell or a text in a column of this type. See
+    """Return whether two people may have the same cell or the same text in a column of this type. See
     :attr:`TextColumn.ambiguous`.
     """
     import pyarrow as pa
     from pyarrow import compute
 
     kind, types = value_type(chunks.type), pa.types
-    if not types.is_floating(kind):  # a moment may have been rounded before it arrives here, as those of INT96 are
+    if not types.is_floating(kind):  # a moment may have been rounded before it arrives here, as INT96 moments are
         tests = types.is_string, types.is_integer, types.is_decimal, types.is_boolean, types.is_null, types.is_date32
         return not (is_uuid(kind) or any(test(kind) for test in tests))
     parts = [part.dictionary if pa.types.is_dictionary(chunks.type) else part for part in chunks.chunks]
@@ -131,7 +131,7 @@ def _drops_digits(chunks: Any) -> bool:
 
 
 def _written(array: Any, name: str, shown: str, before: int) -> list[str]:
-    """Return the texts of a dictionary array's distinct values; ``before`` is the number of rows that precede the
+    """Return the text of each distinct value of a dictionary array; ``before`` is the number of rows that precede the
     array.
     """
     import pyarrow as pa
@@ -188,7 +188,7 @@ def _codes(indices: Any, missing: int) -> NDArray[Any]:
 
 
 def _distinct(values: list[str], codes: NDArray[Any]) -> TextColumn:
-    """Keep one copy of each text that a row uses, because texts may coincide (1 and 1.0, a null and an empty text) or
+    """Keep one copy of each text that a row uses, because texts may coincide (1 and 1.0, a null and an empty string) or
     be unused.
     """
     used = np.zeros(len(values), dtype=bool)

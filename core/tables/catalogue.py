@@ -1,8 +1,8 @@
 """Kind of a relation in an engine's catalogue: a table, a view, or rows stored elsewhere.
 
-Espalier proves that no row of a relation changes how another row is read. It cannot prove this for the definition of a
-view, whose author may let one row depend on others. The plan, the report, `release.json` and the ledger therefore state
-the kind of each relation.
+Espalier proves that no row of a relation changes how another row is read. It cannot prove this for a view, because the
+view's author may let one row depend on others. The plan, the report, `release.json` and the ledger therefore state the
+kind of each relation.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ def _mysql(backend: Any, name: str, database: str | None) -> Origin:
 
 
 def _spark(backend: Any, name: str, database: str | None) -> Origin:
-    """Return the kind in Spark, where a managed table may be stored as text, so that a line break or quote in a cell
+    """Return the kind in Spark. A managed table there may be stored as text, so that a line break or quote in a cell
     changes other rows.
     """
     found = backend._session.catalog.getTable(f"{database}.{name}" if database else name).tableType

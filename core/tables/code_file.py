@@ -1,7 +1,7 @@
 """Encoded rows on disk, as columns of whole numbers in an unnamed temporary file in the folder named by TMPDIR.
 
 The file never has a name (or, on systems without such files, loses its name when it is closed). Nothing of it remains
-after the process ends, even after a crash.
+after the process ends, even if it crashes.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Batch = dict[str, NDArray[Any]]
 
 
 class CodeFile:
-    """Columns of codes, batch by batch, in an unnamed temporary file. Small codes share a byte."""
+    """Columns of codes, stored batch by batch in an unnamed temporary file. Small codes share a byte."""
 
     def __init__(self, sizes: Mapping[str, int]) -> None:
         """``sizes`` are the numbers of codes by column: 0 … size − 1."""

@@ -33,7 +33,7 @@ class CodesOnly:
         )
 
     def text_counts(self, column: str) -> dict[str, int]:
-        """Refuse, because only the codes of the texts are available."""
+        """Refuse, because only the codes of text cells are available."""
         raise TableError(
             f"column {column!r}: the text values stay in the engine, and only their codes were read", column=column
         )

@@ -1,4 +1,4 @@
-"""Connections to engines: causes of failure, names of relations, and time limits.
+"""Connections to engines: causes of failure, relation names, and time limits.
 
 A driver's message may quote a password or a cell, so it is never shown. Instead, a refusal names one cause from a fixed
 list and its remedy. No row is read while a connection is opened, so the cause may be taken from the text of the
@@ -98,7 +98,7 @@ _PART = re.compile(r'"((?:[^"]|"")+)"|([^".]+)')
 
 
 def parts_of(name: str) -> list[str]:
-    """Return the parts of a relation's name. A part with a dot or a quote is written in quotes, as in SQL.
+    """Return the parts of a relation's name. A part that contains a dot or a quote must be in quotes, as in SQL.
 
     Raises :class:`TableError` for any other form.
     """

@@ -28,7 +28,8 @@ MOST_CANDIDATES = 50
 
 
 def settle(constraints: Constraints, schema: Schema, codes: Codes, texts: Texts) -> dict[str, list[str]]:
-    """Return ``texts`` with corrections inside bins. The texts were decoded from ``codes``, which keep the constraints.
+    """Return ``texts`` with corrections inside bins. The texts were decoded from ``codes``, which satisfy the
+    constraints.
 
     If several ordered columns are in one bin, their numbers are sorted among themselves. For a chain of columns whose
     numbers have the same distribution in the bin, the result has the conditional distribution given the order.
@@ -66,7 +67,7 @@ def _broken(constraint: Constraint, schema: Schema, texts: Texts) -> NDArray[np.
     one, other = (texts[name] for name in constraint.columns)
     if isinstance(constraint, Monotone):
         low, high = (_numbers(texts[name], schema[name]) for name in constraint.columns)
-        return np.asarray(low > high)  # False where one is missing
+        return np.asarray(low > high)  # False where either is missing
     numeric = schema[constraint.effect].kind == "numeric"
     return np.array(
         [

@@ -27,7 +27,7 @@ BLOCK_CELLS = 1 << 16
 PLANE_VALUES = 4
 """Maximum number of categories of columns whose pairs are counted on bit planes."""
 KEPT_CELLS = 1 << 21
-"""Number of cells of the blocks whose counts are kept until all batches have been counted."""
+"""Maximum number of cells in the blocks whose counts are kept until all batches have been counted."""
 CHUNK = 1 << 16
 """Number of rows processed at a time."""
 PLANE_ROWS = 1 << 20
@@ -148,7 +148,7 @@ class _PlanePairs:
         partners: dict[int, list[int]] = {}
         for a, b in pairs:
             partners.setdefault(place[a], []).append(place[b])
-        self._others = {  # if sorted, most planes are adjacent
+        self._others = {  # sorting makes most planes adjacent
             i: np.concatenate([np.arange(self._first[j], self._first[j + 1]) for j in sorted(others)])
             for i, others in partners.items()
         }
@@ -313,7 +313,7 @@ def _count_block(codes: Sequence[NDArray[Any]], sizes: Sequence[int], rows: int)
 
 
 def _planes(codes: Sequence[NDArray[Any]], first: Sequence[int]) -> NDArray[np.uint64]:
-    """Return a row of bits for each category but the last of each column; a column's rows begin at ``first``."""
+    """Return a row of bits for each category of each column except its last one; a column's rows begin at ``first``."""
     bits = math.ceil(len(codes[0]) / 64)
     parts = math.ceil(bits / MOST_WORDS)
     planes = np.zeros((first[-1], parts * math.ceil(bits / parts) * 8), dtype=np.uint8)

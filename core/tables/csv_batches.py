@@ -53,7 +53,7 @@ class Lines:
             yield batch.select(list(names))
 
     def spread(self, names: Sequence[str], rows: int) -> Generator[Any]:  # noqa: ARG002
-        """Yield lines at `PLACES` places of the file; for a packed file, the first lines of each block."""
+        """Yield lines from `PLACES` places in the file; for a packed file, the first lines of each block."""
         for batch in csv_places(self.files[0], self._seen):
             yield batch.select(list(names))
 
@@ -161,7 +161,7 @@ def _rows(head: bytes, block: bytes, path: Path, before: int, unclear: set[str])
     import pyarrow as pa
 
     shown = str(path)
-    if head[-1:] == b"\r" and block[:1] == b"\n":  # if joined, they would form a different line break
+    if head[-1:] == b"\r" and block[:1] == b"\n":  # joined, they would form a different line break
         raise refused(shown, before + 2, "a line feed follows a carriage return; use one kind of line break throughout")
     try:
         text, odd = plain_lines(head + block, shown)

@@ -29,7 +29,7 @@ class Deferred:
     """A source that is read only when something private is needed."""
 
     def __init__(self, facts: Facts, schema: Schema, load: Callable[[], Source]) -> None:
-        """``load`` opens the rows, which agree with ``facts`` and ``schema``."""
+        """``load`` opens the rows, which must agree with ``facts`` and ``schema``."""
         self._facts, self.schema, self._load = facts, schema, load
         self.names_people, self.person_column = facts.names_people, facts.person_column
         self.row_limit = facts.row_limit

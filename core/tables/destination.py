@@ -1,4 +1,4 @@
-"""New table in an engine for synthetic rows, which is created and filled in one transaction and never replaces another
+"""New table in an engine for synthetic rows. It is created and filled in one transaction, and never replaces another
 table.
 
 No URL, user or password is stored or appears in a message.

@@ -18,7 +18,7 @@ _MIXES = (0xBF58476D1CE4E5B9, 0x94D049BB133111EB), (0xFF51AFD7ED558CCD, 0xC4CEB9
 """Odd factors of two 64-bit mixing functions (from SplitMix64 and MurmurHash3)."""
 
 _MARKS, _CHUNK = 1 << 12, 1 << 14
-"""Size of a table of hash sums, and rows per step: both fit the processor's cache."""
+"""Size of a table of hash sums, and number of rows per step; both fit into the processor's cache."""
 
 
 class Digest:

@@ -1,4 +1,4 @@
-"""Encoder of Arrow batches from any reader into codes, each a function of one cell and its column's description.
+"""Encoder of Arrow batches from any reader. Each code is a function of one cell and its column's description.
 
 **Theorem.** ``codes(row) = f(row, public schema)``. The public schema is the project's description of each column and
 the Arrow type of each column, which belongs to the table and not to a row. No code of a row depends on other rows,
@@ -334,7 +334,7 @@ def _decimals(column: Column, decimal: Any) -> Callable[[Any], Codes]:
 
 
 def people(array: Any) -> Any:
-    """Return the canonical texts of a person column, as an Arrow array of texts; null stays null."""
+    """Return the canonical text of each cell in a person column, as an Arrow array; null stays null."""
     import pyarrow as pa
 
     values = value_type(array.type)

@@ -1,8 +1,8 @@
 """Encoding of a schema as a query that Ibis writes for each engine. The query turns each declared column into whole
-numbers 0 … size − 1, as :meth:`espalier.core.project.schema.Column.encode` does for texts. NULL and NaN are tested
+numbers 0 … size − 1, as :meth:`espalier.core.project.schema.Column.encode` does for text. NULL and NaN are tested
 first, because several engines order NaN above every number. A category is compared in the column's own type, never in a
-cast to text, since engines write `1.0`, `true` or a date in different ways. Two numbers beyond the codes mark refused
-cells: ``size`` marks an undeclared value, ``size + 1`` an empty cell.
+cast to text, since engines write `1.0`, `true` or a date in different ways. Two numbers above the codes mark refused
+cells: ``size`` marks an undeclared value, and ``size + 1`` an empty cell.
 """
 
 from __future__ import annotations
@@ -151,7 +151,7 @@ def _exact(number: float) -> Any:
 
 
 def _read_number(text: Any, dialect: str) -> Any:
-    """Return a decimal, or a text that spells a number, as the nearest float. PostgreSQL rejects numbers beyond its
+    """Return a decimal, or text that spells a number, as the nearest float. PostgreSQL rejects numbers beyond its
     floats and beyond its decimals.
     """
     if dialect != "postgres":
@@ -208,8 +208,8 @@ def _between(value: Any, edges: Sequence[Any], first: int = 0) -> Any:
 
 
 def _periods(value: Any, column: Column, unknown: Any, dialect: str, ordered: Any) -> Any:
-    """Return the calendar bins of dates, of timestamps without a time zone, and of texts in ISO form. ``ordered`` are
-    the days of texts that are written in the column's order.
+    """Return the calendar bins of dates, of timestamps without a time zone, and of text in ISO form. ``ordered`` are
+    the days of text that is written in the column's date order.
     """
     kind = value.type()
     if kind.is_timestamp() and kind.timezone is not None:
@@ -254,7 +254,7 @@ def _ordered_day(value: Any, column: Column, dialect: str) -> Any:
 
 
 def _iso_day(value: Any, pattern: str, spelling: Spelling) -> Any:
-    """Return the day of a text that matches ``pattern``, in ISO form."""
+    """Return the day of text that matches ``pattern``, in ISO form."""
     year, month, day = (value.re_extract(pattern, group) for group in (spelling.year, spelling.month, spelling.day))
     named = [(month.re_search(month_pattern(name)), f"{i:02d}") for i, name in enumerate(MONTHS, 1)]
     return year + "-" + ibis.cases(*named, else_=month.lpad(2, "0")) + "-" + day.lpad(2, "0")
@@ -265,7 +265,7 @@ def _day(text: str, kind: Any) -> Any:
 
 
 def _in_calendar(day: Any) -> Any:
-    """Return whether a text in the form of an ISO date is a valid day; compares texts without a cast."""
+    """Return whether text in the form of an ISO date is a valid day; compares text without a cast."""
     century, year, month, last = (day.substr(at, 2) for at in (0, 2, 5, 8))
     fours = [f"{i:02d}" for i in range(0, 100, 4)]
     leap = ibis.ifelse(year == "00", century.isin(fours), year.isin(fours))

@@ -48,7 +48,7 @@ and no earlier ones.
 
 
 def open_url(url: str, name: str) -> tuple[Any, Any, str | None, Origin, Callable[[], None]]:
-    """Return an engine of `ENGINES`, the relation, the query for it as `ROWS` with texts compared byte by byte, its
+    """Return an engine of `ENGINES`, the relation, the query for it as `ROWS` with text compared byte by byte, its
     kind, and a check that its kind has not changed.
     """
     backend = _spark(url) if url.startswith("pyspark://") else _postgres(url)
@@ -254,8 +254,8 @@ def _as_declared(backend: Any, table: Any) -> Any:
 def _stored(kind: Any, engine: str) -> Any:
     """Return the type in which cells of ``kind`` arrive: text for types without an equivalent.
 
-    SQLite has 64-bit whole numbers, floats, texts and bytes; a date, a decimal or any other declared type may
-    contain anything.
+    SQLite has 64-bit whole numbers, floats, text and bytes; a date, a decimal or any other declared type may contain
+    anything.
     """
     if kind.is_uuid() or (kind.is_decimal() and kind.scale is None):
         return ibis.dtype("string")
@@ -370,7 +370,7 @@ def _shut(backend: Any) -> None:
 
 
 def _binary(backend: Any, table: Any) -> tuple[Any, Any, str | None]:
-    """Return the columns with texts compared byte by byte, because a collation may treat two ids as equal and so merge
+    """Return the columns with text compared byte by byte, because a collation may treat two ids as equal and so merge
     two people.
     """
     import sqlglot as sg

@@ -6,7 +6,7 @@ number is not above that of the previous row.
 A sheet has a million lines. A line is a row if and only if one of its cells contains a value, which depends on that
 line alone. A line without a value between rows is refused; after the last row, such a line is not a row and never
 counts in n. Emptying the last line therefore removes a row. Under replace-one, the result is not a neighbouring table,
-because n is public. To keep a person whose cells are all empty, enter an empty text or a missing-value mark in one
+because n is public. To keep a person whose cells are all empty, enter an empty string or a missing-value mark in one
 cell.
 """
 
@@ -30,7 +30,9 @@ than this multiple of its own size. An ordinary sheet of 10⁶ rows has 10 to 20
 times its size.
 """
 EXCEL_TEXTS, EXCEL_TEXT = 1 << 28, 1 << 20
-"""Maximum size in bytes of a workbook's shared texts, and of one text (Excel's own limit is 32,767 characters)."""
+"""Maximum size in bytes of all shared text in a workbook, and of the text in one cell (Excel's own limit is 32,767
+characters).
+"""
 EXCEL_PARTS = 10_000
 """Maximum number of parts in a workbook's zip archive, whose directory is held in memory."""
 EXCEL_ROWS = 1 << 20
@@ -39,7 +41,7 @@ numbers skip.
 """
 _UNCLEAR = ("e", "d", "b")
 """Types of cells that may give two people the same text: an error such as #N/A, a time rounded to milliseconds, and a
-truth value, since every number but 0 is read as true.
+Boolean, since every number but 0 is read as true.
 """
 _CELL = re.compile(rb"<(?:[\w.-]+:)?c[\s/>]")
 _ENCODING = re.compile(rb"[^>]*?encoding\s*=\s*[\"']([^\"']*)")
@@ -133,7 +135,7 @@ def check_workbook(parts: zipfile.ZipFile, packed: int, shown: str) -> None:
 
 
 def _check_cells(sheet: IO[bytes], shown: str) -> None:
-    """Refuse a sheet with too many cells or too long a text, before a parser reads it into memory."""
+    """Refuse a sheet with too many cells, or with too much text in a cell, before a parser reads it into memory."""
     cells, rest = 0, sheet.read(1 << 20)
     declared = _ENCODING.match(rest)
     if b"\0" in rest or b"<!DOCTYPE" in rest or (declared and declared[1].lower() not in (b"utf-8", b"us-ascii")):

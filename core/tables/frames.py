@@ -114,9 +114,9 @@ def _level(index: Any, name: str) -> Any:
 def _check_categories(categories: Any, name: str, shown: str) -> None:
     """Refuse object categories that pandas may have merged.
 
-    It merges equal cells of several types, such as 1 and True, and texts that differ only after a zero character. The
-    first such row would decide how the others are read. pandas also turns whole numbers into floats if one cell is a
-    fraction, which changes their texts from 2⁵³ on.
+    It merges equal cells of several types, such as 1 and True, and text values that differ only after a zero character.
+    The first such row would decide how the others are read. pandas also turns whole numbers into floats if one cell is
+    a fraction, which changes their text at or above 2⁵³.
     """
     import pandas as pd
 
@@ -138,10 +138,8 @@ def _check_categories(categories: Any, name: str, shown: str) -> None:
 
 
 def _of_objects(cells: Sequence[Any], name: str, shown: str) -> TextColumn:
-    """Return the texts of Python objects, each by its own type.
-
-    A derived type, such as an Enum, may represent an equal value by another text. The same is true of NumPy's
-    timestamps, whose texts depend on their unit.
+    """Return the text of each Python object, by its own type. A derived type, such as an Enum, may represent an equal
+    value by different text. The same is true of NumPy's timestamps, whose text depends on their unit.
     """
     import pandas as pd
 
@@ -169,7 +167,7 @@ def _of_objects(cells: Sequence[Any], name: str, shown: str) -> TextColumn:
 
 
 def _half_pair(text: str) -> bool:
-    """Return whether the text contains half of a surrogate pair, which no file can store."""
+    """Return whether the text contains half a surrogate pair, which no file can store."""
     return not text.isascii() and any("\ud800" <= letter <= "\udfff" for letter in text)
 
 
@@ -308,9 +306,9 @@ def _read(table: Any, names: Sequence[str], ordering: Sequence[str] = ()) -> tup
 def _digest(table: TextTable, names: Sequence[str], ordering: Sequence[str] = (), ranks: Ranks | None = None) -> bytes:
     """Return the digest of a linked table, which a ledger compares. PRIVATE.
 
-    For a table of a database it covers the columns that the project names, because the app reads all columns and the
-    command line only these. Of a column of whole numbers that only orders visits, which may be read as ranks, it covers
-    the order of the cells.
+    For a database table, it covers the columns that the project names, because the app reads all columns and the
+    command line only these. If a column of whole numbers only orders visits, it may be read as ranks, so the digest
+    covers only the order of its cells.
     """
     ranks = ranks or {}
     if table.origin is None:

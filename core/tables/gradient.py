@@ -12,7 +12,8 @@ UNITS = 2**20
 """Number of units in a residual of 1."""
 
 LARGEST_WEIGHT = 1e12
-"""Larger weights are refused, because their sums could overflow and a residual would no longer be a number."""
+"""Weights above this limit are refused, because their sums could overflow and a residual would no longer be a number.
+"""
 
 Weights = Mapping[str, NDArray[np.float64]]
 """Weights of a multinomial logistic model with class 0 as the reference: one row per category, one column per other

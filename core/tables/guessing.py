@@ -31,7 +31,7 @@ from espalier.core.tables.value_patterns import (
 )
 
 FEW = 20
-"""Maximum number of distinct numbers in a column that is guessed as categories."""
+"""Maximum number of distinct numbers in a column that is guessed to have categories."""
 MANY_PEOPLE, ROWS_EACH = 100, 50
 """Whole numbers in a column named like an identifier are treated as people if the column has at least this number of
 distinct values and, on average, at most this number of rows per value.
@@ -89,12 +89,13 @@ def guess_schema(text: TextTable, marks: Sequence[str] = (), date_order: str = "
 
 
 def identifiers(text: TextTable, marks: Sequence[str] = ()) -> tuple[str, ...]:
-    """Return columns that look like numbers or names of persons or cases: whole numbers or texts that rarely repeat.
+    """Return columns that look like numbers or names of people or cases: whole numbers or text values that rarely
+    repeat.
 
     They have more than :data:`FEW` distinct values, and their number of distinct values exceeds half their number of
     nonempty cells. Dates, and whole numbers that look like amounts (`espalier.core.tables.value_patterns.amounts`), are
     not identifiers. Whole numbers in a column named like an identifier may repeat more often, as in a table of visits.
-    So may texts such as ``P10007`` if the name has a word such as ``id``. Private.
+    Text values such as ``P10007`` may also repeat if the name contains a word such as ``id``. Private.
     """
     return tuple(n for n, column in text.columns.items() if n and _hardly_repeats(n, column, marks))
 
@@ -258,7 +259,7 @@ def reasons(column: TextColumn, guess: Column) -> tuple[str, ...]:
 
 
 def sure_marks(text: TextTable) -> tuple[str, ...]:
-    """Return the texts of a table, such as ``?`` or ``NA``, that a guess treats as empty cells. Private."""
+    """Return a table's text values, such as ``?`` or ``NA``, that a guess treats as empty cells. Private."""
     found = {v for n, column in text.columns.items() if n for v in column.values if v.strip().casefold() in _SIGNS}
     return tuple(sorted(found))
 

@@ -150,7 +150,7 @@ def draft(
 
 
 def table_names(sources: Sequence[str]) -> tuple[str, str]:
-    """Return names for two tables, from the names of their files; a single file holds people and visits."""
+    """Return names for two tables, from their file names; a single file contains people and visits."""
     stems = [PurePath(source).name.split(".")[0] for source in sources]
     both = ("people", "visits") if len(stems) == 1 else (stems[0], stems[1])
     fit = all(is_table_name(name) for name in both) and both[0].lower() != both[1].lower()

@@ -1,6 +1,4 @@
-"""MySQL and MariaDB through PyMySQL: options of a URL, dates, and a query of texts that keeps different texts
-different.
-"""
+"""MySQL and MariaDB through PyMySQL: URL options, dates, and a query that keeps different text values different."""
 
 from __future__ import annotations
 
@@ -24,8 +22,8 @@ FAITHFUL = (
     *("utf8mb4", "utf8mb3", "utf8", "ucs2", "utf16", "utf16le", "utf32", "latin1", "latin2", "latin5", "latin7"),
     *("cp850", "cp852", "cp866", "keybcs2", "koi8r", "koi8u", "macce", "macroman"),
 )
-"""Character sets in which different texts remain different in Unicode. In others, two damaged texts may both become a
-question mark.
+"""Character sets in which different text values remain different in Unicode. In other sets, two damaged values may both
+become a question mark.
 """
 
 
@@ -92,14 +90,13 @@ def _read(name: str, text: str) -> Any:
 
 
 def _day(convert: Callable[[Any], Any], cell: Any) -> Any:
-    """Return a date, or `None` if ``convert`` returns a text, such as 0000-00-00."""
+    """Return a date, or `None` if ``convert`` returns text, such as 0000-00-00."""
     return day if isinstance(day := convert(cell), dt.date) else None
 
 
 def query_of_texts(con: Any, name: str, database: str | None, columns: Sequence[str]) -> str | None:
-    """Return the query for a relation in which no conversion merges two texts; `None` if it is the relation itself.
-
-    A text that changes when it is converted to Unicode and back is read as U+FFFD and its stored bytes. Columns
+    """Return the query for a relation in which no conversion merges two text values; `None` if it is the relation
+    itself. Text that changes when it is converted to Unicode and back is read as U+FFFD and its stored bytes. Columns
     that the server hides are named.
     """
     with con.cursor() as cursor:

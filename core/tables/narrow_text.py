@@ -2,7 +2,7 @@
 
 Each row is stored as one small number per column, and each distinct text is stored once. Thus 10⁷ rows of ten columns
 with few distinct values take about 100 MB. Cells become text one by one, as in `espalier.core.tables.arrow_text`, and
-no batch affects how another batch is read. A column of whole numbers that is read only for its order needs no texts,
+no batch affects how another batch is read. A column of whole numbers that is read only for its order needs no text,
 only 8 bytes per row.
 """
 
@@ -30,7 +30,7 @@ Ranks = dict[str, NDArray[np.int64]]
 
 @dataclass
 class _Column:
-    """A growing column, with the texts so far and their codes, and the codes of each batch."""
+    """A growing column, with the distinct text values so far and their codes, and the codes of each batch."""
 
     place: dict[str, int] = field(default_factory=dict)
     parts: list[NDArray[Any]] = field(default_factory=list)

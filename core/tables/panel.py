@@ -7,7 +7,7 @@ A panel's data about a person depend only on that person's rows, by these rules:
 
 - Visits are ordered by the text of the order column. Ties are broken by the text of the visit's identifier, then by the
   visit's codes, and then, if both tables are one file, by the person columns' codes. Numbers come first, in numerical
-  order; other texts, such as ISO dates, follow in alphabetical order; an empty cell comes last. Dates with a
+  order; other text, such as an ISO date, follows in alphabetical order; an empty cell comes last. Dates with a
   ``date_order`` are compared as ISO dates. The position of a row in a file never matters, because visits that are still
   tied have equal codes.
 - The first ``keep`` visits are kept. The days between two visits are clipped to the declared range.
@@ -261,14 +261,14 @@ def _first_rows(linked: Linked, schema: Schema, text: TextTable, person: NDArray
 
 
 def ranks_of(column: TextColumn, date_order: str = "") -> NDArray[np.int64]:
-    """Return the rank of each cell's text. The order of two texts depends on them alone."""
+    """Return the rank of each cell's text. The order of two cells depends on their text alone."""
     keys = [_key(iso_text(text, date_order) if date_order else text) for text in column.values]
     place = {key: i for i, key in enumerate(sorted(set(keys)))}
     return np.asarray(np.array([place[key] for key in keys], dtype=np.int64)[column.codes])
 
 
 def _key(text: str) -> tuple[int, Decimal, str]:
-    """Return the sort key of a text: numbers, then texts such as ISO dates, then an empty cell."""
+    """Return the sort key of a cell's text: numbers, then other text such as ISO dates, then an empty cell."""
     if text == MISSING:
         return 2, Decimal(0), ""
     try:

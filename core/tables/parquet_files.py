@@ -134,7 +134,7 @@ class ParquetFiles:
                     break
 
     def statements(self, names: Sequence[str]) -> list[str]:
-        """Return a comment on the columns that are read, because there is no engine."""
+        """Return an SQL comment that lists the columns read; without an engine there are no statements."""
         files = f"{len(self.files):,} Parquet files" if len(self.files) > 1 else "the Parquet file"
         return [f"-- Espalier reads these columns of {files} in batches: {', '.join(map(repr, names))}"]
 
@@ -215,9 +215,9 @@ def _cell(folder: str) -> tuple[str, str]:
 @contextmanager
 def _open(path: Path, texts: Sequence[str]) -> Iterator[tuple[IO[bytes], Any]]:
     """Open a Parquet file; return the file and PyArrow's reader for it. PyArrow gets an open file, because a path such
-    as file:/a may look like the URL of another file, and because the file might be replaced.
-
-    A column of ``texts`` is read as a dictionary, which stores a shared text once."""
+    as file:/a may look like the URL of another file, and because the file might be replaced. A column in ``texts`` is
+    read as a dictionary, which stores repeated text once.
+    """
     with _whole(path):
         source = open_ordinary(path)
     with source:

@@ -1,4 +1,4 @@
-"""Unpacked size of the pages of a Parquet file, read from the pages' own headers before any page is unpacked.
+"""Unpacked size of a Parquet file's pages, read from the pages' own headers before any page is unpacked.
 
 A footer may state less than the pages contain, and PyArrow trusts each page. A page is a header (a struct in Thrift's
 compact protocol) and its packed bytes. The headers are read here, and the packed bytes are skipped. The footer is read
@@ -31,7 +31,7 @@ BITS = {4: 16, INT32: 32, INT64: 64}
 NESTED = 8
 """Largest depth of structs within structs."""
 DIFFERENCES = 7
-"""Encoding that stores each text as its difference from the previous text."""
+"""Encoding that stores each text value as its difference from the previous one."""
 PAGES = {0: 5, 2: 7, 3: 8}
 """Each type of page (data, dictionary, data of the second version) and the field that describes it."""
 ENCODING = {0: 2, 3: 4}

@@ -15,13 +15,13 @@ FAITHFUL = (
     *("WIN866", "WIN874", *(f"WIN{i}" for i in range(1250, 1259))),
     *(f"ISO_8859_{i}" for i in range(5, 9)),
 )
-"""Encodings of a database in which different texts remain different in Unicode. In EUC_JP and EUC_TW, a letter may be
+"""Database encodings in which different text values remain different in Unicode. In EUC_JP and EUC_TW, a letter may be
 stored in two ways. In EUC_JIS_2004, a letter with an accent may be stored as one letter or as two.
 """
 
 
 def keeps_texts_apart(con: Any) -> bool:
-    """Return whether different texts of this database arrive as different texts."""
+    """Return whether different text values in this database arrive as different text."""
     return bool(con.info.parameter_status("server_encoding") in FAITHFUL)
 
 

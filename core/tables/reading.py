@@ -121,7 +121,7 @@ def _csv(data: bytes, shown: str) -> TextTable:
 def _parsed(text: bytes, names: Sequence[str], *, once: bool = True, **options: Any) -> Any:
     """Return CSV text as an Arrow table, each cell as written; raises ``pyarrow.ArrowInvalid``.
 
-    With ``once``, each column is a dictionary, which stores a shared text once.
+    With ``once``, each column is a dictionary, which stores repeated text once.
     """
     import pyarrow as pa
     from pyarrow import csv
@@ -160,7 +160,7 @@ def _parquet(data: bytes, shown: str) -> TextTable:
     check_fields(schema, rows, shown)
     longest = check_pages(io.BytesIO(data), file.metadata, shown)
     kept = [f.name for f in schema if pa.types.is_string(f.type) or pa.types.is_large_string(f.type)]
-    try:  # a long shared text is stored once
+    try:  # long repeated text is stored once
         try:
             if longest:
                 raise OSError

@@ -74,7 +74,7 @@ class Feed(Protocol):
 
     @property
     def unclear(self) -> Set[str]:
-        """Columns in which two people may have one text, as far as the rows were read."""
+        """Columns in which two people may have the same text, according to the rows read so far."""
         ...
 
     def schema(self, names: Sequence[str]) -> Any:
@@ -103,7 +103,7 @@ class Relation:
     """A table that is read in place; ``shown`` is its name in messages.
 
     ``feed`` returns rows that are encoded here. Without one the engine encodes: ``backend`` is the connection,
-    ``table`` the relation in it. ``plain`` is then the query that reads ``table`` with texts compared byte by byte, if
+    ``table`` the relation in it. ``plain`` is then the query that reads ``table`` with text compared byte by byte, if
     the engine may compare differently: a collation that treats two identifiers as equal would merge two people.
     ``origin`` is the kind of relation in the engine's catalogue (`espalier.core.tables.catalogue`); `None` for files.
     ``check`` raises :class:`TableError` if an engine's relation has since been replaced by one of another kind.
@@ -166,7 +166,7 @@ class Relation:
         return spread_rows.every_value(self, rows) if every_value else spread_rows.sampled(self, rows)
 
     def merges(self, name: str) -> bool:
-        """Return whether different texts of a column may become one text on their way from a PostgreSQL server."""
+        """Return whether different text values of a column may become equal on their way from a PostgreSQL server."""
         from espalier.core.tables.postgres_names import keeps_texts_apart
 
         text = self.feed is None and self.backend.name == "postgres" and self.table[name].type().is_string()

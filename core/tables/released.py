@@ -70,7 +70,7 @@ def _written(schema: Schema, name: str, texts: Sequence[str], *, alone: bool) ->
 
 
 def _quoted(texts: Sequence[str], *, always: bool) -> list[str]:
-    """Return texts as cells of a CSV file, in quotes if they need them."""
+    """Return text values as cells of a CSV file, in quotes if they need them."""
     out = io.StringIO(newline="")
     # with "\r\n", the writer also quotes a lone "\r", which many readers treat as the end of a line
     writer = csv.writer(out, lineterminator="\r\n", quoting=csv.QUOTE_ALL if always else csv.QUOTE_MINIMAL)

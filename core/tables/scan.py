@@ -125,9 +125,9 @@ class _Part:
 
 
 def _numbered(person: Any) -> tuple[list[str], NDArray[np.int64]]:
-    """Return the distinct texts of a chunked column, and the index of each row's text among them.
+    """Return the distinct text values of a chunked column, and the index of each row's text among them.
 
-    Arrow joins chunks of texts only up to 2 GiB. The chunks therefore stay separate and share one dictionary.
+    Arrow joins chunks of text only up to 2 GiB. The chunks therefore stay separate and share one dictionary.
     """
     import pyarrow as pa
 

@@ -1,4 +1,4 @@
-"""Rows spread over a table, as text, for guessing a schema. They are a bounded sample, or rows with every value, from
+"""Rows spread over a table, as text, for guessing a schema: a bounded sample, or rows that contain every value, from
 one scan.
 
 This code runs only if a steward asked for a guess. The guess stays marked until a person confirms it.
@@ -37,9 +37,8 @@ def sampled(relation: Relation, rows: int) -> TextTable:
 
 
 def every_value(relation: Relation, rows: int) -> TextTable:
-    """Return rows that hold every value of each column, and a sample, from one scan of the whole table.
-
-    For a column with more than `KEPT` values, the rows hold `KEPT` of them and its first and last value.
+    """Return a sample, and rows that contain every value of each column, from one scan of the whole table. For a column
+    with more than `KEPT` values, the rows contain `KEPT` of them and its first and last value.
     """
     kept, seen, ends = [], dict[str, set[str]](), dict[str, list[Any]]()
     sample, total = list[TextTable](), 0
@@ -78,7 +77,7 @@ def _ends(column: TextColumn, found: tuple[NDArray[Any], NDArray[Any]], ends: li
 
 
 def _key(text: str) -> tuple[int, float, str]:
-    """Return the sort key of a value: numbers by value, then texts."""
+    """Return the sort key of a value: numbers by value, then text."""
     with suppress(ValueError):
         if math.isfinite(number := float(text)):
             return 0, number, ""

@@ -1,6 +1,6 @@
 """Reader of the rows of SPSS, Stata and SAS transport files, based on PyReadStat.
 
-PyReadStat returns each cell as a number or a text. Dates are returned as numbers and are converted here, cell by cell,
+PyReadStat returns each cell as a number or as text. Dates are returned as numbers and are converted here, cell by cell,
 by the format that the file declares for the column. No row therefore changes how another row is read. The generated row
 test covers SPSS, Stata and SAS transport files. The test needs a writer, and PyReadStat cannot write ``.sas7bdat``, so
 rows of these files are refused.
@@ -48,7 +48,7 @@ _SPSS_DAYS = {"DATE", "ADATE", "EDATE", "SDATE", "JDATE"}
 
 
 def kind_of(data: bytes) -> str:
-    """Return the extension of the format that matches a file's first bytes, or an empty text."""
+    """Return the extension of the format that matches a file's first bytes, or an empty string."""
     for start, suffix in _STARTS.items():
         if data.startswith(start):
             return suffix
@@ -71,7 +71,7 @@ def read_stat(
 ) -> tuple[dict[str, Any], Any]:
     """Return PyReadStat's columns (empty without ``rows``) and its facts about a file; raise :class:`TableError`.
 
-    User-missing values of SPSS are returned unchanged. With ``raw``, each byte of a text becomes one character.
+    User-missing values of SPSS are returned unchanged. With ``raw``, each byte of text becomes one character.
     """
     library, suffix = pyreadstat(), suffix or kind_of(data) or Path(shown).suffix.lower()
     if suffix not in READERS:
@@ -126,7 +126,7 @@ def _placed(data: bytes, suffix: str) -> Iterator[str]:
 def _most_rows(facts: Any, data: bytes) -> int:
     """Return the largest number of rows that a file may have, by its cells and by its unpacked size.
 
-    SPSS packs equal cells, and rows of Stata may share one long text.
+    SPSS packs equal cells, and Stata rows may share one long text value.
     """
     shared = _longest(data)
     widths = [max(facts.variable_storage_width.get(name) or shared, 8) for name in facts.column_names]
@@ -179,11 +179,10 @@ def stat_table(data: bytes, shown: str) -> TextTable:
 
 
 def _merging(data: bytes, shown: str, cells: dict[str, Any], facts: Any) -> set[str]:
-    """Return the columns in which different bytes have become one text or one number.
-
-    The reader drops the start of a letter at the end of a text, such as é of Latin-1 in a file of UTF-8, and some
-    encodings write one letter in two ways. It also ends a text at a zero character, and rounds numbers of SAS transport
-    files, which have up to three bits more than floats.
+    """Return the columns in which different bytes have become the same text or the same number. The reader drops an
+    incomplete letter at the end of text, such as a Latin-1 é in a UTF-8 file, and some encodings write one letter in
+    two ways. The reader also ends text at a zero character, and rounds numbers in SAS transport files, which have up to
+    three bits more than floats.
     """
     texts = {name for name in facts.column_names if facts.readstat_variable_types.get(name) == "string"}
     found = _of_sas(data, texts, cells, facts) | _of_stata(data, texts, facts)
@@ -195,13 +194,13 @@ def _merging(data: bytes, shown: str, cells: dict[str, Any], facts: Any) -> set[
     stored = dict(zip(facts.column_names, raw, strict=True))
     pairs = {name: set(zip(stored[name], cells[name], strict=True)) for name in texts}
     merged = {name for name in texts if len(pairs[name]) > len(set(cells[name]))}
-    # the bytes end at a zero character, which the texts of SPSS leave out
+    # the bytes end at a zero character, which SPSS text leaves out
     cut = {name for name in texts if any(len(text or "") > len(of or "") for of, text in pairs[name])}
     return found | merged | cut
 
 
 def _of_sas(data: bytes, texts: set[str], cells: dict[str, Any], facts: Any) -> set[str]:
-    """Return the columns of a SAS transport file with a text that has a zero character, or with rounded numbers."""
+    """Return the columns of a SAS transport file whose text has a zero character, or whose numbers were rounded."""
     start = _ROWS.search(data)
     if kind_of(data) != ".xpt" or start is None:
         return set()
@@ -221,7 +220,7 @@ def _of_sas(data: bytes, texts: set[str], cells: dict[str, Any], facts: Any) -> 
 
 
 def _of_stata(data: bytes, texts: set[str], facts: Any) -> set[str]:
-    """Return the columns of long texts of a Stata file in which a text has a zero character before its end."""
+    """Return the long-text columns of a Stata file in which some text has a zero character before its end."""
     if kind_of(data) != ".dta" or not any(b"\0" in data[start : stop - 1] for start, stop in _long_texts(data)):
         return set()
     return {name for name in texts if not facts.variable_storage_width.get(name)}

@@ -5,8 +5,8 @@ Its rows pass through this process in batches, `espalier.core.tables.encoding` t
 kept. The same encoding and the same row limits therefore apply to every engine. Identifiers are compared here, byte by
 byte, so no collation, optimiser or dialect merges two people.
 
-A driver's cells must have the type of the catalogue. Other cells are refused, never guessed: SQLite can store a text in
-a column of whole numbers, and other drivers may do the same.
+A driver's cells must have the type of the catalogue. Other cells are refused, never guessed: SQLite can store text in a
+column of whole numbers, and other drivers may allow this too.
 """
 
 from __future__ import annotations
@@ -211,8 +211,8 @@ def _as_text(cell: Any) -> str:
 def _as_stored(cell: Any) -> str:
     """Return a cell of SQLite, which may differ from the declared type.
 
-    A text that spells a number may be a different person from the number, so it is refused. (A table turns such a text
-    into the number; a view, or a column of type ANY, may contain both.)
+    Text that spells a number may identify a different person from the number, so it is refused. (A table turns such
+    text into the number; a view, or a column of type ANY, may contain both.)
     """
     if isinstance(cell, str):
         for number in (int, float):

@@ -266,7 +266,7 @@ class Table:
         return replace(self, codes=codes, values=values, rows=total, person=None)
 
     def recoded(self, schema: Schema) -> Table:
-        """Return the rows as ``schema`` describes them, from the numbers and the texts as they were read."""
+        """Return the rows as ``schema`` describes them, from the numbers and the text as they were read."""
         codes = dict(self.codes)
         for column in schema.columns:
             if column == self.schema[column.name]:
@@ -304,7 +304,7 @@ def person_codes(text: TextTable, person: str) -> TextColumn:
 
 
 def unclear_person(shown: str, person: str) -> TableError:
-    """Return the error for a person column in which one text may be two people, or two texts one person."""
+    """Return the error for a person column in which one text may identify two people, or two texts one person."""
     return TableError(
         f"{shown}: the person column {person!r} mixes types or drops digits, or is not UTF-8, so one identifier may "
         "denote two people (7 and the text 7), or one person may have two identifiers; store them all as text",

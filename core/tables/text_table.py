@@ -34,7 +34,7 @@ WHOLE_FLOATS = {16: 2.0**11, 32: 2.0**24, 64: 2.0**53}
 
 @dataclass(frozen=True, repr=False)
 class TextColumn:
-    """A column as text: ``values`` are its distinct texts, and ``codes`` the index of each row's text among them.
+    """A column as text: ``values`` are its distinct text values, and ``codes`` the index of each row's text among them.
 
     Codes have the smallest unsigned type. Convert them before arithmetic.
     """
@@ -42,12 +42,13 @@ class TextColumn:
     values: tuple[str, ...]
     codes: NDArray[Any]
     ambiguous: bool = False
-    """True if cells of several types share the column. One text may then be two people (the number 7 and the text 7),
-    or one person may have two texts (the numbers 1E+17 and 100000000000000000). Text with one other type is unambiguous
-    if no text spells a value of another type.
+    """True if cells of several types share the column. One text may then identify two people (the number 7 and the text
+    7), or one person may have two texts (the numbers 1E+17 and 100000000000000000). Text together with one other type
+    is unambiguous if no text spells a value of that type.
 
     A type that drops digits is ambiguous too: dates of 64 bits, and floats to which two whole numbers may be rounded
-    (2⁵³ and 2⁵³ + 1). So are timestamps, times and durations, which formats and libraries round to their own unit.
+    (2⁵³ and 2⁵³ + 1). Timestamps, times and durations are ambiguous as well, because formats and libraries round them
+    to their own units.
     """
 
     @classmethod
@@ -173,7 +174,7 @@ def check_names(names: Sequence[str], shown: str) -> None:
 
 
 def cell_text(value: Any) -> str:
-    """Return a cell as text: whole numbers without a point, True/False, ISO dates, an empty text for a null."""
+    """Return a cell as text: whole numbers without a point, True/False, ISO dates, an empty string for a null."""
     if value is None:
         return MISSING
     if isinstance(value, float):

@@ -20,8 +20,8 @@ BOMB_BYTES, BOMB_RATIO = 50_000_000, 150
 size. Packing makes ordinary tables 5 to 50 times smaller.
 """
 FEW_ROWS, JOINED_ROWS, BATCH_BYTES = 64, 1 << 16, 1 << 28
-"""Sizes of batches if texts may be far longer than their bytes in the file: rows per batch, rows after batches are
-joined, and bytes per batch. A single row may have more bytes.
+"""Sizes of batches if text may be far longer than its bytes in the file: rows per batch, rows after batches are joined,
+and bytes per batch. A single row may have more bytes.
 """
 
 
@@ -101,10 +101,9 @@ def check_ratio(size: int, packed: int, shown: str) -> None:
 
 
 def unshared(file: Any, longest: int, packed: int, shown: str, names: Sequence[str] | None = None) -> Iterator[Any]:
-    """Yield the batches of a Parquet file whose texts may be stored as differences from the previous text.
-
-    A few bytes of such a file may encode many long texts. Therefore, few rows are read at a time and their sizes are
-    added up. ``longest`` is the largest possible size, in bytes, of the texts of one row in this encoding
+    """Yield the batches of a Parquet file whose text may be stored as differences from the previous value. A few bytes
+    of such a file may encode many long values. Therefore, few rows are read at a time and their sizes are added up.
+    ``longest`` is the largest possible size, in bytes, of the texts of one row in this encoding
     (`espalier.core.tables.parquet_pages`). Raises :class:`TableError` if the sum is far larger than the file.
     """
     import pyarrow as pa

@@ -112,8 +112,8 @@ def no_yes(values: Sequence[str]) -> tuple[str, ...] | None:
 
 
 def number_style(values: Sequence[str]) -> str:
-    """Return the style in which all values are numbers; an empty text if they are plain numbers, or not numbers in any
-    style.
+    """Return the style in which all values are numbers; an empty string if they are plain numbers, or not numbers in
+    any style.
     """
     if not values or all(NUMBER.fullmatch(v) for v in values):
         return ""
@@ -133,7 +133,8 @@ def leading_zeros(values: Sequence[str]) -> bool:
 
 
 PLAUSIBLE = (date(1900, 1, 1).toordinal(), date(2100, 1, 1).toordinal())
-"""Values that consist only of digits, such as 20201231, are guessed to be dates if every day lies between these two."""
+"""Values that consist only of digits, such as 20201231, are guessed to be dates if every day is between these two days.
+"""
 
 
 def possible_orders(values: Sequence[str]) -> tuple[str, ...]:

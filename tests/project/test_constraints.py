@@ -121,7 +121,7 @@ def test_masks_are_the_forbidden_cells():
         ({"monotone": [["age", "first"]]}, SchemaError, "the same bin edges"),
         ({"monotone": [["first", "last"], ["last", "first"]]}, ProjectError, "first ≤ last ≤ first is a cycle"),
         ({"determines": [["school", "years"]]}, ProjectError, "need their full value table"),
-        ({"determines": [{"columns": ["school", "years"], "table": {"none": 3}}]}, ProjectError, "to a text, in"),
+        ({"determines": [{"columns": ["school", "years"], "table": {"none": 3}}]}, ProjectError, "to a string, in"),
         ({"determines": [{"columns": ["school", "years"], "table": {"none": "0"}}]}, SchemaError, "lacks 'basic'"),
         ({"determines": [{"columns": ["years", "school"], "table": {}}]}, SchemaError, "'years' is numeric"),
         (

@@ -79,7 +79,7 @@ def test_no_more_groups_than_allowed_and_the_fullest_first():
         (["A"], "an object that maps codes to groups"),
         ({}, "maps strings to strings"),
         ({"Ax0": 3}, "maps strings to strings"),
-        ({"": "A"}, "empty text"),
+        ({"": "A"}, "empty string"),
         ({"Ax0": "A", "A": "B", "B": "A"}, "form a cycle"),
         ({"A": "B", "B": "A"}, "form a cycle"),
     ],

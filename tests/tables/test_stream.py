@@ -270,7 +270,10 @@ def test_a_release_by_command_line_leaves_no_codes_and_says_where_they_were(put,
     assert told.startswith("-- A release reads the table once, in batches that pass through Espalier.")
     assert '"t0"."id"' in told or "SELECT * FROM" in told
     assert main(["release", *where, "--out", str(tmp_path / "out")]) == 0
-    assert "Their codes, not the rows, are kept on this machine until it ends" in capsys.readouterr().err
+    assert (
+        "Codes of the rows, not the rows themselves, are kept on this machine until the release ends"
+        in capsys.readouterr().err
+    )
     assert list(scratch.iterdir()) == []
     for file in (tmp_path / "out").iterdir():
         assert path.encode() not in file.read_bytes()
