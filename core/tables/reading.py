@@ -54,9 +54,14 @@ def read_table(source: str | Path | bytes, name: str | None = None) -> TextTable
         try:
             check_ordinary(Path(source))
             with open_ordinary(Path(source)) as file:
-                data = file.read(MAX_BYTES + 1) if state(file).size <= MAX_BYTES else b""
-                if len(data) > MAX_BYTES or state(file).size > MAX_BYTES:
+                before = state(file)
+                data = file.read(MAX_BYTES + 1) if before.size <= MAX_BYTES else b""
+                if len(data) > MAX_BYTES or before.size > MAX_BYTES:
                     raise TableError(f"{shown} is larger than 1 GiB, which is more than Espalier can read")
+                if state(file) != before:  # a row that a writer moves might be read twice
+                    raise TableError(
+                        f"{shown} changed while it was being read; start again after it has been written", path=shown
+                    )
         except OSError as error:
             raise TableError(f"cannot read {shown}: {error.strerror or error}", path=shown) from None
     if data[:2] == b"\x1f\x8b":

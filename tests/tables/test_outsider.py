@@ -22,7 +22,7 @@ from pyarrow import parquet
 
 from espalier.core.errors import TableError
 from espalier.core.project.schema import Column, Schema
-from espalier.core.tables import csv_batches, excel
+from espalier.core.tables import csv_batches, excel, reading
 from espalier.core.tables.frames import as_table, located, read_data, text_of
 from espalier.core.tables.reading import read_table
 from espalier.core.tables.relation import open_relation
@@ -61,6 +61,24 @@ def test_a_pipe_is_refused_and_not_read(tmp_path, read):
     assert "secret" not in str(refused.value)
     assert len(path.read_bytes()) == 35002  # no byte was consumed
     writer.join(10)
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.parquet"])
+def test_a_small_file_that_is_written_while_it_is_read_is_refused(tmp_path, monkeypatch, name):
+    """Previously, only large files were compared before and after, so a row that was moved could be read twice."""
+    path = tmp_path / name
+    path.write_bytes(b"a\nx\ny\n") if name == "t.csv" else stored(path, ["x", "y"])
+    assert read_table(path).rows == 2
+
+    class Written(io.FileIO):
+        def read(self, *size):
+            data = super().read(*size)
+            path.write_bytes(b"a\nx\n" * 100)
+            return data
+
+    monkeypatch.setattr(reading, "open_ordinary", Written)
+    with pytest.raises(TableError, match="changed while it was being read"):
+        read_table(path)
 
 
 def test_a_path_like_a_url_names_its_own_file(tmp_path, monkeypatch):
