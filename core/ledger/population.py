@@ -351,11 +351,6 @@ def rho_drawn(parts: Sequence[Part | Subtotal]) -> Fraction:
     return max(evaluated, sum((Fraction(p.rho) for p in parts if p.kind != "look"), Fraction(0)))
 
 
-def delta_drawn(parts: Sequence[Part | Subtotal]) -> Fraction:
-    """Return the counted δ₀ of one entry's parts, which is their sum."""
-    return sum((Fraction(p.delta) for p in parts), Fraction(0))
-
-
 def person_in(plan: Any) -> str | None:
     """Return the person column in a plan, or in an event that opens a table; raises ValueError for anything else."""
     if not isinstance(plan, Mapping):

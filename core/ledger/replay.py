@@ -16,9 +16,7 @@ from espalier.core.ledger.population import (
     Entry,
     Part,
     Population,
-    delta_drawn,
     person_in,
-    rho_drawn,
 )
 from espalier.core.ledger.terms import conversion_delta
 from espalier.core.privacy.accounting import rho_of, rounded_up
@@ -44,11 +42,37 @@ def replay(events: Sequence[Event]) -> dict[str, Population]:
     return state.result()
 
 
+@dataclass(frozen=True)
+class _Drawn:
+    """Exact sums of an entry's parts, as in :func:`espalier.core.ledger.population.rho_drawn`: ``held`` is the private
+    evaluation's ρ, ``own`` that of all other parts.
+    """
+
+    own: Fraction = Fraction(0)
+    held: Fraction = Fraction(0)
+    delta: Fraction = Fraction(0)
+
+    @property
+    def rho(self) -> Fraction:
+        """Counted ρ."""
+        return max(self.own, self.held)
+
+    def plus(self, kind: PartKind, rho: float, delta: float) -> _Drawn:
+        """Return the sums with one more part."""
+        own, held = (Fraction(0), Fraction(rho)) if kind == "look" else (Fraction(rho), Fraction(0))
+        return _Drawn(self.own + own, self.held + held, self.delta + Fraction(delta))
+
+
 @dataclass
 class _State:
-    """State after the events so far. ``rho`` and ``delta`` are the exact counted sums of each population."""
+    """State after the events so far. ``rho`` and ``delta`` are the exact counted sums of each population, ``drawn``
+    those of each entry's parts. What a long ledger adds to a population or an entry is kept in lists until the end.
+    """
 
     populations: dict[str, Population] = field(default_factory=dict)
+    joined: dict[str, list[str]] = field(default_factory=dict)
+    parts: dict[str, list[Part]] = field(default_factory=dict)
+    drawn: dict[str, _Drawn] = field(default_factory=dict)
     entries: dict[str, Entry] = field(default_factory=dict)
     tables: dict[str, str] = field(default_factory=dict)
     persons: dict[str, str | None] = field(default_factory=dict)
@@ -66,8 +90,7 @@ class _State:
         if e.kind == "open":
             self._open(e)
         elif e.kind == "join":
-            p = self.populations[e.population]
-            self.populations[e.population] = replace(p, tables=(*p.tables, e.table_name))
+            self.joined[e.population].append(e.table_name)
         elif e.kind == "reserve":
             self._reserve(e)
         elif e.kind == "diagnose":
@@ -85,13 +108,14 @@ class _State:
         """Return the populations with their entries, in the order of opening and of reservation."""
         of: dict[str, list[Entry]] = {name: [] for name in self.populations}
         for entry in self.entries.values():
-            of[entry.population].append(entry)
+            of[entry.population].append(replace(entry, parts=tuple(self.parts[entry.id])))
         return {
             name: replace(
                 p,
+                tables=tuple(self.joined[name]),
                 entries=tuple(of[name]),
                 diagnoses=tuple(self.diagnoses[name]),
-                persons={t: self.persons[t] for t in p.tables if t in self.persons},
+                persons={t: self.persons[t] for t in self.joined[name] if t in self.persons},
             )
             for name, p in self.populations.items()
         }
@@ -122,9 +146,10 @@ class _State:
             e.at,
             e.who,
             e.note,
-            (e.table_name,),
+            (),
             delta_for_draws=for_draws,
         )
+        self.joined[e.population] = [e.table_name]
         self.rho[e.population] = self.delta[e.population] = Fraction(0)
         self.diagnoses[e.population] = []
 
@@ -167,6 +192,7 @@ class _State:
             relation=relation,
         )
         self.entries[id_] = replace(entry, another_unit=self._another_unit(entry, stored))
+        self.parts[id_], self.drawn[id_] = [], _Drawn()
 
     def _another_unit(self, entry: Entry, stored: dict[str, Any]) -> bool:
         """Return whether a reservation has a different person column from its table's, which the first reservation
@@ -181,19 +207,21 @@ class _State:
         entry, rho, delta = self._running(e), _given(e.rho), e.delta or 0.0
         _require(rho > 0 and delta >= 0, "it records draws without a cost")
         others = self.rho[e.population] - Fraction(entry.reserved)
-        parts = (*entry.parts, Part(kind, e.note, rho, _given(e.rho_before), _given(e.rho_after), delta))
-        sums = rounded_up(others + rho_drawn(entry.parts)), rounded_up(others + rho_drawn(parts))
+        before = self.drawn[entry.id]
+        after = self.drawn[entry.id] = before.plus(kind, rho, delta)
+        sums = rounded_up(others + before.rho), rounded_up(others + after.rho)
         _require((e.rho_before, e.rho_after) == sums, "its amounts drawn before and after it are wrong")
-        self.entries[entry.id] = replace(entry, parts=parts)
+        self.parts[entry.id].append(Part(kind, e.note, rho, _given(e.rho_before), _given(e.rho_after), delta))
 
     def _end(self, e: Event) -> None:
         entry, rho, delta = self._running(e), _given(e.rho), e.delta or 0.0
         _require(0 <= rho <= entry.reserved, "it counts more than was reserved")
         _require(0 <= delta <= entry.delta_reserved, "it counts more δ₀ than was reserved")
         _require(e.kind == "spend" or rho == delta == 0, "a returned entry must count nothing")
-        for counted, drawn in ((rho, float(rho_drawn(entry.parts))), (delta, float(delta_drawn(entry.parts)))):
+        sums, parts = self.drawn[entry.id], self.parts[entry.id]
+        for counted, drawn in ((rho, float(sums.rho)), (delta, float(sums.delta))):
             _require(drawn <= counted * (1 + ROUNDED), "it counts less than was drawn")
-            whole = not (e.released and entry.parts) or drawn >= counted * (1 - ROUNDED)
+            whole = not (e.released and parts) or drawn >= counted * (1 - ROUNDED)
             _require(whole, "its parts do not add up to its count")
         self._change(e, Fraction(rho) - Fraction(entry.reserved), Fraction(delta) - Fraction(entry.delta_reserved))
         self.entries[entry.id] = replace(

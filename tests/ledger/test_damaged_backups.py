@@ -47,11 +47,11 @@ def refused(backup: Path, new: Path, capsys: pytest.CaptureFixture[str], why: st
 def test_a_damaged_memory_of_the_machine_or_of_the_backup_is_named(text, backup, tmp_path, capsys):
     memory = tmp_path / "new.db.seen"
     memory.write_bytes(text)
-    refused(backup, tmp_path / "new.db", capsys, "move it away first")
+    refused(backup, tmp_path / "new.db", capsys, "Move it elsewhere first")
     memory.unlink()
     (there,) = {path.relative_to(backup).as_posix() for path in backup.glob("memories/old*")}
     changed(backup, there, text)
-    refused(backup, tmp_path / "new.db", capsys, "move it away first")
+    refused(backup, tmp_path / "new.db", capsys, "Move it elsewhere first")
 
 
 @pytest.mark.parametrize("data", [b"", b"x" * 100])
