@@ -4,7 +4,7 @@ notebooks read releases with this module. It raises :class:`ProjectError` for:
 - files larger than `MOST_BYTES`, packed or unpacked; sizes are checked before unpacking;
 - JSON that is nested deeper than `DEEPEST`, larger than `MOST_JSON`, or contains NaN or an infinite number;
 - numbers out of range: rows, σ, ρ, ε, counts, totals;
-- files that disagree on columns, categories, cliques or rows: release.json, project.json, model, counts and table.
+- files (release.json, project.json, model, counts and table) that disagree on columns, categories, cliques or rows.
 """
 
 from __future__ import annotations

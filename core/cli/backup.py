@@ -1,6 +1,4 @@
-"""``espalier backup`` and ``espalier restore``, for the ledger, its key, the files that remember its last event, and
-shared releases.
-"""
+"""``espalier backup`` and ``espalier restore``, for the ledger, its key, its memory files, and shared releases."""
 
 from __future__ import annotations
 

@@ -110,7 +110,7 @@ def _fence_cost(released: Released, real: Source, holdout: Table | None) -> dict
 
 
 def check_markets(opt: argparse.Namespace, project: Project) -> None:
-    """Refuse wrong columns before any row is read. The column of sales is the target unless the command names one."""
+    """Refuse wrong columns before any row is read. The sales column is the target unless the command names another."""
     from espalier.core.evaluation.marketing import check_prices, check_target, holds_amounts
 
     if opt.price is None and (opt.sales or opt.per):
@@ -140,7 +140,7 @@ def markets(opt: argparse.Namespace, project: Project, tables: tuple[Source, Tab
 
 
 def classified(opt: argparse.Namespace, synthetic: Table, real: Table, holdout: Table | None) -> dict[str, Any]:
-    """Return the table of classifiers for many targets."""
+    """Return the figures of the classifiers for many targets."""
     import numpy as np
 
     from espalier.core.evaluation.downstream import many_targets
@@ -220,7 +220,7 @@ def _markets(found: dict[str, Any]) -> list[str]:
 
 
 def _classifiers(found: dict[str, Any] | None) -> list[str]:
-    """Return macro figures of each classifier over all targets; nothing if not requested."""
+    """Return the macro figures of each classifier over all targets; nothing if they were not requested."""
     if not found or not found["macro"]:
         return []
     lines = ["", f"{'over all targets':<18} {'AUC real':>9} {'synthetic':>10} {'F1 real':>9} {'synthetic':>10}"]

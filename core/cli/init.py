@@ -276,7 +276,7 @@ def _with_books(schema: Schema, opt: argparse.Namespace) -> Schema:
 
 
 def _of_book(column: Column, book: str, marks: list[str]) -> Column:
-    """Return the column as declared by a code book of Espalier, or by the user's own file.
+    """Return the column as declared by one of Espalier's code books, or by the user's own file.
 
     All ``marks`` that are not codes count as empty, whether or not they occur in the rows, because the rows declare
     nothing.
@@ -325,7 +325,7 @@ def _write(draft: Project, out: Path) -> None:
 
 
 def _marks(text: TextTable, schema: Schema) -> dict[str, tuple[str, ...]]:
-    """Return, by column, the undeclared texts that may stand for an empty cell."""
+    """Return, by column, the undeclared values that may mean an empty cell."""
     from espalier.core.tables.guessing import possible_marks
 
     found = {

@@ -295,9 +295,7 @@ def take(ledger: Ledger, entry: Entry, out: Path) -> None:
 
 
 def _all_rows(files: Mapping[str, bytes]) -> dict[str, Callable[[Path], None]]:
-    """Return the writer of all rows, which draws them again from the model; `None` if ``synthetic.csv`` has them
-    all.
-    """
+    """Return the writer of all rows, which redraws them from the model; `None` if ``synthetic.csv`` has them all."""
     from espalier.core.analysis.loading import read_files
     from espalier.core.ledger.archive import MODEL
     from espalier.core.release.output import WHOLE, write_again

@@ -148,8 +148,8 @@ def linked_to(
 
 
 def _not_private(project: Project, opt: argparse.Namespace) -> None:
-    """Write rows of a method that is not private. Choosing the method in the plan counts as consent; no ledger records
-    the release.
+    """Write the rows of a method that is not private. Choosing the method in the plan counts as consent; no ledger
+    records the release.
     """
     from espalier.core.blurring.notice import NOT_PRIVATE
     from espalier.core.release.blurred import blurred, shown

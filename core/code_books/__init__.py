@@ -63,7 +63,7 @@ class CodeBook:
 
     @property
     def by_rule(self) -> bool:
-        """True if the book has a rule for texts that are not among its codes."""
+        """True if the book has a rule for text that is not among its codes."""
         return self._leaf is not _exact
 
 

@@ -45,7 +45,7 @@ MODELS = 96
 POOL = 1000
 FEWEST = 40
 """Largest and smallest pool, in rows; each table takes half of the pool. A single row has more weight in a small table,
-so this game is harder on a method than one on the whole table would be.
+so this game is harder on a method than a game on the whole table would be.
 """
 
 ATTACKS: tuple[Attack, ...] = tuple(attack for attack in get_args(Attack) if attack != "ensemble")

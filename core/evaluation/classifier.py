@@ -21,8 +21,8 @@ FOLDS = 5
 SEED = 20_251_101
 """Seed of the folds and of the thinning of very long tables, so that the same table always gets the same figures."""
 MAX_ENTRIES = 20_000_000
-"""Largest product of rows and features in one fit (about 240 MB). A random part of the rows is used if the product is
-larger.
+"""Largest product of rows and features in one fit (about 240 MB). If the product is larger, a random part of the rows
+is used.
 """
 
 FloatArray = NDArray[np.float64]

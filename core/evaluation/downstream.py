@@ -32,7 +32,7 @@ TEST_ROWS = 2000
 """Maximum number of rows; longer tables are sampled, so that 200 fits take a minute."""
 
 MAX_FEATURES = 1000
-"""Maximum width of the one-hot table; with a wider one, neighbours and kernels would take minutes for each target."""
+"""Maximum width of the one-hot table; with a wider table, neighbours and kernels would take minutes per target."""
 
 
 FIGURES = tuple(f"{figure}_{side}" for figure in ("auc", "f1", "accuracy") for side in ("real", "synthetic"))

@@ -98,13 +98,14 @@ def check_target(schema: Schema, target: str | None) -> None:
 
 
 def prices_of(real: Table, synthetic: Table, price: str, sales: str, per: str | None = None) -> dict[str, Any]:
-    """Compare price elasticities of synthetic and real rows, and compute the cost of pricing by the former (Table 4).
+    """Compare price elasticities of synthetic and real rows, and compute the cost of prices set from the synthetic ones
+    (Table 4).
 
     ``price`` and ``sales`` are numeric columns of both tables; ``per`` is a column of categories (brands), each with
     its own elasticity. An elasticity is the slope of ln sales on ln price with a constant, over rows where both are
-    above 0; the paper's regression has none, because its logarithms are centred. A group with fewer than ``FEWEST``
-    such rows, or with a single price, is left out. ``mapd`` is None if none is left. Raises the errors of
-    `check_prices`.
+    above 0; the paper's regression has no constant, because its logarithms are centred. A group with fewer than
+    ``FEWEST`` such rows, or with a single price, is left out. ``mapd`` is None if no group is left. Raises the errors
+    of `check_prices`.
     """
     schema = real.schema
     check_prices(schema, price, sales, per)

@@ -1,5 +1,5 @@
-"""Comparison of numbers as numbers: quantiles, Wasserstein distance, correlation, and a regression trained on synthetic
-rows.
+"""Comparison of numeric columns as numbers: quantiles, Wasserstein distance, correlation, and a regression trained on
+synthetic rows.
 
 The figures depend on the real table, so they are for the curator alone.
 """

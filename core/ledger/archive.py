@@ -95,10 +95,9 @@ def zipped(files: Mapping[str, bytes]) -> bytes:
 
 
 def check_size(archive: zipfile.ZipFile) -> None:
-    """Raise :class:`ProjectError` for an archive (an .npz is one too) that unpacks to more than `MOST_BYTES`.
-
-    Sizes are those stated in its directory. Only Deflate can be limited while unpacking, so bzip2 and LZMA, which no
-    release uses, are refused.
+    """Raise :class:`ProjectError` for an archive (such as an .npz) that unpacks to more than `MOST_BYTES`. Sizes are
+    taken from its directory. Only Deflate can be limited while unpacking, so bzip2 and LZMA, which no release uses, are
+    refused.
     """
     if sum(info.file_size for info in archive.infolist()) > MOST_BYTES:
         raise ProjectError("it unpacks to more than 1 GiB")

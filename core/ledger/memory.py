@@ -27,7 +27,7 @@ class Seen(NamedTuple):
 
 
 def head(count: int, hash_: str) -> str:
-    """Return a number of events and the last hash as a text of fixed length."""
+    """Return a number of events and the last hash as text of fixed length."""
     return f"{count:020d} {hash_ or '0' * 64}"
 
 

@@ -12,7 +12,7 @@ database too, and in two files on this machine (``.seen``). The first is next to
 location. It also detects that a ledger was deleted and created again. The other is in this user's folder and is named
 after the ledger's identity. It also recognises the ledger under another path or another spelling of its host. The
 identity is the hash of the first event, which contains a random number, so it cannot be changed without changing every
-hash after it. A ledger that was restored to an earlier copy is refused under any name.
+hash after it. A ledger that was restored to an earlier copy is therefore refused under any name.
 """
 
 from __future__ import annotations

@@ -79,7 +79,7 @@ def unused(project: Project) -> tuple[str, ...]:
 
 def drawing_unused(project: Project) -> str:
     """Return a sentence if the plan uses none of the drawn arrows; it names the purpose that would use them. Otherwise
-    return an empty text.
+    return an empty string.
     """
     if not project.dag.edges or is_blurring(project.plan) or method_of(project.plan).arrows(project):
         return ""

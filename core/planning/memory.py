@@ -1,6 +1,4 @@
-"""Memory that a release needs, in bytes: for the process, the rows that are read, the model, and the rows that are
-made.
-"""
+"""Memory that a release needs, in bytes: for the process, the rows that are read, the model, and the synthetic rows."""
 
 from __future__ import annotations
 
@@ -19,11 +17,11 @@ from espalier.core.tables.parquet_files import BATCH_CELLS, BATCH_ROWS
 PROCESS = 190 << 20
 """Memory of Python with the libraries of a release, before a row is read."""
 READ, NUMBER, POINTER, TEXT = 5, 8, 8, 60
-"""Bytes of a cell while a file is read, of a number, of a reference to a text, and of a separate text."""
+"""Bytes of a cell while a file is read, of a number, of a reference to text, and of a separate string."""
 IN_BATCH = 16
 """Bytes of a cell in a batch, for tables that are read or written batch by batch."""
 DRAWN = 12
-"""Bytes of a cell while a model of numbers draws it."""
+"""Bytes of a cell while a numeric model draws it."""
 
 
 @dataclass(frozen=True)

@@ -78,8 +78,8 @@ SLIPS = 0.25
 """Share of δ that the thresholds of all text columns may use together."""
 
 TEXTS = 2.0
-"""Weight of a column of texts or with a hierarchy in the division of ρ, relative to a column of numbers. It is larger
-because a category that is not found is lost.
+"""Weight of a text column, or of a column with a hierarchy, in the division of ρ, relative to a numeric column. It is
+larger because a category that is not found is lost.
 """
 
 NONE = "(none)"
@@ -242,9 +242,9 @@ def buy(
 ) -> Schema:
     """Return ``wanted`` with the undeclared columns described. All ``parts`` are paid for before any row is read.
 
-    ``table`` holds the rows of the release: split, limited, and encoded for ``wanted`` (`Source.encodes`). ``delta``
-    is the plan's δ. A text without a bought category, and a text that is not a number, count as missing. The
-    ``journal`` stores the draws: each level of a hierarchy; the bins, or the categories, of each other column.
+    ``table`` holds the rows of the release: split, limited, and encoded for ``wanted`` (`Source.encodes`). ``delta`` is
+    the plan's δ. Text without a bought category, and text that is not a number, count as missing. The ``journal``
+    stores the draws: each level of a hierarchy; the bins, or the categories, of each other column.
     """
     journal = journal or Journal()
     spending.debit(part.draw for part in parts)

@@ -1,9 +1,9 @@
 """Purchase of the categories of a text column, by a private histogram over unknown keys with a threshold.
 
-Noise is added to the number of rows of each text that occurs, and texts whose noisy count stays below a threshold are
-left out (stable partition selection: Korolova et al. 2009; Rogers 2023). A text that only one person has may pass the
-threshold with probability δ₀, so the whole is δ₀-approximate ρ-zCDP (Bun & Steinke 2016, Definition 8.1), by OpenDP's
-``make_gaussian_threshold``.
+Noise is added to the number of rows of each text that occurs, and text values whose noisy count stays below a threshold
+are left out (stable partition selection: Korolova et al. 2009; Rogers 2023). A text that only one person has may pass
+the threshold with probability δ₀, so the whole is δ₀-approximate ρ-zCDP (Bun & Steinke 2016, Definition 8.1), by
+OpenDP's ``make_gaussian_threshold``.
 
 **Accounting.** Approximate zCDP composes: ρ and δ₀ add up (Lemma 8.2). A release that is ρ-zCDP with total Σδ₀ is (ε,
 δ)-DP if ρ alone gives (ε, δ − Σδ₀): with probability 1 − Σδ₀ the answers equal those of a ρ-zCDP mechanism, and
@@ -47,9 +47,7 @@ from espalier.core.project.schema import MOST_CATEGORIES
 LARGEST = 2**61
 """Largest threshold, in rows."""
 LONGEST = 200
-"""Maximum number of characters of a category; longer texts are not categories. This public rule is applied row by
-row.
-"""
+"""Maximum number of characters in a category; longer text is not a category. This public rule is applied row by row."""
 
 
 @dataclass(frozen=True)
@@ -159,12 +157,12 @@ def threshold_for(unit: Unit, rho: float, delta: float) -> Threshold:
 
 
 def find_categories(counts: Mapping[str, int], recipe: Threshold, at_most: int) -> Found:
-    """Return the texts of ``counts`` (exact numbers of rows, private) that pass the threshold, at most the ``at_most``
-    largest.
+    """Return the text values in ``counts`` (exact numbers of rows, private) that pass the threshold, at most the
+    ``at_most`` largest.
 
-    Guarantee: (``recipe.rho``, ``recipe.delta``) in approximate zCDP. The cap and the order use only the texts that
-    passed, ties by text: post-processing. Empty texts are missing cells, and texts longer than `LONGEST` are not
-    categories: both are excluded row by row, which changes no distance.
+    Guarantee: (``recipe.rho``, ``recipe.delta``) in approximate zCDP. The cap and the order use only the values that
+    passed, ties by text: post-processing. Empty strings are missing cells, and text longer than `LONGEST` is not a
+    category: both are excluded row by row, which changes no distance.
     """
     if not 1 <= at_most <= MOST_CATEGORIES:
         raise ValueError(f"at_most ({at_most}) must be a number from 1 to {MOST_CATEGORIES:,}")

@@ -17,9 +17,9 @@ from espalier.core.project.schema import Schema, ToBuy
 
 Kind = Literal["proportion", "difference", "odds_ratio", "effect"]
 MOST = 60
-"""Maximum number of analyses of a project."""
+"""Maximum number of analyses in a project."""
 MOST_STRATA = 50
-"""Maximum number of strata of an effect."""
+"""Maximum number of strata for an effect."""
 _KEYS = {"name", "kind", "event", "group", "among", "adjust", "half_width", "assume"}
 _ASSUMED = {"shares", "groups", "strata"}
 
@@ -173,7 +173,7 @@ class PlannedCounts:
         return [(s * g, p) for s in strata for g, p in zip(groups, shares, strict=True)]
 
     def shape(self, schema: Schema) -> tuple[int, ...]:
-        """Return the axes of its counts: groups and event; for an effect strata, groups and event."""
+        """Return the axes of its counts: groups and event; for an effect: strata, groups and event."""
         if self.adjust is None:
             return self.many, 2
         strata = math.prod(schema[name].values for name in self.adjust)

@@ -1,4 +1,4 @@
-"""PUBLIC description of one column, and the mapping of its texts to codes and back.
+"""PUBLIC description of one column, and the mapping of its text to codes and back.
 
 A column has one of these types. Code outside this package uses the common interface or matches on the type:
 
@@ -61,7 +61,7 @@ class Column:
     """Description of one column. ``Column(name, kind, …)`` makes the type that the kind needs.
 
     ``missing`` makes the empty cell a category, always the last code. ``missing_marks`` are values that count as an
-    empty cell, such as ``?`` or ``-9``. ``unknown="missing"`` reads an undeclared text as an empty cell instead of
+    empty cell, such as ``?`` or ``-9``. ``unknown="missing"`` reads an undeclared value as an empty cell instead of
     refusing it. ``guessed`` names the fields that were guessed from the data, in whole or in part, and are not
     confirmed yet; ``confirmed`` names the guessed fields that are confirmed. The report lists both. ``shown`` is the
     digest of what a person saw when they confirmed them.
@@ -154,14 +154,13 @@ class Column:
 
     @property
     def groups(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
-        """Categories with the texts of the table that count as them."""
+        """Categories with the table's values that count as them."""
         return ()
 
     @cached_property
     def texts(self) -> Mapping[str, int]:
-        """Every text that has a code: categories, members of groups, and other spellings of both.
-
-        No text of :attr:`missing_marks` is among them. Numbers in bins have none.
+        """Every text that has a code: categories, members of groups, and other spellings of both. No text in
+        :attr:`missing_marks` is among them. Numbers in bins have none.
         """
         known = self._listed
         more = {} if self.code_book else spellings(known)[0]
@@ -253,11 +252,11 @@ class Column:
 
     @property
     def reads_texts(self) -> bool:
-        """True if its description is bought from the texts as read."""
+        """True if its description is bought from the text as read."""
         return False
 
     def label_of(self, text: str) -> str:
-        """Return the label of a value or group; an empty text if it has none."""
+        """Return the label of a value or group; an empty string if it has none."""
         return self._value_labels.get(text, "")
 
     @cached_property
@@ -267,7 +266,7 @@ class Column:
 
     @property
     def about(self) -> dict[str, Any]:
-        """Texts that describe the column for people, as fields for another description of the same column."""
+        """Text that describes the column for people, as fields for another description of the same column."""
         keys = ("label", "unit", "description", "value_labels")
         return {key: getattr(self, key) for key in keys}
 
@@ -290,7 +289,7 @@ class Column:
         raise NotImplementedError
 
     def encode(self, texts: Sequence[str]) -> NDArray[np.int64]:
-        """Return the code of each text. This is meant for distinct texts, not for every cell.
+        """Return the code of each text. This is meant for distinct values, not for every cell.
 
         Raises :class:`TableError` naming column and value for text that the description does not allow.
         """
@@ -300,7 +299,7 @@ class Column:
         return codes
 
     def decode(self, codes: NDArray[Any], rng: np.random.Generator) -> list[str]:  # noqa: ARG002
-        """Return texts for ``codes``. Numbers are drawn inside their bins (`espalier.core.project.bin_density`)."""
+        """Return text for ``codes``. Numbers are drawn inside their bins (`espalier.core.project.bin_density`)."""
         names = np.array([*self.categories, MISSING], dtype=object)
         cells: list[str] = names[codes].tolist()
         return cells
@@ -353,11 +352,11 @@ class Column:
         return None
 
     def numbers(self, texts: Sequence[str]) -> NDArray[np.float64]:  # noqa: ARG002
-        """Return the number of each text (for a date, the day); NaN for an empty cell and for other texts."""
+        """Return the number of each text (for a date, the day); NaN for an empty cell and for any other text."""
         raise self.error("has no numbers")
 
     def write(self, numbers: NDArray[np.float64], codes: NDArray[Any]) -> list[str]:  # noqa: ARG002
-        """Return texts for ``numbers``, each inside the bin of its code."""
+        """Return text for ``numbers``, each inside the bin of its code."""
         raise self.error("has no numbers")
 
     def confirm(self, digest: str) -> Self:
@@ -372,8 +371,8 @@ class Column:
         """Return this description with the marks of ``origin``, which it replaces.
 
         A mark stays as long as a part of the guess remains. A list stays guessed (or confirmed) as long as one of its
-        categories, bin edges or texts of a group is present, even if categories became edges: adding values to a
-        guessed list does not declare the others. Any other field stays marked as long as its value is unchanged.
+        categories, bin edges or group members is present, even if categories became edges: adding values to a guessed
+        list does not declare the others. Any other field stays marked as long as its value is unchanged.
         """
         lists = {"categories", "edges"}
         same = {f for f in FIELDS.keys() - lists if getattr(self, f) == getattr(origin, f)}

@@ -28,8 +28,8 @@ LARGEST_EDGE = 1e307
 class Categories(Column, kinds=("categorical", "ordinal")):
     """Closed categories, ordered if ``kind`` is "ordinal".
 
-    ``groups`` pairs a category with texts of the table that count as it (public coarsening: ``("Other", ("baker",
-    "diver"))``). A text that counts as a code of the ``code_book`` is read as that code.
+    ``groups`` pairs a category with the table's values that count as it (public coarsening: ``("Other", ("baker",
+    "diver"))``). Text that counts as a code of the ``code_book`` is read as that code.
     """
 
     categories: tuple[str, ...] = ()
@@ -156,7 +156,7 @@ class Numbers(Column, kinds=("numeric",)):
         return codes
 
     def numbers(self, texts: Sequence[str]) -> NDArray[np.float64]:
-        """Return the number of each text (for a date, the day); NaN for an empty cell and for other texts.
+        """Return the number of each text (for a date, the day); NaN for an empty cell and for any other text.
 
         A number too large for a float becomes the column's outermost edge, so its bin is unchanged.
         """
@@ -164,7 +164,7 @@ class Numbers(Column, kinds=("numeric",)):
         return np.where(np.isinf(known), np.clip(known, self.edges[0], self.edges[-1]), known)
 
     def number_of(self, text: str) -> float | None:
-        """Return the number that a text states; `None` for a missing mark and for other texts."""
+        """Return the number that a text states; `None` for a missing mark and for any other text."""
         if text in self.missing_marks:
             return None
         if self.number_style:
@@ -173,7 +173,7 @@ class Numbers(Column, kinds=("numeric",)):
         return float(text) if NUMBER.fullmatch(text) else None
 
     def decode(self, codes: NDArray[Any], rng: np.random.Generator) -> list[str]:
-        """Return texts for ``codes``: numbers drawn inside their bins (`espalier.core.project.bin_density`)."""
+        """Return text for ``codes``: numbers drawn inside their bins (`espalier.core.project.bin_density`)."""
         low = np.asarray(self.edges[:-1])[np.minimum(codes, self.values - 1)]
         high = np.asarray(self.edges[1:])[np.minimum(codes, self.values - 1)]
         inside = places(self.edges, codes, rng)
@@ -187,7 +187,7 @@ class Numbers(Column, kinds=("numeric",)):
         return self.write(drawn, codes)
 
     def write(self, numbers: NDArray[np.float64], codes: NDArray[Any]) -> list[str]:
-        """Return texts for ``numbers``, each inside the bin of its code.
+        """Return text for ``numbers``, each inside the bin of its code.
 
         Numbers are whole or have the declared decimals; otherwise they have five significant digits of the bin's width.
         """
@@ -216,7 +216,7 @@ class Numbers(Column, kinds=("numeric",)):
 
 @dataclass(frozen=True, repr=False)
 class Dates(Numbers, kinds=("date",)):
-    """Dates. Their numbers are days, their bins are calendar periods, and their texts are ISO dates.
+    """Dates. Their numbers are days, their bins are calendar periods, and their text is ISO dates.
 
     ``date_order`` is one of `espalier.core.project.date_orders.DATE_ORDERS`; days in the table are in this order, or
     are ISO dates. In the project file the kind is ``date``.
@@ -236,7 +236,7 @@ class Dates(Numbers, kinds=("date",)):
 
     @classmethod
     def of(cls, name: str, dates: DateBins, **fields_: Any) -> Dates:
-        """Return a column of dates in the bins of ``dates``."""
+        """Return a date column with the bins of ``dates``."""
         return cls(name, "numeric", dates.edges, True, dates=dates, **fields_)
 
     @property
@@ -250,7 +250,7 @@ class Dates(Numbers, kinds=("date",)):
         return None
 
     def number_of(self, text: str) -> float | None:
-        """Return the day of a date; `None` for a missing mark and for other texts."""
+        """Return the day of a date; `None` for a missing mark and for any other text."""
         return None if text in self.missing_marks else day_number(text, self.date_order)
 
     @property

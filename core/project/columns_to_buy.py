@@ -25,7 +25,7 @@ from espalier.core.project.hierarchy import Cut, Hierarchy
 APART = 100
 """Maximum number of codes and groups after the expansion of a hierarchy, unless the column states a different one."""
 MOST_BINS, MOST_CATEGORIES = 64, 10_000
-"""Maximum numbers of bins and categories that can be bought for a column."""
+"""Maximum number of bins, and of categories, that can be bought for a column."""
 BINS_FOUND, MOST_FOUND = 10, 50
 """Default number of bins, and largest default number of categories, of a column that is bought."""
 NOT_KNOWN = (
@@ -55,7 +55,7 @@ class ToBuy(Column):
 
 @dataclass(frozen=True, repr=False)
 class CategoriesToBuy(ToBuy):
-    """A column of texts in which the release finds at most ``at_most`` categories."""
+    """A text column in which the release finds at most ``at_most`` categories."""
 
     at_most: int = MOST_FOUND
 
@@ -82,7 +82,7 @@ class CategoriesToBuy(ToBuy):
 
     @property
     def reads_texts(self) -> bool:
-        """Categories are found among the texts as read."""
+        """Categories are found in the text as read."""
         return True
 
     def judge(self, texts: Sequence[str]) -> NDArray[np.int64]:
@@ -92,7 +92,7 @@ class CategoriesToBuy(ToBuy):
 
 @dataclass(frozen=True, repr=False)
 class NumbersToBuy(ToBuy):
-    """A column of numbers for which the release buys at most ``bins`` bins, over ``range`` if it is known."""
+    """A numeric column for which the release buys at most ``bins`` bins, over ``range`` if it is known."""
 
     bins: int = BINS_FOUND
     range: tuple[float, float] | None = None
@@ -140,7 +140,7 @@ class NumbersToBuy(ToBuy):
         return self._placeholder.judge(texts)
 
     def numbers(self, texts: Sequence[str]) -> NDArray[np.float64]:
-        """Return the number of each text, NaN for other texts. A number too large for a float becomes the largest
+        """Return the number of each text, NaN for any other text. A number too large for a float becomes the largest
         float.
         """
         read = self._placeholder.number_of
@@ -214,7 +214,7 @@ class HierarchyToBuy(ToBuy):
     def named(self) -> dict[str, tuple[int, ...]]:
         """Codes and groups at the top, with their placeholder codes.
 
-        The entries of the top stay separate under any budget (:func:`espalier.core.project.hierarchy.descend`). Each
+        The entries at the top stay separate under any budget (:func:`espalier.core.project.hierarchy.descend`). Each
         entry has one placeholder, and the last one also gets the remaining ones.
         """
         tops = [self.tree.labels[n] for n in self.tree.children[-1] if not (self.missing and n == self.tree.codes - 1)]
@@ -223,7 +223,7 @@ class HierarchyToBuy(ToBuy):
 
     @property
     def reads_texts(self) -> bool:
-        """Codes are counted from the texts as read."""
+        """Codes are counted from the text as read."""
         return True
 
     def judge(self, texts: Sequence[str]) -> NDArray[np.int64]:

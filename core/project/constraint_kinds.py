@@ -1,6 +1,6 @@
 """Kinds of constraints (impossible combinations, ordered pairs of columns, and dependencies) and their text form.
 
-A missing cell does not violate a constraint unless the constraint names it as an empty text.
+A missing cell does not violate a constraint unless the constraint names it as an empty string.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Range:
 
 
 Values = tuple[str, ...] | Range
-"""Categories (an empty text means the missing cell), or numbers of a numeric column."""
+"""Categories (an empty string means the missing cell), or numbers of a numeric column."""
 
 
 @dataclass(frozen=True)
@@ -127,7 +127,7 @@ class Monotone:
 
 @dataclass(frozen=True)
 class Determines:
-    """``cause`` determines ``effect`` by a full value table, from each category to a text of ``effect``."""
+    """``cause`` determines ``effect`` by a full value table, from each category to a value of ``effect``."""
 
     cause: str
     effect: str

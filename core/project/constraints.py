@@ -141,10 +141,8 @@ class Constraints:
         self, separations: Iterable[Separation], edges: Iterable[tuple[str, str]] = ()
     ) -> tuple[Separation, str] | None:
         """Return a separation that the constraints break, together with the ``edges`` that a plan needs anyway, and the
-        reason; None if all separations hold.
-
-        A constraint joins its columns in the model's graph, since which values are possible in one depends on the
-        others. The separation holds only if no path leads around it.
+        reason; None if all separations hold. A constraint joins its columns in the model's graph, because the possible
+        values of one depend on the others. A separation holds only if no path bypasses it.
         """
         joined = set(map(frozenset, self.edges))
         every = [*self.edges, *edges]

@@ -1,4 +1,4 @@
-"""Reading of days that are not written as ISO dates: ``31.12.2020``, ``12/31/2020``, ``5 Jan 2020``,
+"""Reader of days that are not written as ISO dates: ``31.12.2020``, ``12/31/2020``, ``5 Jan 2020``,
 ``05JAN2020:10:30:00``.
 
 A column's ``date_order`` states which of day, month and year comes first. Separators, names of months and times are

@@ -61,8 +61,8 @@ class DateBins:
     def edges(self) -> tuple[float, ...]:
         """Bin edges as day numbers, for a numeric column of whole numbers.
 
-        The last edge lies half a day after the last day, because the outermost bin is closed. Otherwise it would
-        include the day after the range, or lack the last day if a period begins on that day.
+        The last edge lies half a day after the last day, because the outermost bin is closed. Otherwise the last bin
+        would include the day after the range, or lack the last day if a period begins on that day.
         """
         return (*(float(day.toordinal()) for day in self._starts()), self.last.toordinal() + 0.5)
 

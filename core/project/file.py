@@ -238,7 +238,7 @@ class Project:
         )
 
     def check_text(self) -> None:
-        """Raise :class:`ProjectError` for a text that cannot be written to the files of a release."""
+        """Raise :class:`ProjectError` for text that cannot be written to the files of a release."""
         _check_text(self.to_json())
 
     @classmethod

@@ -34,8 +34,8 @@ RARE = 2.0
 """Categories of one group below this many σ are merged again after they have been counted."""
 
 MOST_APART = 1000
-"""Maximum number of groups after expansion, which become the model's categories of a column with any number of
-codes.
+"""Maximum number of groups after expansion. They become the column's categories in the model, however many codes it
+has.
 """
 
 DEEPEST = 8
@@ -89,8 +89,9 @@ class Hierarchy:
 
     @classmethod
     def of(cls, column: str, given: Mapping[str, str], *, missing: bool = False) -> Hierarchy:
-        """Build the hierarchy from the project file's mapping. An entry without members is a code; an empty text means
-        the top."""
+        """Build the hierarchy from the project file's mapping. An entry without members is a code; an empty string
+        means the top.
+        """
         if not given or not all(isinstance(x, str) for x in (*given, *given.values())):
             raise SchemaError(
                 f'column {column!r}: a hierarchy maps strings to strings: {{"I21": "I20-I25"}}', column=column
@@ -268,9 +269,9 @@ def expected(hierarchy: Hierarchy, rows: float, sigma: float, at_most: int = MOS
 
 
 def read_hierarchy(text: str) -> dict[str, str]:
-    """Return the mapping in a table of two columns: a code or group, and the group to which it belongs (empty: none).
-    Cells are separated by commas, semicolons or tabs; a first line such as ``code,group`` is left out. Raises
-    a :class:`SchemaError` that names the line.
+    """Return the mapping in a two-column table: a code or group, and the group to which it belongs (empty: none). Cells
+    are separated by commas, semicolons or tabs; a first line such as ``code,group`` is left out. Raises a
+    :class:`SchemaError` that names the line.
     """
     lines = text.lstrip("\ufeff").splitlines()
     first = next((line for line in lines if line.strip()), "")

@@ -1,4 +1,4 @@
-"""Reader of JSON of unknown origin, with limits and clear messages."""
+"""Reader of JSON from unknown sources, with limits and clear messages."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from espalier.core.errors import ProjectError, first_twice
 
 MOST_JSON = 64 << 20
-"""Maximum size of a JSON file in bytes; files of a release with 10,000 columns reach 20 MB."""
+"""Maximum size of a JSON file in bytes; the files of a release with 10,000 columns reach 20 MB."""
 DEEPEST = 50
 """Maximum number of nested levels. A project file has six, plus those in the notes of a drawing tool."""
 MOST_LISTS = 2_000_000

@@ -39,9 +39,9 @@ NEXT = "next visit: "
 prefix, at the next one.
 """
 GAP = "days since the visit before"
-"""Name of the column of a step that holds the days between two visits, without the name of its table."""
+"""Name of a step's column for the days between two visits, without the name of its table."""
 VISIT = "visit"
-"""Column of a released visit that holds its position, counted from 1."""
+"""Column of a released visit for its position, counted from 1."""
 MOST_KEPT = 20
 """Maximum number of visits per person that a release keeps. Weights are counted in units of 1/lcm(1, …, k − 1)."""
 
@@ -109,12 +109,12 @@ class Linked:
 
     @property
     def number(self) -> str:
-        """Column of a person that holds the number of kept visits."""
+        """A person's column for the number of kept visits."""
         return f"{self.visits} per person"
 
     @property
     def number_column(self) -> Column:
-        """Description of the number of kept visits, which is public: 1 to ``keep``."""
+        """Description of the number of kept visits: 1 to ``keep``. The description is public."""
         return Categories(self.number, "ordinal", tuple(map(str, range(1, self.keep + 1))))
 
     @property
@@ -124,7 +124,7 @@ class Linked:
 
     @property
     def gap_name(self) -> str:
-        """Column of a step that holds the days since the previous visit."""
+        """A step's column for the days since the previous visit."""
         return f"{self.visits}.{GAP}"
 
     def gap_column(self, schema: Schema) -> Column:

@@ -28,13 +28,13 @@ order.
 """
 MOST_STATEMENTS = 10
 MOST_ASKED = 0.9
-"""Largest share of the budget that questions and counts, or a second stage, may take in addition to a method."""
+"""Largest share of the budget that questions and counts, or a second stage, may take from a method."""
 AUTO = "auto"
 """Value of ``embedding_share`` if a probe decides at release whether the second stage is used."""
 _OLD_KEYS = {"looking": "private_evaluation"}
 """Keys of earlier project files, which can still be read."""
 ALWAYS = {"regime": "predictive", "features": None}
-"""Options that every project file contains, with their defaults."""
+"""Options that every project file contains, and their defaults."""
 _WORDS: dict[str, Any] = {
     "neighbors": Neighbors,
     "allocation": AllocationRule,

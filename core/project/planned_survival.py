@@ -23,7 +23,7 @@ class PlannedSurvival:
 
     ``time`` is a column of numbers in bins, or an ordinal column. It contains each row's last known time: the time of
     the event, or the time of censoring if the event did not happen. ``event`` is written ``column=value``. ``group``
-    compares two values of a column (``column=value:other``); it is empty for one table of all rows.
+    compares two values of a column (``column=value:other``); it is empty if one table covers all rows.
 
     ``at`` is the end of an interval; in an ordinal column, it is a value. ``half_width`` is the desired half-width of
     the 95 % interval of the survival at this time, or of the difference in this survival between the groups. ``shares``

@@ -28,7 +28,8 @@ MOST_WHOLE, MOST_REAL = 2**53, 1e300
 def as_read(schema: Schema) -> Schema:
     """Return ``schema`` with each column to be bought replaced by its finest public codes.
 
-    Raises :class:`ProjectError` if these are unknown: a number without a range, or a text without a hierarchy.
+    Raises :class:`ProjectError` if these are unknown: a numeric column without a range, or a text column without a
+    hierarchy.
     """
     if not schema.undeclared:
         return schema
@@ -71,7 +72,9 @@ def column_grid(column: Column, low_high: tuple[float, float]) -> Values:
 
 
 def counts_on(values: Values, grid: Values) -> NDArray[np.int64]:
-    """Count the ``values`` between adjacent points of ``grid``; those outside are in the first or the last cell."""
+    """Count the ``values`` between adjacent points of ``grid``; values outside the grid are in the first or the last
+    cell.
+    """
     known = np.asarray(values, dtype=np.float64)
     places = np.searchsorted(grid[1:-1], known[~np.isnan(known)], side="right")
     return np.bincount(places, minlength=len(grid) - 1)

@@ -13,15 +13,15 @@ from espalier.core.project.schema import Schema, ToBuy
 
 Family = Literal["linear", "logistic", "poisson"]
 MOST = 20
-"""Maximum number of regressions of a plan."""
+"""Maximum number of regressions in a plan."""
 MOST_PREDICTORS = 15
-"""Maximum number of predictors of a regression."""
+"""Maximum number of predictors in a regression."""
 LEAST_MEAN, LARGEST_MEAN = 1e-6, 8e6
 """Bounds on the largest outcome of a Poisson regression: its logarithm must be within the range of the linear
 predictor, ± 16.
 """
 MOST_TERMS = 40
-"""Maximum number of coefficients of a regression, without the intercept."""
+"""Maximum number of coefficients in a regression, without the intercept."""
 _KEYS = {"name", "outcome", "on", "family", "robust", "interactions"}
 
 

@@ -114,7 +114,7 @@ class Schema:
 
     @classmethod
     def to_buy(cls, names: Iterable[str]) -> Schema:
-        """Return columns that are known only by name, as columns of texts with categories to buy, until more is
+        """Return columns that are known only by name, as text columns with categories to buy, until more is
         declared.
         """
         return cls(tuple(CategoriesToBuy(name, "categorical", MOST_FOUND) for name in names))
@@ -158,7 +158,7 @@ class Schema:
         return (*(c.name for c in self.guessed), *(c.name for c in self.left_out if not c.confirmed))
 
     def need_distinct(self) -> None:
-        """Raise :class:`SchemaError` if two categories of a column are one value, such as "1" and "1.0"."""
+        """Raise :class:`SchemaError` if two categories of a column are the same value, such as "1" and "1.0"."""
         for column in self.columns:
             if column.doubled is not None:
                 one, other = column.doubled

@@ -1,9 +1,9 @@
 """Spellings of one category in different engines: 0, 0.0 and "0"; true, True and 1 in a column of Boolean values.
 
 A file writes a whole number as ``0``, a float as ``0.0``, a decimal as ``0.00``, a Boolean value as ``True`` or
-``true``; MariaDB returns a Boolean value as 1. A category therefore has additional spellings if all texts of its column
-are numbers, or all are Boolean values. In any other column, texts are compared as written; among diagnoses, ``250.00``
-is not ``250``.
+``true``; MariaDB returns a Boolean value as 1. A category therefore has additional spellings if all categories of its
+column are numbers, or all are Boolean values. In any other column, text is compared as written; among diagnoses,
+``250.00`` is not ``250``.
 
 The spellings are a function of the public description, so the code of a cell still depends only on that cell and the
 schema. The readers look up a cell's text in a longer list, and nothing else changes.

@@ -1,4 +1,4 @@
-"""Files of a release: the texts of its copies, and a writer that writes all files to a folder or none."""
+"""Files of a release: the text of its copies, and a writer that writes all files to a folder or none."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from espalier.core.tables.consistency import settle
 from espalier.core.tables.released import csv_bytes
 
 PREFIX, LOCK = ".espalier-", "lock"
-"""Names of a folder that is being written, and of the file in it that the writing process locks."""
+"""Name of a folder that is being written, and of the file in it that the writing process locks."""
 
 
 def with_identifiers(schema: Schema, table: Mapping[str, list[str]], rng: np.random.Generator) -> dict[str, list[str]]:
@@ -121,11 +121,11 @@ def _write(
 
 
 def _remove_leftovers(parent: Path) -> None:
-    """Remove the folders of processes that were killed while writing here, which are those whose locks no process
-    holds.
+    """Remove the folders of processes that were killed while writing here. No process holds the locks of these
+    folders.
     """
     for left in parent.glob(f"{PREFIX}*/{LOCK}"):
-        with suppress(OSError, RecursionError), left.open("r+") as file:  # another user's may be very deep
+        with suppress(OSError, RecursionError), left.open("r+") as file:  # another user's folder may be very deep
             lock(file)
             shutil.rmtree(left.parent, ignore_errors=True)
 

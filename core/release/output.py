@@ -68,7 +68,7 @@ def write_again(model: Model, project: Project, rows: int, path: Path, report: R
 def write_into(
     project: Project, rows: Mapping[str, Sequence[str]], place: Destination, report: Report = silent
 ) -> None:
-    """Write ``rows`` as texts into a new table of an engine in one transaction.
+    """Write ``rows`` as text into a new table of an engine in one transaction.
 
     Raises :class:`TableError` if that fails; the table then does not exist.
     """
@@ -98,7 +98,7 @@ def _write_into(project: Project, batches: Iterator[list[Any]], total: int, plac
 
 
 def arrow_columns(schema: Schema) -> Any:
-    """Return the Arrow schema of the released columns: texts, whole numbers, numbers and days."""
+    """Return the Arrow schema of the released columns: text, whole numbers, numbers and days."""
     import pyarrow as pa
 
     columns = {c.name: c for c in schema.columns}
@@ -205,7 +205,7 @@ def _may_be_empty(schema: Schema, name: str) -> bool:
 
 
 def text_cells(column: Column | None, texts: Sequence[str], *, defused: bool = False) -> Any:
-    """Return texts as an Arrow array of the column's type; ``column`` is `None` for an identifier."""
+    """Return text values as an Arrow array of the column's type; ``column`` is `None` for an identifier."""
     import pyarrow as pa
 
     if column is not None and column.dates is not None:
@@ -217,7 +217,7 @@ def text_cells(column: Column | None, texts: Sequence[str], *, defused: bool = F
 
 
 def cells(column: Column, codes: NDArray[Any], rng: np.random.Generator, *, defused: bool = False) -> Any:
-    """Return the cells of one column as an Arrow array of texts, whole numbers or numbers; null if missing."""
+    """Return the cells of one column as an Arrow array of text, whole numbers or numbers; null if missing."""
     import pyarrow as pa
 
     missing = codes == column.values if column.missing else None

@@ -25,7 +25,7 @@ _TITLES = {"sav": "SPSS", "dta": "Stata", "xpt": "SAS transport"}
 
 @dataclass(frozen=True)
 class _Limits:
-    """Maximum lengths of a name, a column's label, a value's label and a text cell, and a flag that is true if texts
+    """Maximum lengths of a name, a column label, a value label and a text cell, and a flag that is true if text values
     may have labels.
     """
 
@@ -152,8 +152,8 @@ def check_stat(schema: Schema, kind: StatFormat) -> None:
     """Raise an error, before anything is spent, if the file cannot be written, by writing and deleting a row of first
     values.
 
-    Columns whose description is bought are left out. After this check, the file can be written, because longer texts
-    are cut.
+    Columns whose description is bought are left out. After this check, the file can be written, because longer text is
+    cut.
     """
     pyreadstat()
     known = tuple(c for c in schema.columns if c not in schema.undeclared)
@@ -211,7 +211,7 @@ def _measure(column: Column) -> str:
 
 
 def _cells(column: Column | None, texts: Sequence[str], kind: StatFormat) -> Any:
-    """Return a column's cells: numbers, days or texts; `None` for an empty cell."""
+    """Return a column's cells: numbers, days or text; `None` for an empty cell."""
     import pandas as pd
 
     if column is not None and column.dates is not None:

@@ -77,7 +77,7 @@ class Begun:
 
     @classmethod
     def loads(cls, text: bytes) -> Self:
-        """Return the facts; raises :class:`Unfinished` for another text."""
+        """Return the facts; raises :class:`Unfinished` for any other text."""
         try:
             data = json.loads(text)
             if data["format"] != FORMAT:

@@ -192,7 +192,7 @@ def privacy(facts: Mapping[str, Any]) -> str:
 
 
 def _stated(facts: Mapping[str, Any]) -> str:
-    """Return the project's statement about the rows of a person; empty if a person column enforces the limit."""
+    """Return the project's statement about a person's rows; empty if a person column enforces the limit."""
     stated = (facts.get("unit") or {}).get("stated", "")
     return "" if facts["spent"].get("person") or not stated else f"{escape(stated)} "
 

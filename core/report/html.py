@@ -7,7 +7,7 @@ from html import escape
 from typing import Any
 
 SHORT = 14
-"""Maximum number of rows of a table that is not divided between two pages."""
+"""Maximum number of rows in a table that is kept on one page."""
 
 
 def table(caption: str, heads: Sequence[str], rows: Sequence[str]) -> str:

@@ -114,7 +114,9 @@ def keep_button(state: Session, asked: AskedQuestion, found: Answered) -> None:
 
 
 def so_far(state: Session, which: str, study: Study) -> None:
-    """Show the kept questions: a forest plot, a CSV file of the numbers, and a button that removes each question."""
+    """Show the kept questions: a forest plot, a CSV file with the numbers, and a button for each question that removes
+    it.
+    """
     if not state.asked:
         return
     st.subheader("Answers so far", anchor=False)

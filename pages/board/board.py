@@ -72,7 +72,7 @@ def _component() -> Any:
 
 
 def show(state: Session, now: Implied) -> None:
-    """Draw the board; ``now`` holds what the drawing implies."""
+    """Draw the board; ``now`` contains the implications of the drawing."""
     if not load_vis():
         return
     key = f"board-{state.opened}"

@@ -185,7 +185,8 @@ def arranged(
     """Return the layout: linked columns as in all pictures, the others in rows below. ``slices`` are side by side.
 
     No row of columns without arrows is wider than ``most`` or the layout, so that names stay readable. ``lines`` are
-    the texts of each box below its role. A column with a role, or adjacent to the target, gets space for a mark.
+    the lines of text in each box below its role. A column with a role, or adjacent to the target, gets space for a
+    mark.
     """
     outcome = [*roles.outcome, *([] if target is None else [target])]
     texts = {n: (lines or {}).get(n, ()) for n in columns}

@@ -1,4 +1,4 @@
-"""The lines of the drawing board: their texts, and their paths around the boxes."""
+"""The lines of the drawing board: their text, and their paths around the boxes."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def _bundled(pair: Line, arrows: list[tuple[str, str]]) -> str:
 
 
 def _arrow(state: Session, now: Implied, arrow: tuple[str, str]) -> dict[str, Any]:
-    """Return an arrow as plain values: its ends, its marks and its texts."""
+    """Return an arrow as plain values: its ends, its marks and its text."""
     project, remark = state.project, state.project.dag.annotation(*arrow)
     said = ""
     if slices.is_copy(project, arrow[1]):

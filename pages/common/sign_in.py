@@ -42,7 +42,7 @@ LASTS = 12 * 3600.0
 """Seconds after which a sign-in expires."""
 
 SECRET = 32
-"""Minimum length of a cookie secret, in characters. Strangers receive texts signed with it and could guess a short
+"""Minimum length of a cookie secret, in characters. Strangers receive text signed with it and could guess a short
 secret.
 """
 

@@ -54,7 +54,7 @@ def plain(text: object) -> str:
 
 
 def label_of(schema: Schema, column: str) -> str:
-    """Return the label of a column, shortened if it is too long; an empty text if the column has no label."""
+    """Return the label of a column, shortened if it is too long; an empty string if the column has no label."""
     label = schema[column].label if column in schema else ""
     return label if len(label) <= LONGEST_LABEL else f"{label[: LONGEST_LABEL - 1]}…"
 

@@ -198,7 +198,9 @@ def _sent(state: Session, row: Row) -> dict[str, Any]:
 
 
 def _described(column: Column, waits: bool, row: Row) -> dict[str, Any]:
-    """Return the kind, values and texts of a column. All values are included until its guess is confirmed."""
+    """Return the kind, values and descriptive text of a column. All values are included until its guess is
+    confirmed.
+    """
     order = f" {ORDERED[column.date_order]}" if column.date_order else ""
     kind = f"dates{order}" if column.dates else KINDS[column.kind]
     if isinstance(column, ToBuy):
@@ -236,7 +238,7 @@ def _described(column: Column, waits: bool, row: Row) -> dict[str, Any]:
 
 
 def _values(column: Column) -> list[dict[str, str]]:
-    """Return each value with its label. A group lists its texts, so that its name does not hide any value of the
+    """Return each value with its label. A group lists its members, so that its name does not hide any value in the
     table.
     """
     inside = dict(column.groups)

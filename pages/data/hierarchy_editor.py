@@ -98,7 +98,7 @@ def _made(column: Column, given: Mapping[str, str], at_most: int) -> HierarchyTo
 
 
 def _declared(column: Column) -> tuple[str, ...]:
-    """Return the texts allowed by the column's description."""
+    """Return the values allowed by the column's description."""
     grouped = dict(column.groups)
     return tuple(text for category in column.categories for text in grouped.get(category, (category,)))
 

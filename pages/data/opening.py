@@ -98,7 +98,7 @@ def _read(state: Session, file: Any) -> TextTable:
 
 
 def warn_if_misread(text: TextTable) -> None:
-    """Show a warning if a table of one column appears to have several."""
+    """Show a warning if a one-column table appears to have several columns."""
     if misread(text):
         st.warning(
             f"{name(text.source)} was read as **one column**, and most of its cells contain a comma, a semicolon, "

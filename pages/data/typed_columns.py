@@ -1,4 +1,4 @@
-"""Convert a column's description to typed texts, and back."""
+"""Convert a column's description to typed text, and back."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ IN_HIERARCHY = re.compile(r"\s*at most (\d{1,6}) of [\d,]+ codes in a hierarchy\
 
 
 def row_of(column: Column) -> dict[str, Any]:
-    """Return the texts and switches that describe a column."""
+    """Return the text fields and switches that describe a column."""
     return {
         "name": column.name,
         "kind": column.kind if column.dates is None else "date",
@@ -48,7 +48,7 @@ def row_of(column: Column) -> dict[str, Any]:
 def column_of(row: Mapping[str, Any], origin: Column) -> Column:
     """Return the column described by ``row``; raise :class:`SchemaError`.
 
-    Only the texts that the kind needs are read.
+    Only the text fields that the kind needs are read.
 
     ``origin`` is the description that it replaces: any remaining guess stays marked.
     """
@@ -98,7 +98,7 @@ def _declared(row: Mapping[str, Any], origin: Column) -> Column:
 
 
 def _labels(text: str, column: str) -> tuple[tuple[str, str], ...]:
-    """Return labels of values from lines such as ``1 = male``."""
+    """Return value labels from lines such as ``1 = male``."""
     out: dict[str, str] = {}
     for line in filter(None, map(str.strip, text.split("\n"))):
         value, between, label = line.partition(" = ")

@@ -32,13 +32,13 @@ _EMPTY = {
 
 
 def to_fill_in(error: EspalierError) -> str:
-    """Return the next step if a field is merely empty; an empty text if something is wrong."""
+    """Return the next step if a field is merely empty; an empty string if something is wrong."""
     key = error.data.get("key", "")
     return _NEXT.get(key, "") if key == "rows" or error.data.get("missing") else ""
 
 
 def still_empty(error: EspalierError) -> str:
-    """Return the name of the missing input; an empty text if something is wrong."""
+    """Return the name of the missing input; an empty string if something is wrong."""
     return _EMPTY[error.data["key"]] if to_fill_in(error) else ""
 
 

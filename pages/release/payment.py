@@ -1,4 +1,4 @@
-"""Payment of a release: the choice of a table's budget, the form that opens one, and its remaining amount."""
+"""Payment for a release: the choice of a table's budget, the form that opens one, and the remaining amount."""
 
 from __future__ import annotations
 

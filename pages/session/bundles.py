@@ -122,7 +122,7 @@ class RowsAtWork:
 
 @dataclass(frozen=True, repr=False)
 class Results:
-    """Releases and findings that outlive a reload of the tab. They hold no row of a table."""
+    """Releases and findings that outlive a reload of the tab. They contain no rows of a table."""
 
     released: ReleaseBundle | None
     earlier: list[ReleaseBundle]

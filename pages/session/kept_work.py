@@ -3,8 +3,8 @@
 The tab keeps a random token in its own storage, never in an address. A session that starts a job stores the job and its
 results under that token; the session of the reloaded tab presents it and continues. Only the account that started the
 work can take it; for anyone else, the token is treated as unknown. Results are kept for `LASTS` seconds after the last
-tab that shows them is gone and the job has ended. They hold no row of a table: rows are discarded with their session.
-After `AWAY` seconds they are moved to a file without a name, because the files of a release may be large.
+tab that shows them is gone and the job has ended. They contain no rows of a table: rows are discarded with their
+session. After `AWAY` seconds they are moved to a file without a name, because the files of a release may be large.
 
 A token has 256 random bits, so no one can guess it, and it is matched by a dictionary lookup.
 """

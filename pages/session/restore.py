@@ -1,7 +1,7 @@
 """Keep an unsaved draft while the browser reloads the tab, but not after the tab is closed.
 
 The tab itself keeps it (``sessionStorage``), so no other user of the server, no other tab and no later session can see
-it, and no other account that signs in to the tab. It contains the project file, never a row of a table. While the
+it, and no other account that signs in to the tab. It contains the project file, never rows of a table. While the
 project holds open guesses, the draft contains the drawing, the answer about rows per person, and the columns that are
 declared or confirmed. An open guess is not kept. A restored draft is checked like any other file.
 
@@ -42,7 +42,7 @@ from espalier.pages.session.drafts import Kept
 from espalier.pages.session.session import Session
 
 MOST = 5_000_000
-"""Maximum number of characters of a draft; a tab stores about five million. Code books are kept by their names."""
+"""Maximum number of characters in a draft; a tab stores about five million. Code books are kept by their names."""
 _KEEP = """
 const found = (key, { keep, forget, ask }) => {
   if (keep) sessionStorage.setItem(key, keep);
@@ -90,7 +90,7 @@ def kept(state: Session) -> str | None:
 
 
 def account() -> str:
-    """Return a text that differs for each account; the same for everyone without sign-in."""
+    """Return text that differs for each account; without sign-in, it is the same for everyone."""
     return hashlib.sha256(json.dumps(sign_in.identity()).encode()).hexdigest()
 
 

@@ -86,9 +86,7 @@ class Session:
     paid_from: str | None = None
     """The open table's name in the ledger; empty: not recorded; None: not chosen yet."""
     known_elsewhere: tuple[int, str] | None = None
-    """If the ledger refused a table because it knows that table under another name: the table, and the name of its
-    budget.
-    """
+    """The table and the name of its budget, if the ledger refused the table because it knows it under another name."""
     released: ReleaseBundle | None = None
     earlier: list[ReleaseBundle] = field(default_factory=list)
     """Releases before the last one; their files can still be downloaded."""
@@ -119,7 +117,7 @@ class Session:
     further: dict[tuple[int, str], Any] = field(default_factory=dict)
     """Results of the further tests of Diagnostics, by the release's number and the test."""
     compared: list[Outcome] = field(default_factory=list)
-    """Last results of the Compare page."""
+    """The latest results of the Compare page."""
 
     touring: bool = False
     """True if the bar of the guided tour is shown."""

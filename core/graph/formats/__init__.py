@@ -151,7 +151,7 @@ _R_CALL_INSIDE = re.compile(
 
 
 def _sniff(text: str, line: int) -> str:
-    """Return the format of a text, judged by its beginning."""
+    """Return the format of the text, judged by its beginning."""
     bare = re.sub(r"\A(?:\s+|//[^\n]*\n|/\*.*?\*/|[#%][^\n]*\n)+", "", text, flags=re.DOTALL)
     word = dot.sniff(bare)
     if dagitty.after_prose(bare):

@@ -36,7 +36,7 @@ def has_code(text: str) -> bool:
 
 
 def block(text: str, line: int) -> tuple[str, int, tuple[Remark, ...]] | None:
-    """Return the only ``dag { … }`` or ``digraph { … }`` in a text, the number of its first line, and remarks on the
+    """Return the only ``dag { … }`` or ``digraph { … }`` in the text, the number of its first line, and remarks on the
     text that is ignored. Return `None` if there is none. Raises :class:`GraphError` if there are two, or if the brace
     is never closed.
     """
@@ -59,7 +59,7 @@ def block(text: str, line: int) -> tuple[str, int, tuple[Remark, ...]] | None:
 
 
 def statements(text: str, line: int) -> tuple[str, tuple[Remark, ...]]:
-    """Return the statements in a text without braces, each with its original line, and the lines that are left out.
+    """Return the statements in text without braces, each with its original line, and the lines that are left out.
 
     Single words on a line are nodes if they are next to code, with no empty line between. Raises :class:`GraphError`
     for a line that looks like code but does not parse.

@@ -345,7 +345,7 @@ def read_statements(text: str, builder: Builder, line: int = 1) -> None:
 
 
 def sniff(text: str) -> str:
-    """Return the word with which such a text begins (digraph, dag …), or nothing."""
+    """Return the word with which such text begins (digraph, dag …), or nothing."""
     found = _HEADER.match(text)
     return found[2].lower() if found else ""
 
