@@ -272,6 +272,7 @@ OPENERS: Reasons = {
         "core/tables/csv_batches.py",
         "core/tables/frames.py",
         "core/tables/parquet_files.py",
+        "core/tables/parquet_pages.py",
         "core/tables/excel.py",
         "core/tables/reading.py",
         "core/tables/spark.py",
