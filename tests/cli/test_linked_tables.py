@@ -174,7 +174,7 @@ def test_a_database_holds_both_tables_by_their_names(tables, tmp_path, capsys, v
     capsys.readouterr()
     assert main(["release", str(project), "--data", url, "--out", str(tmp_path / "out")]) == 0
     said = capsys.readouterr().err
-    assert "reads it once, in batches" in said
+    assert "reads the table once, in batches" in said
     assert ("Its author is trusted" in said) == ("VIEW" in visits)
     facts = json.loads((tmp_path / "out" / "release.json").read_text())
     assert facts["relation"] == ("view" if "VIEW" in visits else "table")
@@ -221,7 +221,7 @@ def test_large_files_are_drafted_from_a_sample_and_released_in_batches(tables, t
     project = confirmed(draft(tables, tmp_path))
     both = [str(tables / "patients.csv"), str(tables / "visits.csv")]
     assert main(["release", str(project), "--data", *both, "--out", str(tmp_path / "out")]) == 0
-    assert "reads it once, in batches" in capsys.readouterr().err
+    assert "reads the table once, in batches" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
