@@ -49,7 +49,7 @@ class Share:
 
 @dataclass(frozen=True)
 class MissingShares:
-    """Missing shares of ``column`` by group of ``by``, and ``p`` of the test that they are equal.
+    """Missing shares of ``column`` by group of ``by``, and ``p``, the p-value of the test that they are equal.
 
     ``level`` is the level of this test: `LEVEL` divided by the number of tests of the figure (Bonferroni). ``reason``
     states why there are no shares by group, and is empty if there are some.
@@ -154,7 +154,9 @@ def _variance(share: float, rows: float, noise: tuple[float, float], k: int) -> 
 
 
 def _p(missing: FloatArray, rows: FloatArray, noise: tuple[float, float], k: int) -> float:
-    """Return p of the χ² test of equal shares: Σ (s − s̄)² / v, with v at the pooled share and K − 1 degrees."""
+    """Return the p-value of the χ² test of equal shares: Σ (s − s̄)² / v, with v at the pooled share and K − 1
+    degrees.
+    """
     from scipy.stats import chi2
 
     shares = missing / rows

@@ -13,7 +13,7 @@ from math import hypot, inf
 
 Point = tuple[float, float]
 Line = tuple[str, ...]
-"""Two boxes, followed by texts that distinguish lines between the same two."""
+"""Two boxes, followed by labels that distinguish lines between the same two."""
 Rectangle = tuple[float, float, float, float]
 """Left, top, right and bottom."""
 

@@ -1,9 +1,9 @@
 """Purchase of the categories of a text column, by a private histogram over unknown keys with a threshold.
 
-Noise is added to the number of rows of each text that occurs, and text values whose noisy count stays below a threshold
-are left out (stable partition selection: Korolova et al. 2009; Rogers 2023). A text that only one person has may pass
-the threshold with probability δ₀, so the whole is δ₀-approximate ρ-zCDP (Bun & Steinke 2016, Definition 8.1), by
-OpenDP's ``make_gaussian_threshold``.
+Noise is added to the number of rows of each text value that occurs, and values whose noisy count stays below a
+threshold are left out (stable partition selection: Korolova et al. 2009; Rogers 2023). A value that only one person has
+may pass the threshold with probability δ₀, so the whole is δ₀-approximate ρ-zCDP (Bun & Steinke 2016, Definition 8.1),
+by OpenDP's ``make_gaussian_threshold``.
 
 **Accounting.** Approximate zCDP composes: ρ and δ₀ add up (Lemma 8.2). A release that is ρ-zCDP with total Σδ₀ is (ε,
 δ)-DP if ρ alone gives (ε, δ − Σδ₀): with probability 1 − Σδ₀ the answers equal those of a ρ-zCDP mechanism, and
@@ -52,8 +52,8 @@ LONGEST = 200
 
 @dataclass(frozen=True)
 class Distances:
-    """One person's largest change to a histogram over texts: the number of ``keys`` that change, the change of all
-    counts (``l2``), and that of one count (``most``).
+    """One person's largest change to a histogram over text values: the number of ``keys`` that change, the change of
+    all counts (``l2``), and that of one count (``most``).
     """
 
     keys: int
@@ -77,7 +77,7 @@ class Threshold:
 
 @dataclass(frozen=True)
 class Found:
-    """Texts and their noisy counts in rows, the largest first; at most ``at_most`` of them."""
+    """Text values and their noisy counts in rows, the largest first; at most ``at_most`` of them."""
 
     counts: Mapping[str, float]
     sigma: float
@@ -85,13 +85,12 @@ class Found:
 
 
 def distances(unit: Unit) -> Distances:
-    """Return the distances between histograms over texts, for k rows per person. Every row has at most one text (or
-    none).
+    """Return the distances between histograms over text values, for k rows per person. Every row has at most one value.
 
     Add-remove: k rows are added or removed. At most k keys move; the counts move by u ≥ 0 with ‖u‖₁ ≤ k, so ‖u‖₂ ≤ k
     and each by at most k.
 
-    Replace-one: k rows leave their texts and k rows enter others. At most 2k keys move; the counts move by u − v with
+    Replace-one: k rows leave their values and k rows take others. At most 2k keys move; the counts move by u − v with
     ‖u‖₁, ‖v‖₁ ≤ k and u, v ≥ 0, so ‖u − v‖₂² ≤ ‖u‖₂² + ‖v‖₂² ≤ 2k², and each by at most k.
 
     All bounds are attained, though not at once: the bound on keys if all k rows differ, the others if they are alike.
@@ -122,9 +121,9 @@ def cost(unit: Unit, sigma: float, threshold: int) -> tuple[float, float]:
     """Return (ρ, δ₀) of a histogram with this noise and threshold, by OpenDP's map for a threshold that is one lower.
 
     OpenDP releases a count of exactly the threshold, and its map omits that event (opendp issue 2922, in 0.16.0): a new
-    text with t rows passes with probability P[Z ≥ T − t], but the map uses P[N ≥ T − t] with N continuous, which is
-    less. P[Z ≥ m] ≤ P[N ≥ m − 1] (Canonne, Kamath & Steinke 2020, Proposition 25), so the map of T − 1 is a bound.
-    Keep this correction while such versions may be installed; with a corrected version it costs one row.
+    value with t rows passes with probability P[Z ≥ T − t], but the map uses P[N ≥ T − t] with N continuous, which is
+    less. P[Z ≥ m] ≤ P[N ≥ m − 1] (Canonne, Kamath & Steinke 2020, Proposition 25), so the map of T − 1 is a bound. Keep
+    this correction while such versions may be installed; with a corrected version it costs one row.
     """
     d = distances(unit)
     rho, delta = _mechanism(sigma, threshold - 1).map((d.keys, d.l2, float(d.most)))

@@ -23,7 +23,7 @@ TRUTH = {"true": 1, "false": 0}
 
 
 def spellings(texts: Mapping[str, int]) -> tuple[dict[str, int], tuple[str, str] | None]:
-    """Return additional texts with their codes, and two of ``texts`` that mean the same but have different codes.
+    """Return additional spellings with their codes, and two of ``texts`` that mean the same but have different codes.
 
     >>> spellings({"no": 0, "yes": 1})
     ({}, None)

@@ -82,8 +82,8 @@ def check_pages(file: IO[bytes], facts: Any, shown: str) -> int:
     Three things are compared with the file's size: the number of rows, all texts, and what is unpacked at once, which
     is one page of each column.
 
-    If some texts are stored as differences from the previous text, return the largest possible number of bytes of a
-    row's texts: in every row, such a text may be as long as its page. Otherwise return 0.
+    If some text values are stored as differences from the previous value, return the largest possible number of bytes
+    of a row's texts: in every row, such a text may be as long as its page. Otherwise return 0.
 
     Footer, row groups and pages must state the same number of rows. PyArrow would leave out rows that only some of them
     state.

@@ -1,8 +1,9 @@
 """Codes streamed by PostgreSQL if the role cannot create a temporary table: on a replica, or in a read-only session.
 
 PostgreSQL encodes each row by itself (`espalier.core.tables.encoding_query`), joins the codes to a few whole numbers,
-and sends them through one cursor, which sees one state of the rows. Neither rows nor texts leave the server, except the
-person identifier if there is one. Numbers arrive in PostgreSQL's binary form, so nothing is guessed from a text.
+and sends them through one cursor, which sees one state of the rows. Neither rows nor text values leave the server,
+except the person identifier if there is one. Numbers arrive in PostgreSQL's binary form, so nothing is guessed from a
+text.
 """
 
 from __future__ import annotations

@@ -304,7 +304,9 @@ def person_codes(text: TextTable, person: str) -> TextColumn:
 
 
 def unclear_person(shown: str, person: str) -> TableError:
-    """Return the error for a person column in which one text may identify two people, or two texts one person."""
+    """Return the error for a person column in which one text value may identify two people, or two values may identify
+    one person.
+    """
     return TableError(
         f"{shown}: the person column {person!r} mixes types or drops digits, or is not UTF-8, so one identifier may "
         "denote two people (7 and the text 7), or one person may have two identifiers; store them all as text",

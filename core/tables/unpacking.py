@@ -103,7 +103,7 @@ def check_ratio(size: int, packed: int, shown: str) -> None:
 def unshared(file: Any, longest: int, packed: int, shown: str, names: Sequence[str] | None = None) -> Iterator[Any]:
     """Yield the batches of a Parquet file whose text may be stored as differences from the previous value. A few bytes
     of such a file may encode many long values. Therefore, few rows are read at a time and their sizes are added up.
-    ``longest`` is the largest possible size, in bytes, of the texts of one row in this encoding
+    ``longest`` is the largest possible size, in bytes, of one row's text in this encoding
     (`espalier.core.tables.parquet_pages`). Raises :class:`TableError` if the sum is far larger than the file.
     """
     import pyarrow as pa

@@ -221,7 +221,7 @@ def test_a_budget_opened_on_the_release_page_is_the_one_that_pays(ready):
     assert field(app, "text_input", "Name of the table").value == "far"
     press(app, "Open this budget")
     assert here(app).paid_from == "far"
-    assert "Its codes, not the rows, are kept on this machine" in sentences(app)
+    assert "Codes of the rows, not the rows themselves, are kept on this machine" in sentences(app)
     finish(press(app, "Spend"))
     assert here(app).released.release.reservation is not None
     assert not app.error

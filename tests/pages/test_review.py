@@ -350,5 +350,5 @@ def test_a_draft_goes_to_no_other_account_that_uses_the_tab(app: AppTest, monkey
     text = restore.kept(state(app))
     assert restore.read(text).title == state(app).project.name
     monkeypatch.setattr(sign_in, "identity", lambda: ("i", "2", "ben@hospital.example"))
-    with pytest.raises(ProjectError, match="another person"):
+    with pytest.raises(ProjectError, match="another account"):
         restore.read(text)
