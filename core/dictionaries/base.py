@@ -6,10 +6,12 @@ import csv
 import hashlib
 import io
 import itertools
+import json
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
 from typing import Literal
 
 from espalier.core.errors import SchemaError, first_twice
@@ -63,12 +65,11 @@ class Declared:
 
 @dataclass(frozen=True)
 class Dictionary:
-    """A data dictionary: its columns, the name, format and digest of its file, and notes on what was not used."""
+    """A data dictionary: its columns, the name and format of its file, and notes on what was not used."""
 
     columns: tuple[Declared, ...]
     source: str
     format: str
-    digest: str
     notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
@@ -80,16 +81,21 @@ class Dictionary:
         if (twice := first_twice(names)) is not None:
             raise SchemaError(f"{self.source} declares the column {twice!r} twice", column=twice)
 
+    @cached_property
+    def digest(self) -> str:
+        """Digest of the declarations. A release contains it.
+
+        A digest of the file would also cover rows and counts that the file may contain, so that anyone could test a
+        guess about one row.
+        """
+        declared = json.dumps([asdict(column) for column in self.columns], sort_keys=True)
+        return "sha256:" + hashlib.sha256(declared.encode()).hexdigest()
+
     def __contains__(self, name: object) -> bool:
         return any(c.name == name for c in self.columns)
 
     def __getitem__(self, name: str) -> Declared:
         return next(c for c in self.columns if c.name == name)
-
-
-def digest_of(data: bytes) -> str:
-    """Return the digest of a dictionary's file."""
-    return "sha256:" + hashlib.sha256(data).hexdigest()
 
 
 def text_of(data: bytes) -> str:

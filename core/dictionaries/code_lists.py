@@ -13,7 +13,6 @@ from espalier.core.dictionaries.base import (
     Dictionary,
     add_note,
     csv_lines,
-    digest_of,
     letters,
     pairs,
     plain,
@@ -162,7 +161,7 @@ def read_code_list(data: bytes, source: str, column: str | None = None) -> Dicti
             missing.setdefault(name, {})[code] = None
         about.setdefault(name, cells.get("about", ""))
     columns = tuple(_declared(name, codes, missing.get(name, {}), about[name]) for name, codes in listed.items())
-    return Dictionary(columns, source, "code list", digest_of(data), tuple(notes))
+    return Dictionary(columns, source, "code list", tuple(notes))
 
 
 def _cells(kinds: Sequence[str], line: Sequence[str]) -> dict[str, str]:

@@ -41,7 +41,7 @@ _LANGUAGE = "{http://www.w3.org/XML/1998/namespace}lang"
 _STATISTICS = "the file contains frequencies or summary statistics; they and the ranges next to them were not read"
 
 
-def read_ddi(whole: Element, source: str, digest: str) -> Dictionary:
+def read_ddi(whole: Element, source: str) -> Dictionary:
     """Return the dictionary in the file; raise :class:`SchemaError`.
 
     The codebook may be part of a record that an archive's catalogue sends. A study with several files may describe the
@@ -57,7 +57,7 @@ def read_ddi(whole: Element, source: str, digest: str) -> Dictionary:
     notes: list[str] = []
     read = once_each((((at, _files(var)), _declared(var, notes)) for at, var in named), notes)
     counted = any(True for _ in whole.iter("sumStat")) or any(True for _ in whole.iter("catStat"))
-    return Dictionary(read, source, "DDI codebook", digest, (*((_STATISTICS,) if counted else ()), *notes))
+    return Dictionary(read, source, "DDI codebook", (*((_STATISTICS,) if counted else ()), *notes))
 
 
 def _outermost(root: Element, tag: str) -> Iterator[Element]:

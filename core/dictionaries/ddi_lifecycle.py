@@ -46,7 +46,7 @@ def is_lifecycle(whole: Element) -> bool:
     return any(_representation(variable) is not None for variable in whole.iter("Variable"))
 
 
-def read_lifecycle(whole: Element, source: str, digest: str) -> Dictionary:
+def read_lifecycle(whole: Element, source: str) -> Dictionary:
     """Return the dictionary in the file; raise :class:`SchemaError`.
 
     A file may contain the variables of several tables; for variables with the same name, the first description is used.
@@ -57,7 +57,7 @@ def read_lifecycle(whole: Element, source: str, digest: str) -> Dictionary:
     read = once_each(((at, column) for at, column in found if column is not None), notes)
     if not read:
         raise SchemaError(f"{source} is DDI Lifecycle but describes no variables")
-    return Dictionary(read, source, "DDI Lifecycle", digest, tuple(notes))
+    return Dictionary(read, source, "DDI Lifecycle", tuple(notes))
 
 
 def _schemes(whole: Element) -> Iterator[list[Element]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from espalier.core.dictionaries.base import Declared, Dictionary, add_note, digest_of, once_each, pairs
+from espalier.core.dictionaries.base import Declared, Dictionary, add_note, once_each, pairs
 from espalier.core.dictionaries.csvw import has_columns, read_columns
 from espalier.core.dictionaries.table_schema import declared_field, has_fields, read_fields, text_of_value, value_text
 from espalier.core.dictionaries.writing import FORMAT
@@ -27,7 +27,7 @@ def read_json_dictionary(data: bytes, source: str) -> Dictionary:
     notes: list[str] = []
     for name, known, read in _FORMATS:
         if known(value):
-            return Dictionary(once_each(read(value, notes), notes), source, name, digest_of(data), tuple(notes))
+            return Dictionary(once_each(read(value, notes), notes), source, name, tuple(notes))
     raise SchemaError(
         f"{source} is JSON but not a dictionary that Espalier can read. It reads Table Schema, data packages that "
         "contain their schemas, CSV on the Web, JSON Schema, and the dictionary.json of a release"

@@ -42,7 +42,7 @@ class CodeList:
     ordered: bool
 
 
-def read_odm(whole: Element, source: str, digest: str) -> Dictionary:
+def read_odm(whole: Element, source: str) -> Dictionary:
     """Return the dictionary in the file; raise `espalier.core.errors.SchemaError`.
 
     Each group of items is a table. Several tables may have the same column; the first description is used.
@@ -55,7 +55,7 @@ def read_odm(whole: Element, source: str, digest: str) -> Dictionary:
     }
     found = ((group, column) for version in versions for group, column in _columns(_Items(version, units)))
     form = "define.xml" if any("Standard" in key for version in versions for key in version.attrib) else "CDISC ODM"
-    return Dictionary(once_each(found, notes), source, form, digest, tuple(notes))
+    return Dictionary(once_each(found, notes), source, form, tuple(notes))
 
 
 class _Items:

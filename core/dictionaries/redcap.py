@@ -22,7 +22,6 @@ from espalier.core.dictionaries.base import (
     Dictionary,
     add_note,
     csv_lines,
-    digest_of,
     letters,
     pairs,
     plain,
@@ -108,7 +107,7 @@ def read_redcap(data: bytes, source: str) -> Dictionary:
         columns += _declared({key: _cell(line, place) for key, place in places.items()}, notes, first=at == 0)
         if len(columns) > MOST_COLUMNS:
             break
-    return Dictionary(tuple(columns), source, "REDCap data dictionary", digest_of(data), tuple(notes))
+    return Dictionary(tuple(columns), source, "REDCap data dictionary", tuple(notes))
 
 
 def _cell(line: Sequence[str], at: int) -> str:

@@ -13,7 +13,6 @@ from espalier.core.dictionaries.base import (
     Declared,
     Dictionary,
     code_text,
-    digest_of,
     plain,
     text_of,
 )
@@ -71,7 +70,7 @@ def read_sas_syntax(data: bytes, source: str) -> Dictionary:
         raise SchemaError(f"{source} defines formats but no columns; add the statements FORMAT or LABEL of the table")
     notes: list[str] = []
     columns = tuple(program.columns(notes))
-    return Dictionary(columns, source, "SAS syntax", digest_of(data), tuple(notes))
+    return Dictionary(columns, source, "SAS syntax", tuple(notes))
 
 
 def _statements(text: str) -> Iterator[list[Token]]:

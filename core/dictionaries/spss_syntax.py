@@ -16,7 +16,6 @@ from espalier.core.dictionaries.base import (
     Dictionary,
     add_note,
     code_text,
-    digest_of,
     pairs,
     plain,
     text_of,
@@ -84,7 +83,7 @@ def read_spss_syntax(data: bytes, source: str) -> Dictionary:
             raise SchemaError(f"{source} declares more than {MOST_COLUMNS:,} columns")
     notes: list[str] = []
     columns = tuple(declared_variable(variable, notes) for variable in variables.listed.values())
-    return Dictionary(columns, source, "SPSS syntax", digest_of(data), tuple(notes))
+    return Dictionary(columns, source, "SPSS syntax", tuple(notes))
 
 
 def _commands(text: str) -> Iterator[list[Token]]:

@@ -12,7 +12,6 @@ from espalier.core.dictionaries.base import (
     DeclaredKind,
     Dictionary,
     code_text,
-    digest_of,
     pairs,
     plain,
 )
@@ -38,7 +37,7 @@ def read_stat_dictionary(data: bytes, source: str) -> Dictionary:
         raise SchemaError(str(error)) from None
     notes: list[str] = []
     columns = tuple(_declared(name, facts, notes) for name in facts.column_names)
-    return Dictionary(columns, source, f"{READERS[suffix][1]} file", digest_of(data), tuple(notes))
+    return Dictionary(columns, source, f"{READERS[suffix][1]} file", tuple(notes))
 
 
 def _declared(name: str, facts: Any, notes: list[str]) -> Declared:

@@ -8,7 +8,7 @@ import itertools
 import re
 from collections.abc import Iterator, Sequence
 
-from espalier.core.dictionaries.base import MOST_COLUMNS, Dictionary, code_text, digest_of, plain, text_of
+from espalier.core.dictionaries.base import MOST_COLUMNS, Dictionary, code_text, plain, text_of
 from espalier.core.dictionaries.spss_syntax import Variable, declared_variable
 from espalier.core.errors import SchemaError
 from espalier.core.project.schema import NUMBER
@@ -58,7 +58,7 @@ def read_stata_syntax(data: bytes, source: str) -> Dictionary:
             listed[name].missing += [[("word", code)] for code in listed[name].labels if code.startswith(".")]
     notes: list[str] = []
     columns = tuple(declared_variable(variable, notes) for variable in listed.values())
-    return Dictionary(columns, source, "Stata do-file", digest_of(data), tuple(notes))
+    return Dictionary(columns, source, "Stata do-file", tuple(notes))
 
 
 def _commands(text: str) -> Iterator[list[Part]]:

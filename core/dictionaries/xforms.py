@@ -30,14 +30,14 @@ def is_xform(whole: Element) -> bool:
     return whole.find(".//model/bind") is not None and whole.find(".//model/instance") is not None
 
 
-def read_xform(whole: Element, source: str, digest: str) -> Dictionary:
+def read_xform(whole: Element, source: str) -> Dictionary:
     """Return the dictionary of a form; raise :class:`SchemaError`."""
     form = _Form(whole)
     notes: list[str] = []
     columns = tuple(itertools.islice(columns_of(form.questions(), notes), MOST_COLUMNS + 1))
     if not columns:
         raise SchemaError(f"{source} is a form without questions")
-    return Dictionary(columns, source, "XForm", digest, tuple(notes))
+    return Dictionary(columns, source, "XForm", tuple(notes))
 
 
 class _Form:

@@ -14,7 +14,6 @@ from espalier.core.dictionaries.base import (
     YES,
     Dictionary,
     csv_lines,
-    digest_of,
     plain,
     text_of,
 )
@@ -79,7 +78,7 @@ def read_xlsform(data: bytes, source: str) -> Dictionary:
     lists = _lists(sheets.get("choices", []))
     notes: list[str] = []
     columns = tuple(islice(columns_of(_questions(survey, lists), notes), MOST_COLUMNS + 1))
-    return Dictionary(columns, source, "XLSForm", digest_of(data), tuple(notes))
+    return Dictionary(columns, source, "XLSForm", tuple(notes))
 
 
 def _sheets(data: bytes, source: str) -> Sheets:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from espalier.core.dictionaries.base import Dictionary, digest_of
+from espalier.core.dictionaries.base import Dictionary
 from espalier.core.dictionaries.ddi import read_ddi
 from espalier.core.dictionaries.ddi_lifecycle import is_lifecycle, read_lifecycle
 from espalier.core.dictionaries.odm import read_odm
@@ -12,11 +12,11 @@ from espalier.core.xml_text import read_xml
 
 def read_xml_dictionary(data: bytes, source: str) -> Dictionary:
     """Return the dictionary in the file; raise `espalier.core.errors.SchemaError`."""
-    whole, digest = read_xml(data, source), digest_of(data)
+    whole = read_xml(data, source)
     if whole.find(".//ItemDef") is not None:
-        return read_odm(whole, source, digest)
+        return read_odm(whole, source)
     if is_xform(whole):
-        return read_xform(whole, source, digest)
+        return read_xform(whole, source)
     if is_lifecycle(whole):
-        return read_lifecycle(whole, source, digest)
-    return read_ddi(whole, source, digest)
+        return read_lifecycle(whole, source)
+    return read_ddi(whole, source)

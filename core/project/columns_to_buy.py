@@ -234,18 +234,7 @@ class HierarchyToBuy(ToBuy):
 
     def leaves(self, texts: Sequence[str]) -> NDArray[np.int64]:
         """Return the code of each text in the hierarchy, the missing cell's last; raises :class:`TableError`."""
-        known = {text: i for i, text in enumerate(self.tree.texts)}
-        out = np.full(len(texts), len(known), dtype=np.int64)
-        for i, text in enumerate(texts):
-            code = text if text in known or not self.code_book else code_book(self.code_book).leaf(text)
-            if self.is_empty(text):
-                if not self.missing:
-                    self.refuse_empty()
-            elif code in known:
-                out[i] = known[code]
-            elif self.unknown != "missing":
-                self.refuse_unknown(text)
-        return out
+        return self.finest().encode(texts)
 
     def finest(self) -> Categories:
         """Return the column with every code as a category."""

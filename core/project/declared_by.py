@@ -15,7 +15,7 @@ STATEMENT = "This dictionary was not produced from these rows"
 
 @dataclass(frozen=True)
 class DeclaredBy:
-    """A dictionary's file: its ``name``, ``format`` and ``digest``, and the ``columns`` that it declares."""
+    """A dictionary: name and format of its file, digest of its declarations, and the columns that it declares."""
 
     name: str
     format: str

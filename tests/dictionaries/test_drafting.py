@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from espalier.core.dictionaries.base import Declared, Dictionary
@@ -17,6 +19,7 @@ from espalier.core.project.plan import Plan
 from espalier.core.project.schema_json import column_to_json, schema_to_json
 from espalier.core.report.page import _declared
 from espalier.core.tables.guessing import guess_schema
+from espalier.core.tables.reading import read_table
 from espalier.core.tables.review import review
 from espalier.core.tables.text_table import TextColumn, TextTable
 
@@ -31,7 +34,7 @@ DECLARED = (
 
 
 def book(*columns: Declared) -> Dictionary:
-    return Dictionary(columns or DECLARED, "d.csv", "code list", "sha256:1")
+    return Dictionary(columns or DECLARED, "d.csv", "code list")
 
 
 def table(**columns: list[str]) -> TextTable:
@@ -110,16 +113,23 @@ def test_dictionaries_add_up():
 
 
 def test_the_project_and_the_report_record_the_statement():
+    digest = book(DECLARED[1]).digest
     draft = draft_schema([book(DECLARED[1])], table(sex=["1"]))
     project = Project("p", draft.schema, Plan("mst", 1.0, delta=1e-6), dictionaries=draft.used)
     said = project.to_json()["dictionaries"]
     assert said == [
-        {"name": "d.csv", "format": "code list", "digest": "sha256:1", "columns": ["sex"], "statement": STATEMENT}
+        {
+            "name": "d.csv",
+            "format": "code list",
+            "digest": book(DECLARED[1]).digest,
+            "columns": ["sex"],
+            "statement": STATEMENT,
+        }
     ]
     assert Project.loads(project.dumps()) == project
     [line] = _declared(said)
     assert STATEMENT in line
-    assert "sha256:1" in line
+    assert digest in line
     with pytest.raises(ProjectError, match="statement must read"):
         Project.from_json({**project.to_json(), "dictionaries": [{**said[0], "statement": "perhaps"}]})
     assert "dictionaries" not in Project("p", draft.schema, Plan("mst", 1.0, delta=1e-6)).to_json()
@@ -204,3 +214,35 @@ def test_blanks_around_a_column_of_the_table_do_not_hide_its_declaration():
     assert (draft.used[0].columns, draft.absent) == ((" sex ",), ("gone",))
     both = TextTable({n: TextColumn.of(["1", "2", "1"]) for n in (" sex", "sex")}, 3)
     assert draft_schema([book(Declared("sex", "categorical", ("1", "2")))], both).schema[" sex"].guessed
+
+
+SPSS = "VALUE LABELS sex 1 'm' 2 'f'.\nBEGIN DATA\n{}\nEND DATA.\n"
+DDI = (
+    "<codeBook><dataDscr><var name='sex'><catgry><catValu>1</catValu><labl>m</labl><catStat type='freq'>{}</catStat>"
+    "</catgry><catgry><catValu>2</catValu><labl>f</labl></catgry></var></dataDscr></codeBook>"
+)
+
+
+@pytest.mark.parametrize(("name", "text"), [("d.sps", SPSS), ("d.xml", DDI)])
+def test_rows_and_counts_of_a_dictionarys_file_do_not_change_its_digest(name, text):
+    """Previously, a release contained a digest of the whole file, so anyone could test a guess about one row."""
+    one, other = (read_dictionary(text.format(rows).encode(), name) for rows in ("12", "13"))
+    assert one["sex"].categories == ("1", "2")
+    assert one.digest == other.digest
+    changed = read_dictionary(text.format("12").replace("2", "3").encode(), name)
+    assert changed.digest != one.digest
+
+
+def test_the_digest_of_a_file_of_rows_is_not_released(tmp_path):
+    pyreadstat = pytest.importorskip("pyreadstat")
+    digests = set()
+    for place in (3, 4):
+        frame = pd.DataFrame({"sex": [1.0, 2.0] * 5})
+        frame.loc[place, "sex"] = 1.0
+        pyreadstat.write_sav(frame, tmp_path / "t.sav", variable_value_labels={"sex": {1: "m", 2: "f"}})
+        data = (tmp_path / "t.sav").read_bytes()
+        draft = draft_schema([read_dictionary(data, "t.sav")], read_table(data, "t.sav"))
+        project = Project("p", draft.schema, Plan("mst", 1.0, delta=1e-6), dictionaries=draft.used).dumps()
+        assert hashlib.sha256(data).hexdigest() not in project
+        digests.add(project)
+    assert len(digests) == 1

@@ -130,6 +130,13 @@ def test_texts_that_are_no_codes_are_refused_or_missing():
     assert open_.leaves(["b", "", "else", "a"]).tolist() == [1, 2, 2, 0]
 
 
+def test_codes_have_the_same_spellings_in_memory_as_in_an_engine():
+    """Previously, a table in memory did not read 7.0 as the code 7, although an engine did."""
+    column = HierarchyToBuy.of("x", {"1": "low", "5": "low", "7": "high"}, missing=True, unknown="missing")
+    texts = ["1", "7.0", "5.00", "x", ""]
+    assert column.leaves(texts).tolist() == column.finest().judge(texts).tolist() == [0, 2, 1, 3, 3]
+
+
 def test_what_is_told_apart_becomes_the_columns_categories():
     column = HierarchyToBuy.of("code", GIVEN, 20, missing=True)
     rows = np.zeros(14)
