@@ -12,6 +12,7 @@ from pyarrow import parquet
 from espalier.core.cli.main import main
 from espalier.core.ledger.ledger import Ledger
 from espalier.core.release.files import check_folder
+from espalier.core.server import backup
 from espalier.core.server.allowed import Allowed
 from espalier.core.server.backup import back_up
 from espalier.verifier.check import main as verifier
@@ -63,3 +64,14 @@ def test_what_another_user_leaves_where_a_release_is_written(deep: Path, tmp_pat
     check_folder(tmp_path / "o")
     if left.exists():
         left.rename(deep)
+
+
+def test_no_folder_is_searched_that_is_neither_release_nor_backup(
+    deep: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Previously, a command that named / by mistake listed all folders of the machine."""
+    assert verifier([str(deep)]) == 2
+    assert "contains no release.json" in capsys.readouterr().err
+    monkeypatch.setattr(backup, "walked", lambda _: pytest.fail("searched"))
+    assert main(["restore", str(deep), "--ledger", str(tmp_path / "new.db")]) == 2
+    assert "is not a backup" in capsys.readouterr().err

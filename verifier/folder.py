@@ -49,6 +49,8 @@ class Folder:
 
     def __init__(self, path: Path) -> None:
         self.path, self.findings = path, list[Finding]()
+        if not (path / "release.json").exists():  # before all folders of a large disk are listed
+            raise Unreadable(f"{path} contains no release.json")
         try:
             found = list(path.rglob("*"))
         except RecursionError:
@@ -57,8 +59,6 @@ class Folder:
             raise Unreadable(f"{odd[0]} is a pipe or a device")
         held = {p.relative_to(path).as_posix(): p for p in found}
         self.names = {n for n, p in held.items() if n != "copies" or p.is_symlink() or not p.is_dir()}
-        if "release.json" not in self.names:
-            raise Unreadable(f"{path} contains no release.json")
         self.facts: dict[str, Any] = self.json("release.json")
         self.statement: dict[str, Any] = self.json(STATEMENT) if STATEMENT in self.names else {}
         formats = [(self.facts.get("format", "espalier-release/1"), "espalier-release/1")]

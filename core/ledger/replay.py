@@ -270,7 +270,10 @@ def _read(plan: str) -> Any:
         _require(math.isfinite(number := float(text)), "its plan contains a number that is not finite")
         return number
 
-    return json.loads(plan, parse_constant=finite, parse_float=finite)
+    value = json.loads(plan, parse_constant=finite, parse_float=finite)
+    half = any(0xD800 <= ord(c) < 0xE000 for c in json.dumps(value, ensure_ascii=False))
+    _require(not half, "its plan contains characters that are not text")  # an export could not be written
+    return value
 
 
 def _share(stored: Any, key: str) -> float:

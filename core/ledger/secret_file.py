@@ -45,13 +45,13 @@ def secret_in(path: Path) -> bytes:
         if not path.is_file():
             raise LedgerUnavailable(f"the ledger's key file {path} cannot be used: it is not a file")
         need_own(path)
-        tighten(path)
         key = bytes.fromhex(read_limited(path, 4 * KEY_BYTES).decode("ascii").strip())
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else "it is damaged"
         raise LedgerUnavailable(f"the ledger's key file {path} cannot be used: {reason}") from None
     if len(key) != KEY_BYTES:
         raise LedgerUnavailable(f"the ledger's key file {path} cannot be used: it is damaged")
+    tighten(path)  # only now, because another file keeps its permissions
     return key
 
 

@@ -225,6 +225,8 @@ def _checked(folder: Path) -> dict[str, Any]:
     Only ordinary files inside the folder are read, because reading a pipe could block forever.
     """
     try:
+        if not (folder / MANIFEST).is_file():  # before all folders of a large disk are listed
+            raise ValueError
         found = [where / name for where, folders, names in walked(folder) for name in (*folders, *names)]
         inside = {p.relative_to(folder).as_posix(): p for p in found if p.is_symlink() or not p.is_dir()}
         if not all(p.is_file() and not p.is_symlink() for p in inside.values()):

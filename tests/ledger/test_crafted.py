@@ -25,6 +25,7 @@ from espalier.core.privacy.accounting import rho_of, rounded_up
 COMMANDS = (["list"], ["verify"], ["export"], ["export", "--format", "json"], ["take", "abcd", "--out", "o"])
 TYPES = {"text": "abc", "nothing": None, "float": 1.5, "blob": b"1"}
 VALUES = {
+    "half a letter": {"plan": '{"person": "\\ud800"}'},
     "no rows per person": {"rows_per_person": 0},
     "rows per person below 0": {"rows_per_person": -5},
     "more rows per person than a plan has": {"rows_per_person": 2**62},

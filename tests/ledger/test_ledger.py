@@ -1288,9 +1288,11 @@ def test_a_fingerprint_says_nothing_without_its_key():
     assert key.hex() not in first
 
 
-@pytest.mark.parametrize("what", ["a folder", "a pipe", "very large", "a link to no file"])
+@pytest.mark.parametrize("what", ["a folder", "a pipe", "very large", "a link to no file", "a table"])
 def test_a_key_file_that_is_none_is_left_as_it_is(tmp_path, monkeypatch, what):
-    """Previously, a folder lost its permissions, the program waited for a pipe, and it read 40 GB."""
+    """Previously, a folder or a shared table lost its permissions, the program waited for a pipe, and it read
+    40 GB.
+    """
     key = tmp_path / "key"
     if what == "a folder":
         key.mkdir()
@@ -1299,6 +1301,9 @@ def test_a_key_file_that_is_none_is_left_as_it_is(tmp_path, monkeypatch, what):
     elif what == "very large":
         key.touch(0o600)
         os.truncate(key, 40 << 30)
+    elif what == "a table":
+        key.write_text("a,b\n")
+        key.chmod(0o644)
     else:
         key.symlink_to("nowhere")
     mode = os.lstat(key).st_mode
