@@ -30,6 +30,8 @@ PLACES, PLACE_ROWS = 20, 1 << 12
 SUFFIX = ".parquet"
 FOOTERS = ("_metadata", "_common_metadata")
 """Names of files without rows that programs write into the folder of a table."""
+LOGS = {"_delta_log": "Delta Lake", ".hoodie": "Hudi"}
+"""Folders with the list of the files that hold a table's current rows."""
 NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
 """Folder name that Hive and Spark use for rows whose partition column is null."""
 
@@ -155,6 +157,15 @@ def _listed(folder: Path) -> list[Path]:
                     f"{SUFFIX}. Its rows would be left out; rename it or remove it",
                     path=str(folder),
                 )
+        kinds = [LOGS[name] for name in folders if name in LOGS]
+        if Path(where).name == "metadata" and any(name.endswith(".metadata.json") for name in names):
+            kinds.append("Iceberg")
+        if kinds:
+            raise TableError(
+                f"the folder {folder} is a table of {kinds[0]}, whose files also contain rows that were changed or "
+                "deleted since. Write its current rows into new Parquet files",
+                path=str(folder),
+            )
         for name in folders:
             if (inside := Path(where, name)).is_symlink():
                 raise TableError(

@@ -111,6 +111,25 @@ def test_a_part_with_another_ending_is_refused(tmp_path):
         streamed(tmp_path)
 
 
+@pytest.mark.parametrize(
+    ("log", "rows", "name"),
+    [
+        ("_delta_log/00000000000000000001.json", "t", "Delta Lake"),
+        (".hoodie/20240101000000000.commit", "t", "Hudi"),
+        ("metadata/v2.metadata.json", "t/data", "Iceberg"),
+    ],
+)
+def test_a_folder_that_keeps_changed_rows_is_refused(tmp_path, log, rows, name):
+    """Previously, a person whose row was changed counted once for each change."""
+    stored(tmp_path / rows / "0.parquet", ["x", "y"])
+    stored(tmp_path / rows / "1.parquet", ["x"])  # the row as it was changed
+    assert len(streamed(tmp_path / "t")) == 3
+    (tmp_path / "t" / log).parent.mkdir(exist_ok=True)
+    (tmp_path / "t" / log).write_text("{}")
+    with pytest.raises(TableError, match=f"is a table of {name}"):
+        read_data(tmp_path / "t")
+
+
 def test_two_damaged_folder_names_are_not_one_cell(tmp_path):
     for name in ("k=%FF", "k=%FE"):
         stored(tmp_path / name / "a.parquet", ["x"])
