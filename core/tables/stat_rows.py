@@ -163,6 +163,8 @@ def stat_table(data: bytes, shown: str) -> TextTable:
     cells, facts = read_stat(data, shown, rows=True)
     if suffix == ".xpt" and not data.startswith(_COUNTED):
         _check_blanks(cells, facts, shown)
+    if suffix == ".xpt" and data.startswith(_COUNTED):
+        _check_count(data, shown, cells, facts)
     columns, rows, merging = {}, 0, _merging(data, shown, cells, facts)
     for name in facts.column_names:
         convert = _converted(suffix, str(facts.original_variable_types.get(name) or ""))
@@ -258,6 +260,24 @@ def _check_blanks(cells: dict[str, Any], facts: Any, shown: str) -> None:
             raise TableError(
                 f"{shown}: column {name!r} contains a number whose bytes are all blanks; correct it", column=name
             )
+
+
+def _check_count(data: bytes, shown: str, cells: dict[str, Any], facts: Any) -> None:
+    """Refuse a version 8 SAS transport file that states another number of rows than it contains.
+
+    Rows would be left out, such as those of a second data set, or the blanks after the last row would be rows.
+    """
+    start = _ROWS.search(data)
+    stated = re.match(rb" *([0-9]+)", start[0][48:]) if start is not None else None
+    if start is None or stated is None or not facts.column_names:
+        return
+    rows = len(cells[facts.column_names[0]])
+    size = sum(facts.variable_storage_width.get(name) or 0 for name in facts.column_names)
+    if rows != int(stated[1]) or not 0 <= len(data) - start.end() - rows * size < 80:
+        raise TableError(
+            f"{shown} states another number of rows than it contains, or has several data sets. Export one data set, "
+            "or use CSV"
+        )
 
 
 def _converted(suffix: str, form: str) -> Callable[[Any], Any]:

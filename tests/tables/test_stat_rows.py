@@ -262,3 +262,16 @@ def test_long_texts_of_stata_with_a_zero_character_identify_no_one(tmp_path, ver
     with pytest.raises(TableError, match="person column 'who'"):
         person_codes(read, "who")
     assert set(person_codes(read, "y").codes) == {0, 1, 2}
+
+
+def test_a_sas_transport_file_that_states_another_number_of_rows_is_refused(tmp_path):
+    """Previously, rows were left out, among them those of a second data set, or blanks were read as rows."""
+    frame = pd.DataFrame({"x": ["a", "b", "c", "d"], "y": [1.0, 2.0, 3.0, 4.0]})
+    pyreadstat.write_xport(frame, tmp_path / "t.xpt", file_format_version=8)
+    stored = (tmp_path / "t.xpt").read_bytes()
+    count = stored.index(b"HEADER RECORD*******OBSV8") + 48
+    assert read_table(stored, "t.xpt").rows == 4
+    second = stored[stored.index(b"HEADER RECORD*******MEM") :]
+    for data in (*(stored[:count] + b"%15d" % rows + stored[count + 15 :] for rows in (2, 9)), stored + second):
+        with pytest.raises(TableError, match="states another number of rows"):
+            read_table(data, "t.xpt")
