@@ -194,7 +194,8 @@ def _load(dump: Path, url: sa.URL, path: Path | None) -> None:
 
 def _first_hash(url: sa.URL, path: Path | None) -> list[str]:
     """Return the first event's hash, which is part of the memory's file name; an empty list without events."""
-    engine = sa.create_engine(f"sqlite:///{path}" if path is not None else url, poolclass=sa.NullPool)
+    here = url if path is None else sa.URL.create("sqlite", database=str(path))  # its name may contain ? or #
+    engine = sa.create_engine(here, poolclass=sa.NullPool)
     try:
         with engine.connect() as connection:
             if path is not None:

@@ -96,9 +96,12 @@ def test_a_restore_that_fails_is_undone(backup, tmp_path, monkeypatch):
     monkeypatch.undo()
 
 
-def test_a_whole_backup_is_restored(backup, tmp_path):
-    assert main(["restore", str(backup), "--ledger", str(tmp_path / "new.db")]) == 0
-    assert Ledger(tmp_path / "new.db").verify() == []
+@pytest.mark.parametrize("name", ["new.db", "new?a=b.db", "new#%20.db"])
+def test_a_whole_backup_is_restored(name, backup, tmp_path):
+    before = {*tmp_path.iterdir()}
+    assert main(["restore", str(backup), "--ledger", str(tmp_path / name)]) == 0
+    assert Ledger(tmp_path / name).verify() == []
+    assert {p.name for p in {*tmp_path.iterdir()} - before} >= {name, f"{name}.seen"}
 
 
 def test_a_backup_holds_no_stored_answer(tmp_path, monkeypatch):
