@@ -273,7 +273,8 @@ def _check_count(data: bytes, shown: str, cells: dict[str, Any], facts: Any) -> 
         return
     rows = len(cells[facts.column_names[0]])
     size = sum(facts.variable_storage_width.get(name) or 0 for name in facts.column_names)
-    if rows != int(stated[1]) or not 0 <= len(data) - start.end() - rows * size < 80:
+    rest = data[start.end() + rows * size :]
+    if rows != int(stated[1]) or len(rest) >= 80 or rest.strip(b" "):
         raise TableError(
             f"{shown} states another number of rows than it contains, or has several data sets. Export one data set, "
             "or use CSV"
