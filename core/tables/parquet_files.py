@@ -147,6 +147,8 @@ class ParquetFiles:
 def _listed(folder: Path) -> list[Path]:
     """Return the Parquet files in a folder and its subfolders, sorted by name."""
     found = list[Path]()
+    for above in folder.absolute().parents:
+        _check_log(folder, above)
     for where, folders, names in walked(folder, _unreadable):
         for file in (Path(where, name) for name in names):
             if file.suffix.lower() == SUFFIX:
@@ -157,15 +159,7 @@ def _listed(folder: Path) -> list[Path]:
                     f"{SUFFIX}. Its rows would be left out; rename it or remove it",
                     path=str(folder),
                 )
-        kinds = [LOGS[name] for name in folders if name in LOGS]
-        if Path(where).name == "metadata" and any(name.endswith(".metadata.json") for name in names):
-            kinds.append("Iceberg")
-        if kinds:
-            raise TableError(
-                f"the folder {folder} is a table of {kinds[0]}, whose files also contain rows that were changed or "
-                "deleted since. Write its current rows into new Parquet files",
-                path=str(folder),
-            )
+        _check_log(folder, Path(where))
         for name in folders:
             if (inside := Path(where, name)).is_symlink():
                 raise TableError(
@@ -186,6 +180,19 @@ def _listed(folder: Path) -> list[Path]:
                 path=str(folder),
             )
     return found
+
+
+def _check_log(folder: Path, where: Path) -> None:
+    """Refuse ``folder`` if a list of the files with the current rows of a table is in ``where``."""
+    kinds = [kind for name, kind in LOGS.items() if (where / name).is_dir()]
+    if any((where / "metadata").glob("*.metadata.json")):
+        kinds.append("Iceberg")
+    if kinds:
+        raise TableError(
+            f"the folder {folder} belongs to a table of {kinds[0]}, whose files also contain rows that were changed or "
+            "deleted since. Write its current rows into new Parquet files",
+            path=str(folder),
+        )
 
 
 def is_parquet(path: Path) -> bool:
