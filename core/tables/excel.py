@@ -43,6 +43,8 @@ _UNCLEAR = ("e", "d", "b")
 """Types of cells that may give two people the same text: an error such as #N/A, a time rounded to milliseconds, and a
 Boolean, since every number but 0 is read as true.
 """
+ROUNDED = 10**15
+"""Smallest whole number to which Excel may have rounded others, because it keeps 15 digits."""
 _CELL = re.compile(rb"<(?:[\w.-]+:)?c[\s/>]")
 _ENCODING = re.compile(rb"[^>]*?encoding\s*=\s*[\"']([^\"']*)")
 
@@ -97,7 +99,7 @@ def read_excel(data: bytes, shown: str) -> TextTable:
                 for column, cell in zip_longest(columns, row[: len(header)]):
                     column.add(cell)
                 for column, read in zip(columns, cells, strict=False):
-                    if read.data_type in _UNCLEAR:
+                    if read.data_type in _UNCLEAR or (read.data_type == "n" and abs(read.value or 0) >= ROUNDED):
                         column.unclear = True
     except TableError:
         raise

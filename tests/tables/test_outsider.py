@@ -470,8 +470,9 @@ def test_one_person_never_becomes_two_in_excel(second):
         [dt.datetime(2020, 1, 1, 0, 0, 0, 100), dt.datetime(2020, 1, 1, 0, 0, 0, 200), dt.datetime(2021, 1, 1)],
         [dt.timedelta(microseconds=100), dt.timedelta(microseconds=200), dt.timedelta(1)],
         [True, True, "q"],  # also written as 2
+        [1234567890123450, 1234567890123450, 7],  # Excel stores 1234567890123456 like this
     ],
-    ids=["errors", "moments", "durations", "truth values"],
+    ids=["errors", "moments", "durations", "truth values", "long numbers"],
 )
 def test_people_whom_excel_gives_one_text_are_refused(cells):
     """Previously, all people without a result of a lookup were one person, and times were rounded."""
