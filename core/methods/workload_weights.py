@@ -24,12 +24,12 @@ tree, and the number of batches. Width 4 with 4 batches gives Adult a TV of 0.00
 0.0090; alarm with 30,000 rows has 0.0062 with 4 batches and 0.0055 with 8.
 """
 
-PER_COLUMN, TOGETHER = 2, 4
-"""If pairs are chosen one at a time: the maximum number of choices per column if counts of pairs are poor, and the
-number of columns of the largest table that is counted instead of its pairs. Mean two-way TV at ε = 1 of six random
-networks of twelve binary columns (1,600 rows) and two draws of asia (1,200 and 1,600), ten runs each: 0.0176 with up to
-40 pairs, 0.0170 with 16; 0.0168 with up to 40 pairs and tables, 0.0160 to 0.0162 with 16 or 24. Adult, whose columns
-are larger (five runs): 0.0095 with up to 40, 0.0090 with 26.
+PER_COLUMN = 2
+"""If pairs are chosen one at a time: the maximum number of choices per column if counts of pairs are poor. Mean two-way
+TV at ε = 1 of six random networks of twelve binary columns (1,600 rows) and two draws of asia (1,200 and 1,600), ten
+runs each: 0.0176 with up to 40 pairs, 0.0170 with 16; 0.0168 with up to 40 pairs and tables of three or four columns
+that are counted instead of their pairs, 0.0160 to 0.0162 with 16 or 24. Adult, whose columns are larger (five runs):
+0.0095 with up to 40, 0.0090 with 26.
 """
 
 
@@ -53,7 +53,7 @@ class WorkloadOptions:
         high=20,
         whole=True,
         help="In the second round, three columns linked in the first may be counted together. Such tables show "
-        "how two columns act together on a third, but are noisier. Three or four columns with few values are "
+        "how two columns act together on a third, but are noisier. Three to five columns with few values are "
         "counted together anyway if that makes the counts of their pairs more precise.",
     )
     clique_cells: int = option(
@@ -83,7 +83,7 @@ class Workload:
     for it, or else the product of its columns' weights. ``cliques`` may contain triples, which become further
     candidates. ``max_cells`` caps the model; at most ``triples`` additional tables join the second round. If pairs are
     chosen one at a time, they are counted in ``batches``, with at most ``rounds`` choices unless pairs are counted
-    well; up to ``together`` small columns may be counted together. With ``compared``, all pairs are scored together if
+    well; with ``together``, small columns may be counted together. With ``compared``, all pairs are scored together if
     the scores are clear.
     """
 
@@ -93,7 +93,7 @@ class Workload:
     triples: int = 0
     batches: int = BATCHES
     rounds: int = MOST_ROUNDS
-    together: int = 2
+    together: bool = False
     compared: bool = False
 
     @classmethod
@@ -107,7 +107,7 @@ class Workload:
             min(options.clique_cells, project.plan.max_cells),
             options.triples,
             rounds=min(MOST_ROUNDS, PER_COLUMN * len(project.schema.names)),
-            together=TOGETHER,
+            together=True,
             compared=True,
         )
 

@@ -18,15 +18,15 @@ from espalier.core.privacy.scores import ConditionalScore, EdgeScore
 
 @dataclass(frozen=True)
 class Reach:
-    """Limits on the pairs after a tree: the candidate ``pairs``, their number, width and cells, and the largest number
-    of columns in a table that is counted instead of its pairs (see `tells_its_pairs`). A rehearsal tries the pairs
-    ``ordered`` first (see `by_cells`)."""
+    """Limits on the pairs after a tree: the candidate ``pairs``, their number, width and cells, and whether a table may
+    be counted instead of its pairs (see `tells_its_pairs`). A rehearsal tries the pairs ``ordered`` first (see
+    `by_cells`)."""
 
     pairs: Sequence[Clique]
     most: int
     width: int
     max_cells: int
-    together: int = 2
+    together: bool = False
     ordered: Sequence[Clique] = ()
 
 
@@ -36,8 +36,9 @@ def tells_its_pairs(sizes: Mapping[str, int], clique: Clique) -> bool:
 
     A pair is the table summed over the other columns, so its noise is σ times the root of their cells. Each of the C(k,
     2) pairs of k columns, counted alone, would get one of C(k, 2) parts of ρ and have a noise of σ times the root of
-    C(k, 2). The pair of the two smallest columns is decisive. This is always true of a pair, of three columns if none
-    has more than three values, and of four columns if none has more than two.
+    C(k, 2). The pair of the two smallest columns is decisive. This is true of a pair, of three
+    columns of at most three values, of four columns of two values, of which one may have three, and of five columns of
+    two values; it is never true of more columns.
     """
     return math.prod(sorted(sizes[name] for name in clique)[2:]) <= math.comb(len(clique), 2)
 
@@ -48,7 +49,7 @@ def choose_pairs(
     """Return pairs to add to the cliques ``tree``, inside the frame of ``growth``, and the unspent part of the share.
 
     Each choice, by the exponential mechanism with ``score``, costs share/most. Stopping is one of the candidates, so
-    counting ends when nothing informative is left. If ``reach`` allows more than two columns, a table that determines
+    counting ends when nothing informative is left. If ``reach`` allows it, a table that determines
     its pairs is a candidate too: it links at most one new pair. The graph over the columns stays chordal with cliques
     of at most ``width`` + 1 columns (see `further_cliques`), so the model stays small together with the links of
     ``growth``.
@@ -60,6 +61,7 @@ def choose_pairs(
     allowed = set(reach.pairs)
     paired = set(itertools.chain.from_iterable(allowed))
     sizes = {name: size for name, size in choices.curator.sizes.items() if name in paired}
+    largest = MOST_COLUMNS if reach.together else 2
     chosen: list[Clique] = []
     for paid in range(most):
         if first := _rehearsed(sizes, [*tree, *chosen], reach, growth):
@@ -68,7 +70,7 @@ def choose_pairs(
             held.add(first)
             chosen.append(first)
             continue
-        offered = further_cliques(sizes, [*tree, *chosen], (), reach.width, reach.max_cells, max(2, reach.together))
+        offered = further_cliques(sizes, [*tree, *chosen], (), reach.width, reach.max_cells, largest)
         pairs = [q for q in offered if q in allowed and q not in held]
         new = {pair for pair, fine in zip(pairs, growth.may_link(pairs).tolist(), strict=True) if fine}
         taken, linked = {*tree, *chosen}, held | new
@@ -86,9 +88,9 @@ def choose_pairs(
     return chosen, 0.0
 
 
-MOST_TOGETHER = 27
-"""Number of cells of the largest table that determines its pairs (`tells_its_pairs`), which has three columns of three
-values.
+MOST_COLUMNS, MOST_TOGETHER = 5, 32
+"""Numbers of columns and cells of the largest table that determines its pairs (`tells_its_pairs`), which has five
+columns of two values.
 """
 
 
@@ -110,7 +112,7 @@ def _rehearsed(sizes: Mapping[str, int], cliques: Sequence[Clique], reach: Reach
 
 def _told_together(reach: Reach, sizes: Mapping[str, int], clique: Clique) -> bool:
     """Return whether these are more than two columns and may be counted in one table."""
-    return 2 < len(clique) <= reach.together and tells_its_pairs(sizes, clique)
+    return reach.together and len(clique) > 2 and tells_its_pairs(sizes, clique)
 
 
 def choose_triples(
