@@ -77,8 +77,8 @@ def close() -> None:
 def closed(scope: Message) -> bool:
     """Return whether this connection came through :class:`Doors`.
 
-    If not, ``streamlit run`` started the server without these rules, and they are added now. The page must then be
-    loaded again, because it was sent without the headers.
+    If not, ``streamlit run`` started the server without these rules, and they are added now. The first page was then
+    sent without the headers, so it must be loaded again if it is in a frame or another page has opened it.
     """
     if scope.get(_MARK):
         return True

@@ -50,6 +50,8 @@ _SEEN = "espalier-signed-in"
 """Key of a session for the person and role whose sign-in was recorded as an event."""
 _FITS = "espalier-visit"
 """Key of a session for the connection whose visitor was checked."""
+_LOAD_AGAIN = "<script>if (window !== window.top || window.opener) location.reload()</script>"
+"""On a page without the headers of `doors`: it is loaded again, with them, if another page could control it."""
 _LOCAL = ("127.0.0.1", "localhost", "::1")
 _LOWER = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
 _asked: set[Path] = set()
@@ -95,13 +97,12 @@ def _check_visit(*, signed: bool) -> None:
     if context is None or not runtime.exists() or st.config.get_option("global.appTest"):
         return
     socket = getattr(runtime.get_instance().get_client(context.session_id), "_websocket", None)
+    if socket is not None and not doors.closed(socket.scope):
+        st.html(_LOAD_AGAIN, unsafe_allow_javascript=True)
     if _FITS in st.session_state and (socket is None or st.session_state[_FITS] == socket.client):
         return  # a session may be resumed by another connection, which is checked again
     if socket is None or socket.client is None:
         _shut("This browser has disconnected.")
-    if not doors.closed(socket.scope):
-        st.html("<script>location.reload()</script>", unsafe_allow_javascript=True)
-        st.stop()
     origin = socket.headers.get("origin")
     # A proxy may change the host, so the operator may list its names.
     own = {socket.headers.get("host"), *(st.get_option("server.allowedHosts") if signed else ())}
