@@ -1,8 +1,8 @@
-"""Escaping of texts that a spreadsheet would run as formulas, in a released CSV file, and its reversal.
+"""Escaping of text that a spreadsheet would run as formulas, in a released CSV file, and its reversal.
 
 Names and categories come from the author of the table, and a spreadsheet runs a cell that begins with ``=``, ``+``,
 ``-``, ``@`` (full-width forms too), a tab or a line break. Where a spreadsheet expects semicolons or tabs between
-cells, a cell also begins after each of them, and after a line break, whatever the quotes. In a released CSV file an
+cells, a cell also begins after each of them, and after a line break, regardless of quoting. In a released CSV file an
 apostrophe precedes such a text, so spreadsheets treat it as text (OWASP, *CSV injection*). Numbers stay unchanged,
 because ``-5`` is harmless, and so is a lone sign. The escaping is reversible: a text that has apostrophes *before* such
 a character gets another apostrophe, and reading a release removes exactly one in each place. The rule applies only to

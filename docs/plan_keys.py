@@ -77,7 +77,7 @@ def _by_options() -> list[tuple[type[Any], list[str]]]:
 
 def _table(rows: Sequence[tuple[str, str, str]]) -> list[str]:
     lines = [f"| `{key}` | {says} | {value} |" for key, says, value in rows]
-    return ["| key | meaning | without it |", "| --- | --- | --- |", *lines]
+    return ["| key | meaning | default |", "| --- | --- | --- |", *lines]
 
 
 def _default(key: str, defaults: dict[str, Any]) -> str:

@@ -50,8 +50,8 @@ NO_COUNTS = (
 )
 
 NO_COPIES = (
-    "This release was trained on more than its counts, so it has no copies. Analyse answers questions about columns "
-    "that were counted."
+    "The model of this release was trained on more than its counts, so it has no copies. Analyse answers questions "
+    "about columns that were counted."
 )
 
 

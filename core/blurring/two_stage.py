@@ -34,7 +34,7 @@ class TwoStageOptions:
 
     eta: float = option(
         0.0001,
-        "η: distance that counts as disclosed",
+        "η: distance below which a value counts as disclosed",
         low=1e-6,
         high=0.5,
         help="A fraction of the declared range. A value closer than this to the real one counts as disclosed.",
@@ -49,10 +49,10 @@ class TwoStageOptions:
     )
     alpha: float | None = option(
         None,
-        "α: weight of the real row (blank: from the LID allowed)",
+        "α: weight of the real row (blank: from the allowed LID)",
         low=0.0,
         high=0.999,
-        empty="the largest α within the LID allowed",
+        empty="the largest α within the allowed LID",
         help="At 1 the result would be the real row. A value here replaces the allowed LID; the resulting LID is "
         "reported.",
     )

@@ -76,7 +76,7 @@ def engine_of(url: sa.URL, table: str) -> sa.Engine:
             raise LedgerUnavailable(f"{url.database} is another program's database; name a new file for the ledger")
         if connection.execute(_COMPUTED).fetchone() is not None:
             raise LedgerUnavailable(
-                f"{url.database} has computed values where a ledger has stored ones; restore a backup"
+                f"{url.database} has computed columns where a ledger stores values; restore a backup"
             )
         connection.isolation_level = None  # transactions begin explicitly, below
         for pragma in ("journal_mode=DELETE", "synchronous=EXTRA", "secure_delete=ON"):  # answers leave no trace

@@ -1,4 +1,4 @@
-"""Events of the ledger, one line each, and the chain of hashes that links them.
+"""Events of the ledger, one line each, and the hash chain that links them.
 
 Events are only ever added: ``open`` and ``join`` (a table), ``reserve``, ``stop`` (a release that was interrupted and
 can be resumed; it stays reserved), ``spend``, ``return``, ``diagnose``, and for the parts of an entry ``select``,
@@ -80,7 +80,7 @@ class Event:
 
 
 def read_events(rows: Sequence[Row]) -> list[Event]:
-    """Return the rows as events; raises :class:`LedgerError` unless the chain of hashes is complete."""
+    """Return the rows as events; raises :class:`LedgerError` unless the hash chain is complete."""
     events: list[Event] = []
     previous = START
     for place, row in enumerate(rows, start=1):

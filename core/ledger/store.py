@@ -7,7 +7,7 @@ cannot undo a reservation and no shared-memory file is needed. Triggers refuse t
 names the hash of the event before it, and each hash may be named only once, so two writers cannot both follow the same
 event.
 
-A chain of hashes does not reveal that its end was cut off. The number of events and the last hash are therefore in the
+A hash chain does not reveal that its end was cut off. The number of events and the last hash are therefore in the
 database too, and in two files on this machine (``.seen``). The first is next to the ledger and is named after its
 location. It also detects that a ledger was deleted and created again. The other is in this user's folder and is named
 after the ledger's identity. It also recognises the ledger under another path or another spelling of its host. The

@@ -80,15 +80,15 @@ class WeightsOptions:
             "zcdp": "by adding up ρ over the rounds",
             "published": "by the paper's composition of pure guarantees",
         },
-        help="The paper's rule (Proposition 29) adds more noise and leaves a part of the budget unspent.",
+        help="The paper's rule (Proposition 29) adds more noise and leaves part of the budget unspent.",
     )
     one_way: float = option(
         0.0,
         "Share of the budget for single columns",
         low=0.0,
         high=0.5,
-        help="The search then starts from noisy counts of each column instead of equal ones. Without it, columns in no "
-        "question are uniform.",
+        help="The search then starts from noisy counts of each column instead of uniform counts. Without it, columns "
+        "in no question are uniform.",
         pool="one-way",
     )
 

@@ -32,15 +32,15 @@ class PrismOptions:
             "graphical": "Uses the drawn Markov blanket: causes, effects, and other causes of the effects. More "
             "accurate, but only while the world stays the same.",
             "predictive": "Chooses features privately by association. Does not read the drawing.",
-            "effect": "Counts the tables for a treatment's effect on the target: treatment, target and each adjustment "
-            "column of the drawing.",
+            "effect": "Measures the tables needed to estimate a treatment's effect on the target: treatment, target "
+            "and each adjustment column of the drawing.",
         },
     )
     treatment: str | None = option(
         None,
         "Treatment",
         columns="one",
-        empty="Choose the treatment",
+        empty="required: choose a column",
         help="The column whose effect on the target is estimated.",
         only={"regime": "effect"},
     )
@@ -70,9 +70,9 @@ class PrismOptions:
             "exponential": "by association, one at a time",
             "logistic": "by a noisy logistic fit",
         },
-        help="By association, each round draws a column strongly associated with the target. By a fit, the "
-        "columns are those that a logistic model keeps; this ranks redundant columns lower but needs more "
-        "rows. Neither finds causes.",
+        help="By association, each round draws a column strongly associated with the target. With the fit, the "
+        "columns with the largest weights in a noisy logistic model are kept; it ranks redundant columns lower "
+        "but needs more rows. Neither finds causes.",
         only={"regime": "predictive"},
     )
     three_way: int = option(

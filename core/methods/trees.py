@@ -48,7 +48,7 @@ class TreeOptions:
         high=6,
         whole=True,
         help="The largest group of columns counted together, minus one. At 2 or more, further pairs and triples are "
-        "chosen privately where the tree is most wrong; separations stay exact. On Adult and COMPAS, width 2 "
+        "chosen privately where the tree fits worst; separations stay exact. On Adult and COMPAS, width 2 "
         "improved pairs and predictions at the same budget.",
     )
     explain: float = option(
@@ -67,7 +67,7 @@ class TreeOptions:
         "How the tree is found",
         choices={
             "greedy": "Edge by edge, each chosen privately.",
-            "exact": "The strongest tree of scores bought at once.",
+            "exact": "The tree with the highest total score, from noisy scores of all pairs bought in one step.",
         },
         help="The greedy search is the published one. The exact one buys noisy scores of all allowed pairs and "
         "then finds the strongest tree that respects the separations; the report states the shortfall of the "

@@ -50,7 +50,7 @@ class LogisticGradient:
             )
         for name in (*self.columns, self.target):
             if self.weights[name].shape != (1 if name == self.target else sizes[name], others):
-                raise ValueError(f"the weights of {name!r} do not fit its categories")
+                raise ValueError(f"the weights of {name!r} do not match its categories")
             if not np.all(np.abs(self.weights[name]) <= LARGEST_WEIGHT):  # also true if one is NaN
                 raise ValueError(f"the weights of {name!r} must be numbers of at most {LARGEST_WEIGHT:g}")
 

@@ -95,7 +95,7 @@ class Numbers(Column, kinds=("numeric",)):
 
     def _check(self) -> None:
         if self.kind != "numeric":
-            raise self.error(f"kind is {self.kind!r}; a column of numbers is numeric")
+            raise self.error(f"kind is {self.kind!r}; a column of numbers must have kind numeric")
         if len(self.edges) < 2 or not all(math.isfinite(e) for e in self.edges):
             raise self.error("a numeric column needs at least two finite edges")
         if max(map(abs, self.edges)) > LARGEST_EDGE:

@@ -81,7 +81,7 @@ def resume(
 
 def _check_entry(begun: Begun, entry: Entry, shown: Preview) -> None:
     """Raise :class:`LedgerError` unless the facts are those of the reserved release: they are outside the ledger's
-    chain of hashes, so anyone who can write to its database could change them.
+    hash chain, so anyone who can write to its database could change them.
     """
     project, plan = begun.planned, Plan.from_json(entry.plan)
     same = (

@@ -1,7 +1,7 @@
 """The user of this machine at the other end of a connection, from Linux's table of connections.
 
-A server that listens on this machine only is reachable for all its users. Without sign-in, it serves only the user who
-started it.
+Every user of the machine can reach a server that listens only on this machine. Without sign-in, it serves only the user
+who started it.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import ipaddress
 from pathlib import Path
 
 TABLES = {4: Path("/proc/net/tcp"), 6: Path("/proc/net/tcp6")}
-"""Linux's tables of connections, by version of IP. Other systems have none."""
+"""Linux's tables of connections, by IP version. Other systems have none."""
 
 ESTABLISHED = "01"
 
@@ -21,8 +21,8 @@ def known() -> bool:
 
 
 def user_at(host: str, port: int) -> int | None:
-    """Return the number of the user whose connection starts at this address; `None` if no open connection of this
-    machine starts there. Linux attributes a connection that its user has closed to the administrator.
+    """Return the user ID that owns the connection from this address; `None` if no open connection of this machine
+    starts there. Once a user closes a connection, Linux lists it as the administrator's.
     """
     try:
         address = ipaddress.ip_address(host)

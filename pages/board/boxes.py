@@ -45,7 +45,7 @@ LEAST = 12.0
 WIDEST = 1300.0
 """Width in pixels above which layers move closer together: a drawing of this width is readable at first glance."""
 SLICED = 1040.0
-"""The same for linked tables, so that their three slices fit a screen of 800 pixels."""
+"""The same for linked tables, so that their three slices fit an 800-pixel screen."""
 LONGEST_LABEL = 28
 """Number of characters of a column's description that its box shows."""
 MOST_WIDE = 190.0

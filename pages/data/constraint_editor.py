@@ -33,7 +33,7 @@ KINDS = {
 def show(state: Session) -> None:
     """Show the constraints of the open project, and a form to add one."""
     st.markdown(
-        "Combinations that cannot occur: the model gives them no probability, so **no synthetic row has one**. They "
+        "Combinations that cannot occur: the model gives them probability zero, so **no synthetic row has one**. They "
         "are public; real rows may still violate them."
     )
     _listed(state)
@@ -62,7 +62,7 @@ def _listed(state: Session) -> None:
             "without seeing the rows**; remove the others. No release is possible while a guess is open."
         )
         st.button(
-            f"Confirm the {len(given.guessed)} guessed",
+            f"Confirm {len(given.guessed)} guessed constraint{'s' if len(given.guessed) > 1 else ''}",
             on_click=_put,
             args=(state, given.confirmed),
             key=f"constraint-confirm-{state.opened}",
@@ -148,7 +148,7 @@ def _cell(effect: Column) -> Any:
 
 def _add(state: Session, new: Constraints) -> None:
     try:
-        together = Constraints.from_json((state.project.constraints + new).to_json())  # which refuses circles
+        together = Constraints.from_json((state.project.constraints + new).to_json())  # which rejects cycles
         refuse(replace(state.project, constraints=together))
     except EspalierError as error:
         state.trouble["constraint"] = str(error)

@@ -250,7 +250,7 @@ class ReviewDraft:
         self.answer(editor, False, name, plan.rows_per_person if plan.person else ROWS_KEPT)
 
     def answer(self, editor: ProjectEditor, one_row: bool, person: str | None, rows_per_person: int) -> None:
-        """Store the answer to whether each person has one row. Remove the person column from the schema."""
+        """Store whether each person has one row. Remove the person column from the schema."""
         before = editor.project.schema
         editor.answer(one_row, person, rows_per_person)
         if person is not None and person in before:
@@ -301,7 +301,7 @@ class ReviewDraft:
             if text is not None and name in text.columns and not fits(made, text.columns[name]):
                 raise SchemaError(
                     f"the code book {book} lacks some values of {name!r}. Let other values count as empty first, "
-                    "or choose another book",
+                    "or choose another code book",
                     column=name,
                 )
             editor.change_column(replace(made, shown=shown_digest(made)))

@@ -170,7 +170,7 @@ def test_a_ledger_that_computes_its_rows_is_refused(tmp_path, monkeypatch, state
         for statement in statements:
             connection.execute(statement)
     connection.close()
-    with pytest.raises(LedgerUnavailable, match="has computed values where a ledger has stored ones"):
+    with pytest.raises(LedgerUnavailable, match="has computed columns where a ledger stores values"):
         Ledger(tmp_path / "l.db")
 
 

@@ -54,5 +54,5 @@ def test_what_is_found_in_the_rows_is_guessed_until_it_is_confirmed(app: AppTest
     press(app, "Look for constraints in the rows")
     found = state(app).project.constraints
     assert [str(c) for c in found.guessed] == ["sex = m and pregnant = yes"]
-    press(app, "Confirm the 1 guessed")
+    press(app, "Confirm 1 guessed constraint")
     assert not state(app).project.constraints.guessed

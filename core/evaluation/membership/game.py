@@ -45,8 +45,8 @@ class Game:
             raise ValueError(f"each table takes at least 2 and fewer than all {self.pool_rows} rows of the pool")
         if self.models < 20:
             raise ValueError(
-                "fewer than 20 models cannot judge an attack; with 96, the AUC of one target has a standard error "
-                "of 0.06"
+                "an attack cannot be judged with fewer than 20 models; with 96, the AUC of one target has a standard "
+                "error of 0.06"
             )
 
     @property
