@@ -114,7 +114,7 @@ def test_bad_weights_and_overspending_are_refused_before_anything_is_read():
     t = table(20, columns=2)
     c = curator(t, 0.1)
     good = {"x0": np.zeros((2, 1)), "y": np.zeros((1, 1))}
-    with pytest.raises(ValueError, match="do not fit"):
+    with pytest.raises(ValueError, match="do not match"):
         c.measure_sums(LogisticGradient("y", ("x0",), {**good, "x0": np.zeros((3, 1))}), 0.01)
     for bad in (np.inf, np.nan, 1e308):
         with pytest.raises(ValueError, match="must be numbers"):
