@@ -173,7 +173,7 @@ def start(server: Server) -> subprocess.Popen[bytes]:
         assert process.poll() is None, "the app ended before it answered"
         try:
             urllib.request.urlopen(f"{server.url}/_stcore/health", timeout=1).close()
-            assert b"location.reload" in server.visitor().visit(), (
+            assert b"window.opener) location.reload()" in server.visitor().visit(), (
                 "its page was served before the server's rules were in place"
             )
             return process
