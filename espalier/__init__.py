@@ -1,6 +1,6 @@
 """Espalier: synthetic tables under differential privacy that respect what a domain expert knows.
 
-One import gives what a notebook needs. Each name is loaded when it is first used::
+One import provides everything that a notebook needs. Each name is loaded on first use::
 
     import pandas as pd
     import espalier as es
@@ -96,7 +96,7 @@ _WHERE = {
 __all__ = list(_WHERE)
 
 _HERE = Path(__file__).resolve().parent
-if not (_HERE / "core").is_dir():  # a clone without symbolic links: `core` and `pages` are next to this folder
+if not (_HERE / "core").is_dir():  # in a clone without symbolic links, `core` and `pages` are next to this folder
     __path__.append(str(_HERE.parent))
 
 

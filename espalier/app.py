@@ -6,7 +6,7 @@ import streamlit as st
 
 from espalier.pages.common import housekeeping, sign_in
 
-# Absolute, because Streamlit resolves relative paths against the script it runs. A comment, because it shows strings.
+# Streamlit resolves relative paths against the script that it runs, and would show a docstring on the page.
 FOLDER = Path(sign_in.__file__).resolve().parent.parent
 
 

@@ -79,7 +79,7 @@ def _people(person: NDArray[Any], plan: Plan) -> str:
 
 
 def table_state(state: Session) -> None:
-    """Show whether the table fits its schema."""
+    """Show whether the open table fits its schema."""
     if state.relation is not None:
         st.info(f"Open, read in place: {name(state.relation.shown)}. {state.relation.notice}")
         return

@@ -35,7 +35,7 @@ if not is_blurring(project.plan):
     shell.need_unit(state)
 
 spots = plan_fields.show(state)
-if project.linked is None or project.question_list or project.plan.question_share:  # else linked tables refuse them
+if project.linked is None or project.question_list or project.plan.question_share:  # linked tables refuse these keys
     spots["questions"] = spots["question_share"] = question_editor.show(state)
 if not is_blurring(state.project.plan):
     spots["regressions"] = spots["regression_share"] = regression_editor.show(state)

@@ -72,7 +72,7 @@ def ready(state: Session) -> tuple[Table | None, Preview] | None:
 
 
 def spend(state: Session, table: Table | None, seen: Preview) -> None:
-    """Show the cost, and the button that spends it."""
+    """Show the cost of the release and the button that spends the budget."""
     plan, again = state.project.plan, [s for s in state.spent if s.table == state.tables]
     if unconfirmed := state.project.unconfirmed:
         guessed = names(unconfirmed, 8)

@@ -40,7 +40,8 @@ released = state.released
 if released is not None and released.release.private_evaluation is not None:
     private_evaluation.show(released.release.private_evaluation, shell.filename(released.release.project.name))
 st.markdown(
-    f"{text.CONFIDENTIAL} Every figure below is computed on real rows, and the {term('budget')} pays for none of them. "
+    f"{text.CONFIDENTIAL} Every figure below is computed on real rows, and none of them is paid for from the "
+    f"{term('budget')}. "
     "If they lead you to choose one release over another, tell the recipients of that release."
 )
 
@@ -53,7 +54,7 @@ if not released.has_rows:
     st.info(
         "The tab was reloaded, so the server no longer holds the real rows. "
         + (
-            "It no longer knows which rows were held out for testing, so this release cannot be compared again."
+            "It also lost the list of rows that were held out for testing, so this release cannot be compared again."
             if released.mark is None and released.far is None
             else "Open the same table on the Data page to compare this release with them again."
         )

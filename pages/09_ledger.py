@@ -37,7 +37,7 @@ def total(state: Session, p: Population) -> None:
         st.metric("Total ε", f"{p.epsilon:g}", width="content", help=f"At δ = {p.delta:g}, which is ρ = {p.rho:.6g}.")
         st.metric("Spent ε", round_up(p.epsilon_after(p.spent)), width="content", help="All releases together.")
         st.metric("Spent ρ", round_up(p.spent), width="content", help="ρ adds up; ε does not.")
-        st.metric("Left ρ", f"{p.left:.4g}", width="content")
+        st.metric("Remaining ρ", f"{p.left:.4g}", width="content")
         largest = f"{p.largest():g}" if p.largest() else "none"
         st.metric(
             "Largest next ε",
@@ -56,7 +56,7 @@ def total(state: Session, p: Population) -> None:
         + "".join(
             f" Rows per person in {name(table)}: at most {p.rows_per_person}, {plain(p.unit_of(table))}."
             for table in p.tables
-            if p.persons.get(table, "") is not None  # the caveats below describe the others
+            if p.persons.get(table, "") is not None  # the caveats below describe the other tables
         )
         + " In linked tables, a row is one person with all their rows in both tables." * any(map(_is_linked, p.entries))
     )
@@ -133,7 +133,7 @@ def entries(p: Population) -> None:
 
 
 def lines(p: Population, e: Entry) -> list[dict[str, Any]]:
-    """Return one line for an entry, and one below it for each of its parts."""
+    """Return one line for an entry, followed by one line for each of its parts."""
 
     def line(what: str, of: str, rho: float, before: float, after: float, **more: Any) -> dict[str, Any]:
         epsilons = {"ε before": p.epsilon_after(before), "ε after": p.epsilon_after(after)}
@@ -171,7 +171,7 @@ def _said(what: str) -> str:
 
 
 def unfinished(state: Session, ledger: Ledger, p: Population) -> None:
-    """Offer to finish interrupted releases: their answers are stored, so finishing them costs nothing more."""
+    """Offer to finish interrupted releases. Their answers are stored, so this costs no further budget."""
     stored = ledger.store.unfinished()
     for e in (e for e in p.entries if e.status == "reserved" and e.id in stored):
         st.warning(
@@ -196,7 +196,7 @@ def unfinished(state: Session, ledger: Ledger, p: Population) -> None:
 
 
 def releases(state: Session, ledger: Ledger, p: Population) -> None:
-    """Open a release again and download its files."""
+    """Reopen a release and download its files."""
     made = {e.id: e for e in reversed(p.entries) if e.released}
     if not made:
         return

@@ -1,1 +1,1 @@
-"""The command line: one file for each group of commands."""
+"""The command line, with one file for each group of commands."""

@@ -284,7 +284,9 @@ def _of_visits(opt: argparse.Namespace, option: str) -> tuple[dict[str, Any], Li
 
 
 def _print_share(opt: argparse.Namespace, found: IntervalShare, who: str) -> None:
-    """Print a share of linked tables, as JSON or with a sentence on ``who`` counts, after the checker's result."""
+    """Print a share of linked tables, after the checker's result: as JSON, or with the sentence ``who``, which states
+    who is counted.
+    """
     from espalier.core.statement.check import checked_folder
 
     print(checked_folder(opt.folder)[1], file=sys.stderr)
@@ -314,7 +316,7 @@ def _survival(opt: argparse.Namespace) -> None:
 
 
 def _print_bought(opt: argparse.Namespace, found: dict[str, Any], lines: list[str]) -> None:
-    """Print figures that the release bought, as JSON or as ``lines``, after the checker's result."""
+    """Print figures that the release bought, after the checker's result: as JSON or as ``lines``."""
     from espalier.core.statement.check import checked_folder
 
     print(checked_folder(opt.folder)[1], file=sys.stderr)
@@ -326,5 +328,5 @@ def _print_bought(opt: argparse.Namespace, found: dict[str, Any], lines: list[st
 
 
 def _columns(text: str) -> list[str]:
-    """Split comma-separated names, with or without spaces."""
+    """Split names separated by commas, with or without spaces."""
     return [name.strip() for name in text.split(",")]

@@ -43,13 +43,13 @@ def need_extra() -> None:
 
 
 def start(*options: str, secrets: Path | None = None) -> None:
-    """Run Streamlit's own command with the app's script and further options.
+    """Run Streamlit's command with the app's script and further options.
 
-    Settings are read from the user's home and from ``.streamlit`` next to the app's script. So are secrets, unless
-    their file is named. Neither is read from the current folder, which someone else may have made: settings could give
+    Settings are read from the user's home and from ``.streamlit`` next to the app's script, and so are secrets, unless
+    their file is named. Neither is read from the current folder, which may belong to someone else: settings could give
     other websites access to the app, and Streamlit turns secrets into environment variables.
     """
-    settings = (_folder() / ".streamlit" / "config.toml").resolve().parent  # in a checkout, a link leads to them
+    settings = (_folder() / ".streamlit" / "config.toml").resolve().parent  # in a checkout, this file is a link
     files: Any = importlib.import_module("streamlit.file_util")
     files.get_project_streamlit_file_path = lambda *names: str(settings.joinpath(*names))
     kept = [secrets] if secrets else [one / "secrets.toml" for one in (Path.home() / ".streamlit", settings)]
@@ -60,5 +60,5 @@ def start(*options: str, secrets: Path | None = None) -> None:
 
 
 def _folder() -> Path:
-    """Return the folder of the app's script: in a checkout without symbolic links, the root of the checkout."""
+    """Return the folder of the app's script: the root of the checkout, in a checkout without symbolic links."""
     return Path(espalier.__path__[-1])

@@ -13,8 +13,8 @@ from espalier.core.cli.terminal import bar
 
 ATTACKS = ("density", "naive", "histogram", "correlation", "ensemble")
 CLASSIFIERS = ("forest", "logistic", "svc", "kernel", "knn")
-"""Names of the attacks in `espalier.core.evaluation.membership.attack`, repeated here so that the command line starts
-quickly.
+"""Names of the attacks in `espalier.core.evaluation.membership.attack`, repeated here to keep the command line fast to
+start.
 """
 
 
@@ -91,9 +91,7 @@ def run(opt: argparse.Namespace) -> None:
 
 
 def summary(played: Any) -> list[str]:
-    """Return the main figures in lines for a terminal. They are confidential, because they were computed on real
-    rows.
-    """
+    """Return the main figures as lines for a terminal. They are confidential: they were computed on real rows."""
     from espalier.core.evaluation.membership.attack import BLIND_BELOW
 
     lines = ["CONFIDENTIAL: computed on real rows. Do not share.", "", played.game, "", played.verdict, ""]

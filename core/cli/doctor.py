@@ -1,4 +1,4 @@
-"""``espalier doctor``: checks that an operator runs before a server is used."""
+"""``espalier doctor``: checks that an operator runs before putting a server into use."""
 
 from __future__ import annotations
 

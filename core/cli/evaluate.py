@@ -75,9 +75,9 @@ def run(opt: argparse.Namespace) -> None:
     person = released.project.plan.person
     if relation_of(read) is not None:
         _need_no_rows(opt)
-        person = None  # every row is needed here
+        person = None  # the comparison needs every row
     with bar(opt.json) as progress, opened(read, schema, person, report=part(progress, 0.0, 0.2)) as real:
-        tables = [table for table in (real, holdout, public) if table is not None]  # public in name only, perhaps
+        tables = [table for table in (real, holdout, public) if table is not None]  # it may be public in name only
         ledger.record_diagnostics(opt, released.facts, [table.digest for table in tables])
         rest = part(progress, 0.2, 1.0)
         result = evaluate(released.project, real, released.table, model=released.model, holdout=holdout, report=rest)
@@ -127,7 +127,7 @@ def check_markets(opt: argparse.Namespace, project: Project) -> None:
 
 
 def markets(opt: argparse.Namespace, project: Project, tables: tuple[Source, Table, Table | None]) -> dict[str, Any]:
-    """Return price elasticities and the gain for a public table, each if requested."""
+    """Return price elasticities and the gain for a public table, if requested."""
     from espalier.core.evaluation.marketing import gain_of, prices_of
 
     (real, synthetic, public), found = tables, {}
@@ -150,9 +150,7 @@ def classified(opt: argparse.Namespace, synthetic: Table, real: Table, holdout: 
 
 
 def summary(found: dict[str, Any]) -> list[str]:
-    """Return the main figures in lines for a terminal. They are confidential, because they were computed on real
-    rows.
-    """
+    """Return the main figures as lines for a terminal. They are confidential: they were computed on real rows."""
     tstr, looks, fair = found["tstr"], found["fidelity"], found["fairness"]
     lines = ["CONFIDENTIAL: computed on real rows. Do not share."]
     if warning := found.get("warning"):

@@ -23,7 +23,7 @@ def add(commands: Any) -> None:
 
 
 def run(opt: argparse.Namespace) -> None:
-    """Summarise a drawing, or print it in the format of ``--to``. Parts that this format cannot represent are noted on
+    """Summarise a drawing, or print it in the format of ``--to``. Parts that this format cannot represent are listed on
     stderr.
     """
     from espalier.core.graph.formats import not_held, write_graph

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from espalier.core.tables.text_table import TextTable
 
 MANY = 50
-"""Number of categories at or above which a column may contain people's names or numbers."""
+"""Number of categories from which a column may contain names or numbers of people."""
 
 BUYING = """Next:
   1. In {out} (or on the Data page of the app) declare which columns are numbers, dates or identifiers, and declare
@@ -37,7 +37,7 @@ BUYING = """Next:
      The budget buys the rest: "schema_share" of the plan.
 {person}  2. espalier plan {out} --rows N        list every part and its price; reads no data
   3. espalier release {out} --data {table} --out DIR"""
-"""The next steps after ``--buy``, which writes a draft with only the names of the columns."""
+"""Next steps after ``--buy``, which writes a draft that contains only the names of the columns."""
 
 
 def add(commands: Any) -> None:
@@ -101,7 +101,9 @@ def add(commands: Any) -> None:
     )
     linked.add_options(init)
     people = init.add_mutually_exclusive_group()
-    people.add_argument("--person", metavar="COLUMN", help="one person can have several rows; COLUMN identifies them")
+    people.add_argument(
+        "--person", metavar="COLUMN", help="one person can have several rows; COLUMN identifies the person"
+    )
     people.add_argument("--one-row-per-person", action="store_true", help="your promise that each person has one row")
     init.add_argument(
         "--rows-per-person",
@@ -130,7 +132,7 @@ def run(opt: argparse.Namespace) -> None:
     (opt.table,) = opt.table
     elsewhere = is_url(opt.table) or opt.table.startswith("env:")
     path = Path(opt.relation or "table") if elsewhere else Path(opt.table)
-    name = path.name.split(".")[0].encode("utf-8", "replace").decode()  # a file's name need not be UTF-8
+    name = path.name.split(".")[0].encode("utf-8", "replace").decode()  # a file name need not be UTF-8
     out = opt.out or path.with_name(f"{name}.json")
     if out.exists():
         raise ProjectError(f"{out} already exists; nothing is overwritten. Choose another file: --out FILE")
@@ -278,8 +280,8 @@ def _with_books(schema: Schema, opt: argparse.Namespace) -> Schema:
 def _of_book(column: Column, book: str, marks: list[str]) -> Column:
     """Return the column as declared by one of Espalier's code books, or by the user's own file.
 
-    All ``marks`` that are not codes count as empty, whether or not they occur in the rows, because the rows declare
-    nothing.
+    All ``marks`` that are not codes count as empty, whether or not they occur in the rows, so that the declaration does
+    not depend on the rows.
     """
     from espalier.core.code_books import CODE_BOOKS, code_book
     from espalier.core.code_books.importing import MOST_BYTES, read_own_book
@@ -301,7 +303,7 @@ def _of_book(column: Column, book: str, marks: list[str]) -> Column:
 
 
 def _paired(given: list[str], option: str, allowed: tuple[str, ...] = ()) -> dict[str, str]:
-    """Return the values by column of an option that takes COLUMN=VALUE and may be given several times."""
+    """Return the values, by column, of an option that takes COLUMN=VALUE and may be given several times."""
     out = {}
     for text in given:
         column, equals, value = text.partition("=")
@@ -313,7 +315,9 @@ def _paired(given: list[str], option: str, allowed: tuple[str, ...] = ()) -> dic
 
 
 def _again(opt: argparse.Namespace) -> str:
-    """Return the table for the next command; with ``--relation``, a placeholder, because URLs may contain passwords."""
+    """Return the table as written in the next command. With ``--relation`` this is a placeholder, because URLs may
+    contain passwords.
+    """
     return "TABLE --relation NAME" if opt.relation else str(opt.table)
 
 

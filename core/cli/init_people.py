@@ -1,4 +1,6 @@
-"""``espalier init`` asks whether one person can have several rows, by options or on the terminal."""
+"""The question of ``espalier init`` whether one person can have several rows, answered by options or on the
+terminal.
+"""
 
 from __future__ import annotations
 
@@ -110,7 +112,7 @@ def _number(prompt: str, least: int, usual: int | None) -> int:
 
 
 def step_to_answer(draft: Project) -> str:
-    """Return the step that asks the user to answer the question, or the draft's answer."""
+    """Return the draft's answer as a sentence, or a step that asks the user to answer the question."""
     if not draft.unit_open:
         said = f"     {in_words(draft.one_row_per_person, draft.plan)}\n"
         if draft.plan.person is None:

@@ -1,4 +1,6 @@
-"""``espalier ledger``: open a table's budget; list, verify and export the ledger; write out a stored release."""
+"""``espalier ledger``: open a table's budget; list, verify and export the ledger; write a stored release to a
+folder.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,7 @@ if TYPE_CHECKING:
     from espalier.core.ledger.population import Entry, Population
 
 SHORTEST = 4
-"""Minimum number of digits of an entry's id that a command accepts, if they identify the entry."""
+"""Minimum number of digits to abbreviate an entry's id, which must still identify the entry."""
 
 WHERE = "a SQLite file or a PostgreSQL URL (default: ESPALIER_LEDGER, otherwise a file in the user's data folder)"
 
@@ -42,7 +44,7 @@ def add_consent(command: argparse.ArgumentParser) -> None:
 
 
 def account(opt: argparse.Namespace, who: str = "", note: str = "") -> Account | None:
-    """Return the account that ``--ledger`` and ``--table`` name; None if they name none."""
+    """Return the account named by ``--ledger`` and ``--table``; None without these options."""
     if opt.table is None:
         if opt.ledger is not None:
             raise ProjectError("--ledger needs --table NAME, the private table whose budget pays for this")
@@ -52,7 +54,7 @@ def account(opt: argparse.Namespace, who: str = "", note: str = "") -> Account |
 
 
 def add(commands: Any) -> None:
-    """Declare ``ledger`` with its own commands."""
+    """Declare ``ledger`` with its subcommands."""
     ledger = commands.add_parser("ledger", help="the steward's ledger: open, list, verify, export, take")
     acts = ledger.add_subparsers(dest="act", required=True, metavar="open|list|verify|export|take|close")
 
@@ -120,10 +122,10 @@ def open_ledger(opt: argparse.Namespace, create: bool = False) -> Ledger:
 def record_diagnostics(opt: argparse.Namespace, facts: Mapping[str, Any], digests: Sequence[bytes]) -> None:
     """Record in the ledger that a command is about to compute figures that are not private.
 
-    ``facts`` are the release's, or empty if there is none. ``--ledger`` names the ledger, otherwise the default ledger
-    is used. The budgets are those of ``--table`` and of the release's entry; one of them must be named if a table with
-    one of these ``digests`` was released before. If the ledger is missing or contains none of them, nothing is
-    recorded; if the release has an entry, a warning is printed.
+    ``facts`` are the release's, or empty if there is none. ``--ledger`` names the ledger; without it, the default
+    ledger is used. The budgets are those of ``--table`` and of the release's entry; one of them must be named if a
+    table with one of these ``digests`` was released before. If the ledger is missing or contains none of them, nothing
+    is recorded; if the release has an entry, a warning is printed.
     """
     entry = facts.get("ledger")
     tables = [opt.table] if opt.table is not None else []
@@ -136,7 +138,7 @@ def record_diagnostics(opt: argparse.Namespace, facts: Mapping[str, Any], digest
     else:
         for table in tables:
             ledger.population_of(table)
-        if isinstance(entry, dict):  # the release names its entry, but the ledger knows whose table it is
+        if isinstance(entry, dict):  # the release states only its entry; the ledger knows the entry's table
             tables += [e.table for e in _entries(ledger).values() if e.chain == entry.get("chain")]
         concerned = ledger.diagnosed(digests, tables, opt.by, opt.command)
     for population in concerned:
@@ -228,7 +230,7 @@ def _state(p: Population) -> str:
     draws = f"; δ₀ of draws: spent {round_up(p.delta_spent)} of {p.delta_for_draws:.4g}" if p.delta_for_draws else ""
     return (
         f"total ε = {p.epsilon:g}, δ = {p.delta:g} (ρ = {p.rho:.4g}); spent ρ = {round_up(p.spent)} "
-        f"(ε = {round_up(p.epsilon_after(p.spent))}); left ρ = {p.left:.4g}, "
+        f"(ε = {round_up(p.epsilon_after(p.spent))}); ρ = {p.left:.4g} is left, "
         f"enough for one more plan with ε up to {p.largest():g}" + draws
     )
 
@@ -295,7 +297,7 @@ def take(ledger: Ledger, entry: Entry, out: Path) -> None:
 
 
 def _all_rows(files: Mapping[str, bytes]) -> dict[str, Callable[[Path], None]]:
-    """Return the writer of all rows, which redraws them from the model; `None` if ``synthetic.csv`` has them all."""
+    """Return a function that writes all rows, redrawn from the model; `None` if ``synthetic.csv`` contains all rows."""
     from espalier.core.analysis.loading import read_files
     from espalier.core.ledger.archive import MODEL
     from espalier.core.release.output import WHOLE, write_again

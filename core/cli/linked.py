@@ -197,4 +197,4 @@ FIGURES = {
     "within_real": "Share of a number's variance within people, real",
     "within": "Share of a number's variance within people, synthetic",
 }
-"""Names of the figures, for a terminal."""
+"""Names of the figures, as shown on a terminal."""

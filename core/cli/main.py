@@ -38,7 +38,7 @@ from espalier.core.cli.terminal import Lossy, Plain, write_rest
 from espalier.core.errors import BudgetError, EspalierError
 
 LONGEST = 800
-"""Maximum number of characters in a message. Messages are cut, because names and values in them may be longer."""
+"""Maximum number of characters in a message. A longer message, for example one with a long name or value, is cut."""
 
 
 class _Parser(argparse.ArgumentParser):
@@ -95,7 +95,7 @@ def _run(opt: argparse.Namespace) -> int:
     """Run the command; returns the exit status."""
     try:
         status = int(opt.run(opt) or 0)
-        sys.stdout.flush()  # a status that depends on the output must not come before it
+        sys.stdout.flush()  # a status that depends on the output must not be returned before the output is written
         return status
     except BudgetError as error:
         print(_line(error), file=sys.stderr)
@@ -109,7 +109,7 @@ def _run(opt: argparse.Namespace) -> int:
             file=sys.stderr,
         )
         return 2
-    except BrokenPipeError:  # the status is not 0, because a check that failed may not have been read
+    except BrokenPipeError:  # the status is not 0, because the reader may have missed a failed check
         write_rest(sys.stdout)
         return 141
     except OSError as error:  # for example, a name that is too long, a folder that may not be listed, or a full disk
@@ -128,12 +128,12 @@ def _run(opt: argparse.Namespace) -> int:
 
 
 class Terminated(KeyboardInterrupt):
-    """Cancellation by the system (SIGTERM)."""
+    """A cancellation requested by the system (SIGTERM)."""
 
 
 @contextmanager
 def _terminable() -> Iterator[None]:
-    """Inside the context, turn SIGTERM into a cancellation, in this process only."""
+    """Turn SIGTERM into a cancellation inside the context, in this process only."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -159,7 +159,7 @@ def _notes(error: BaseException) -> str:
 
 
 def _line(error: EspalierError) -> str:
-    """Return one line for the terminal, in which names and cells can neither control nor flood it."""
+    """Return one line of text in which names and cells can neither control nor flood the terminal."""
     text = " ".join([*str(error).split(), *getattr(error, "__notes__", ())])
     shown = "".join(c if c.isprintable() else "�" for c in text)
     return "espalier: " + (shown if len(shown) <= LONGEST else f"{shown[: LONGEST - 200]} … {shown[-180:]}")

@@ -1,4 +1,4 @@
-"""Types of numbers on the command line, which refuse bad input with a clear message."""
+"""Number types for the command line, which refuse bad input with a clear message."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def number(text: str) -> float:
 
 
 def between(low: float, high: float) -> Callable[[str], float]:
-    """Return a type for numbers above ``low`` and below ``high``, or equal to ``high`` if that is below 1."""
+    """Return a type for numbers above ``low`` and below ``high``; if ``high`` is below 1, the number may equal it."""
 
     def read(text: str) -> float:
         value = number(text)

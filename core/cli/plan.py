@@ -219,7 +219,9 @@ def _print_verdict(shown: Preview) -> None:
 
 
 def _print_lines(lines: Iterable[Line]) -> None:
-    """Merge lines with the same text into one, with the range of their figures and the sum of their ρ, and print it."""
+    """Merge lines with the same text into one line, with the range of their figures and the sum of their ρ, and print
+    it.
+    """
     alike: dict[tuple[str, str], list[Line]] = {}
     for line in lines:
         alike.setdefault((line.pool, line.what), []).append(line)
@@ -233,8 +235,6 @@ def _print_lines(lines: Iterable[Line]) -> None:
 
 
 def _range(values: Iterable[float], form: str) -> str:
-    """Format the range of the values: a single value if both ends look the same, and an empty string if there are no
-    values.
-    """
+    """Format the range of the values: a single value if both ends print the same, an empty string without values."""
     ordered = sorted(values)
     return "–".join(dict.fromkeys(form.format(v) for v in (ordered[:1] + ordered[-1:])))

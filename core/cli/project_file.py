@@ -1,4 +1,4 @@
-"""Loading of the project file that a command names."""
+"""Loading the project file named in a command."""
 
 from __future__ import annotations
 

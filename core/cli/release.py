@@ -148,7 +148,7 @@ def linked_to(
 
 
 def _not_private(project: Project, opt: argparse.Namespace) -> None:
-    """Write the rows of a method that is not private. Choosing the method in the plan counts as consent; no ledger
+    """Write the rows of a method that is not private. The choice of the method in the plan counts as consent. No ledger
     records the release.
     """
     from espalier.core.blurring.notice import NOT_PRIVATE
@@ -210,7 +210,7 @@ def release_to(
     if output.kind in STAT_FORMATS:
         check_stat(project.schema, output.kind)
     if account is not None:
-        account.check(project)  # if the ledger will refuse, refuse before the table is read
+        account.check(project)  # a refusal by the ledger must come before the table is read
     place = None if output.into is None else destination(data, output.into)
     if place is not None:
         place.check(arrow_columns(project.schema))
@@ -231,13 +231,13 @@ def release_to(
         for warning in account.warnings(table.digest) if account else ():
             print(f"warning: {warning}", file=sys.stderr)
         made = release(project, table, part(progress, 0.3, 1.0), account, key, out)
-    del read, table  # this frees their memory before the files are written
+    del read, table  # frees their memory before the files are written
     if made.ledger_trouble:
         print(f"warning: {made.ledger_trouble}", file=sys.stderr)
     save(made, output)
     if place is not None:
         if far is not None:
-            far.close()  # DuckDB refuses writers while it is open
+            far.close()  # DuckDB refuses writers while the file is open for reading
         try:
             with bar(quiet) as progress:
                 made.write_into(place, progress)
@@ -251,7 +251,7 @@ def release_to(
 
 
 def save(made: Release, output: Output) -> None:
-    """Write the folder. If that fails, the error states how to obtain the release, because it is already paid for."""
+    """Write the folder. If that fails, the error states how to obtain the release, which is already paid for."""
     try:
         with bar(output.quiet or made.whole is None) as progress:
             made.save(output.folder, output.kind, progress)

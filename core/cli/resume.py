@@ -56,7 +56,7 @@ def run(opt: argparse.Namespace) -> None:
             raise ProjectError(f"an unfinished release to {here} is always written there: omit --out", key="out")
         if (
             here / "release.json"
-        ).is_file():  # the complete folder was moved there, but the process ended before the last step
+        ).is_file():  # the complete folder is in place, but the process ended before the last step
             FolderJournal(here).forget()
             print(f"{here}: the release is complete", file=sys.stderr)
             return

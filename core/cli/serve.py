@@ -52,7 +52,8 @@ def add(commands: Any) -> None:
 def run(opt: argparse.Namespace) -> None:
     """Check the settings, serve the monitoring port, and run the app until it is stopped.
 
-    On SIGTERM, no new job is accepted, running jobs have ``ESPALIER_DRAIN`` seconds to finish, and then the app stops.
+    On SIGTERM, the server accepts no new jobs, gives running jobs ``ESPALIER_DRAIN`` seconds to finish, and stops the
+    app.
     """
     app.need_extra()
     if opt.secrets is not None and not os.access(opt.secrets, os.R_OK):
@@ -81,7 +82,7 @@ def _load() -> None:
     for module in pkgutil.walk_packages(core.__path__, f"{core.__name__}."):
         importlib.import_module(module.name)
     for name in LIBRARIES:
-        with suppress(ModuleNotFoundError):  # the extra of this library is not installed
+        with suppress(ModuleNotFoundError):  # this library belongs to an extra that is not installed
             importlib.import_module(name)
 
 

@@ -34,8 +34,8 @@ class Plain:
 
 
 class Lossy:
-    """A ``stream`` of messages. Those that cannot be written are lost: a closed pipe or a full disk must neither stop a
-    command nor change its exit status.
+    """A ``stream`` of messages. Messages that cannot be written are lost: a closed pipe or a full disk must neither
+    stop a command nor change its exit status.
     """
 
     def __init__(self, stream: Any) -> None:
@@ -51,13 +51,15 @@ class Lossy:
         return len(text)
 
     def flush(self) -> None:
-        """Write what is left, if possible."""
+        """Write the remaining text, if possible."""
         with suppress(OSError):
             self.stream.flush()
 
 
 def write_rest(stream: Any) -> None:
-    """Write what is left of a ``stream``, or else nothing more, so that Python does not change the exit status."""
+    """Write the remaining text of a ``stream``. If that fails, discard the text, so that Python does not change the
+    exit status.
+    """
     try:
         if stream is not None:
             stream.flush()

@@ -26,7 +26,7 @@ from espalier.core.tables.source import Source
 from espalier.core.tables.table import Table
 
 REPEATS = 3
-"""Number of releases without the fence. Each draws its own noise."""
+"""Number of releases without the fence, each with its own noise."""
 
 FIGURES = ("q", "two_way_tv", "kl", "auc", "cmi")
 Figures = dict[str, float | None]
@@ -37,7 +37,7 @@ class CostOfFence:
     """Figures of a release and of releases without its fence, computed on real rows. The figures are q in rows (the
     best tree of measured pairs, exact counts), TV and KL (nats) as means over pairs, the AUC of a model trained on the
     synthetic rows, and the CMI of the synthetic rows in nats. ``without`` contains one set of figures for each release
-    without the fence; no tree can exceed ``q_best``.
+    without the fence. ``q_best`` is the largest possible q of any tree.
     """
 
     method: str

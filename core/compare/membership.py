@@ -45,7 +45,7 @@ MODELS = 96
 POOL = 1000
 FEWEST = 40
 """Largest and smallest pool, in rows; each table takes half of the pool. A single row has more weight in a small table,
-so this game is harder on a method than a game on the whole table would be.
+so this game is a harder test of a method than a game on the whole table.
 """
 
 ATTACKS: tuple[Attack, ...] = tuple(attack for attack in get_args(Attack) if attack != "ensemble")
@@ -63,7 +63,7 @@ WORDS: dict[Attack, str] = {
 class Played:
     """Results of the attacks. ``control`` contains the results of the same attacks on the published rows themselves.
 
-    ``rho`` is the budget of each release, ``top`` the AUC that Gaussian noise of this budget allows in this game.
+    ``rho`` is the budget of each release; ``top`` is the AUC that Gaussian noise of this budget allows in this game.
     Computed on real rows.
     """
 

@@ -20,7 +20,7 @@ from espalier.core.release.spend import release
 from espalier.core.tables.table import Table
 
 Z = 1.959963984540054
-"""A normal variable is within this many standard deviations of its mean in 95 of 100 cases."""
+"""Number of standard deviations within which a normal variable falls in 95 of 100 cases."""
 FIGURES = {
     "auc": "TSTR: AUC on real rows",
     "accuracy": "accuracy on real rows",
@@ -35,11 +35,10 @@ FIGURES = {
 
 @dataclass(frozen=True)
 class Outcome:
-    """Figures of one plan's release; ``facts`` contains everything that :func:`espalier.core.evaluation.evaluate`
-    returned.
+    """Figures of one plan's release. ``facts`` is the result of :func:`espalier.core.evaluation.evaluate`.
 
-    A figure that cannot be computed is `None`. ``intervals`` (95 %) show how precisely the tested rows determine a
-    figure. They do not cover the variation over draws of the noise.
+    A figure that cannot be computed is `None`. ``intervals`` (95 %) cover the choice of the tested rows, but not the
+    variation between draws of the noise.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""Price of a fence as one sentence about the smaller gap between groups and the loss of accuracy."""
+"""Price of a fence in one sentence: the smaller gap between groups, and the loss of accuracy."""
 
 from __future__ import annotations
 

@@ -129,8 +129,8 @@ def read_code_list(data: bytes, source: str, column: str | None = None) -> Dicti
         raise SchemaError(
             f"{source} lists codes of one column but does not name it; write FILE:COLUMN"
             if _start(seen)
-            else f"{source} is not a dictionary that Espalier can read, unless it lists the codes of one column and "
-            "their labels; then write FILE:COLUMN",
+            else f"{source} is not a dictionary that Espalier can read. If it lists the codes of one column with "
+            "labels, write FILE:COLUMN",
             key="column",
         )
     listed: dict[str, dict[str, str]] = {}

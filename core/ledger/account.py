@@ -28,7 +28,7 @@ from espalier.core.project.people import stated
 KEPT_BYTES = 64 << 20
 """Maximum size of a kept release, zipped."""
 TOO_LARGE = "too large to keep"
-"""Start of the note about a release that the ledger does not keep."""
+"""Beginning of the note about a release that the ledger does not keep."""
 
 
 @dataclass(frozen=True)
@@ -211,8 +211,8 @@ class Reservation:
         )
 
     def forget(self) -> None:
-        """Delete the stored answers of a release that is kept or was written. If this fails, the remaining answers do
-        no harm.
+        """Delete the stored answers of a release that is kept or was written. If this fails, the remaining answers are
+        harmless.
         """
         with suppress(EspalierError):
             self.account.store.forget(self.entry.id)
@@ -286,7 +286,7 @@ class Reservation:
         def make(rows: Sequence[Row]) -> list[Row]:
             events = read_events(rows)
             if any(e.entry == entry.id and e.kind == end.kind and e.released == end.released for e in events):
-                return []  # the previous attempt wrote it, and only the server's reply was lost
+                return []  # the previous attempt was successful, and only the server's reply was lost
             population = replay(events)[entry.population]
             if not any(e.id == entry.id and e.status == "reserved" for e in population.entries):
                 raise LedgerError(f"the entry {entry.id} has already ended", entry=entry.id)

@@ -106,7 +106,7 @@ def check_size(archive: zipfile.ZipFile) -> None:
 
 
 def _member(archive: zipfile.ZipFile, name: str) -> bytes:
-    """Return one file of an archive, and never more bytes than the archive's directory states."""
+    """Return one file of an archive, limited to the number of bytes that the archive's directory states."""
     with archive.open(name) as file:
         return file.read(archive.getinfo(name).file_size + 1)  # without a length, everything would be unpacked at once
 
@@ -141,8 +141,8 @@ def unpacked(data: bytes, names: Sequence[str] | None = None) -> dict[str, bytes
     """Return the files of a zipped release, or those of ``names``; raises :class:`ProjectError` unless `check_names`
     accepts their names.
 
-    Callers write the files of a release under these names, so no other name may come from an archive: an absolute name,
-    or one that leads out of the folder, would let the archive's author write anywhere.
+    Callers write the files of a release under these names, so no other names are accepted: an absolute path, or a path
+    that leads out of the folder, would let the archive's author write anywhere.
     """
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:

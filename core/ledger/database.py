@@ -54,7 +54,7 @@ def engine_of(url: sa.URL, table: str) -> sa.Engine:
         )
 
         @event.listens_for(served, "begin")
-        def _set(connection: sa.Connection) -> None:  # for this transaction only, because a pooler shares sessions
+        def _set(connection: sa.Connection) -> None:  # set for this transaction only, because a pooler shares sessions
             driver: Any = connection.connection.driver_connection
             driver.execute("; ".join(f"SET LOCAL {name} TO {value}" for name, value in _SETTINGS.items()))
 
@@ -88,7 +88,7 @@ def engine_of(url: sa.URL, table: str) -> sa.Engine:
             connection.exec_driver_sql("BEGIN")
             return
         connection.exec_driver_sql("BEGIN IMMEDIATE")
-        with suppress(FileExistsError):  # SQLite would use any file that is there
+        with suppress(FileExistsError):  # SQLite would use any existing file
             os.close(os.open(path.with_name(f"{path.name}-journal"), os.O_CREAT | os.O_EXCL, 0o600))
         _need_own_logs(path)
 

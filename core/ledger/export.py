@@ -64,7 +64,7 @@ def facts_of(population: Population, entry: Entry) -> dict[str, Any]:
 
 
 def csv_text(events: Sequence[Event]) -> str:
-    """Return the chain of events as CSV, one line each, with ε before and after at the population's δ.
+    """Return the event chain as CSV, one line per event, with ε before and after at the population's δ.
 
     For an opened table and for a reservation, ``unit`` states whether the row limit per person is enforced or promised.
     """

@@ -44,11 +44,13 @@ FLOATS = ("epsilon", "delta", "rho", "rho_before", "rho_after")
 WHOLE = ("seq", "rows_per_person")
 KINDS = ("open", "join", "reserve", "select", "measure", "look", "stop", "spend", "return", "diagnose")
 OPTIONAL = ("entry", "neighbors", "rows_per_person", *FLOATS, "plan", "fingerprint", "released")
-"""Optional fields by kind of event."""
+"""Optional fields of each kind of event."""
 
 
 def checked_fields(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the ``fields`` of a new event as stored; raises :class:`ProjectError` that names the first wrong field."""
+    """Return the ``fields`` of a new event as stored; raises a :class:`ProjectError` that names the first wrong
+    field.
+    """
     out: dict[str, Any] = {}
     for name, value in fields.items():
         if value is None and name in OPTIONAL:

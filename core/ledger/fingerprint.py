@@ -4,7 +4,7 @@ A mark is ``key:nonce:tag``. ``key`` names the secret that made it, ``nonce`` is
 HMAC-SHA256 of nonce and table digest under the secret. Linked tables have one digest and one tag for each table,
 ``tag,tag``, so either table is recognised on its own. Without the secret, a tag looks like random text and does not
 reveal the table. Since each mark has its own nonce, two marks do not even show whether their tables were equal. Anyone
-who holds the secret and a table can check whether the mark belongs to that table, and nothing else.
+who holds the secret and a table can check whether the mark belongs to that table, but learns nothing else.
 """
 
 from __future__ import annotations

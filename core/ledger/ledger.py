@@ -1,4 +1,4 @@
-"""Steward's ledger: one budget for all releases about the same people.
+"""The steward's ledger: one budget for all releases about the same people.
 
 A **population** is a set of people with one total (ε, δ), set once, and one unit of privacy (neighbours, rows per
 person, δ). The **tables** that describe these people share it. Each table's **person column**, which identifies the
@@ -64,12 +64,13 @@ class Ledger:
 
     def __init__(self, where: str | Path, create: bool = False) -> None:
         """``where`` is a SQLite file (created with ``create``) or a PostgreSQL URL; otherwise raises
-        :class:`LedgerUnavailable`."""
+        :class:`LedgerUnavailable`.
+        """
         self.store = Store(where, create)
 
     @property
     def name(self) -> str:
-        """Name to show: its path, or its URL without a password."""
+        """Displayed name: the ledger's path, or its URL without a password."""
         return self.store.name
 
     def events(self) -> list[Event]:
@@ -139,7 +140,7 @@ class Ledger:
                 fixed["delta_for_draws"] = for_draws
             return [next_event(events, kind="open", **fields, **total, plan=json.dumps(fixed)).row()]
 
-        self.store.secret()  # without its key file, a ledger could not recognise tables
+        self.store.secret()  # without a key file, a ledger could not recognise tables
         self.store.append(make)
         return self.population_of(table)
 
@@ -200,7 +201,7 @@ class Ledger:
         return found
 
     def verify(self) -> list[str]:
-        """Check hashes, sums, rules, files and releases, and return the faults of the ledger."""
+        """Check hashes, sums, rules, files and releases, and return the faults found."""
         try:
             populations = self.populations()
         except LedgerError as error:
@@ -242,13 +243,11 @@ class Ledger:
         return files
 
     def to_json(self) -> dict[str, Any]:
-        """Return the whole ledger: populations with their entries, and the chain of events. It contains no private
-        figure.
-        """
+        """Return the whole ledger: populations with their entries, and the event chain. No figure in it is private."""
         return exported(self.events())
 
     def csv(self) -> str:
-        """Return the chain of events as CSV (:func:`espalier.core.ledger.export.csv_text`)."""
+        """Return the event chain as CSV (:func:`espalier.core.ledger.export.csv_text`)."""
         return csv_text(self.events())
 
 

@@ -54,10 +54,10 @@ def write(file: Path, ledger: str, count: int, hash_: str) -> None:
         return
     with suppress(OSError):
         file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        with _alone(file.parent):  # another process must not bring an earlier event back
+        with _alone(file.parent):  # another process must not restore an earlier event
             if count <= read(file, ledger).events:
                 return
-            new = file.with_name(f".{file.name}-{secrets.token_hex(8)}")  # other users may guess a name in the folder
+            new = file.with_name(f".{file.name}-{secrets.token_hex(8)}")  # other users cannot guess this name
             with open(os.open(new, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "w") as out:
                 out.write(f"{head(count, hash_)}\n")
             os.replace(new, file)
@@ -65,9 +65,9 @@ def write(file: Path, ledger: str, count: int, hash_: str) -> None:
 
 @contextmanager
 def _alone(folder: Path) -> Iterator[None]:
-    """Let one process at a time write in a folder, where the system has such locks."""
+    """Let only one process at a time write in a folder, if the system has such locks."""
     with ExitStack() as held:
-        with suppress(ImportError, OSError):  # Windows; a folder that cannot be opened
+        with suppress(ImportError, OSError):  # Windows, or a folder that cannot be opened
             import fcntl
 
             at = os.open(folder, os.O_RDONLY)

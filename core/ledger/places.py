@@ -31,7 +31,7 @@ def database_url(where: str | Path) -> sa.URL:
             raise LedgerUnavailable(
                 f"A ledger in PostgreSQL needs psycopg: the extra [postgres]. {wheel_with('postgres')}"
             )
-        # the ledger's own options would override them, so the ledger might be in another schema
+        # the ledger's own options would override these, so the ledger might be in another schema
         if "options" in url.query:
             raise LedgerUnavailable(
                 "the ledger's URL contains options, which a ledger does not pass on. Remove them, and set a "
@@ -61,8 +61,8 @@ def shown(url: sa.URL) -> str:
 
 
 def key_file(url: sa.URL, path: Path | None) -> Path:
-    """Return the key file. It is set in ESPALIER_LEDGER_KEY, or else next to a SQLite file, or in this user's folder
-    for a URL.
+    """Return the path of the key file: the value of ESPALIER_LEDGER_KEY if set, otherwise a file next to a SQLite file,
+    or in this user's folder for a URL.
     """
     if place := os.environ.get("ESPALIER_LEDGER_KEY"):
         return Path(place)

@@ -27,8 +27,7 @@ PART_NAMES: Mapping[PartKind, str] = {"select": "selection", "measure": "measure
 
 @dataclass(frozen=True)
 class Part:
-    """All selections, all measurements, or the private evaluation of an entry, as paid for by one pool of its budget,
-    ``what``.
+    """An entry's selections, measurements or private evaluation that were paid for by one pool of its budget, ``what``.
 
     ``rho_before`` and ``rho_after`` are the counted ρ of the population before and after it, including other entries.
     ``delta`` is its δ₀.
@@ -183,12 +182,12 @@ class Population:
 
     @property
     def rho_counted(self) -> Fraction:
-        """Exact counted ρ."""
+        """Exact sum of the counted ρ."""
         return sum((Fraction(e.counted) for e in self.entries), Fraction(0))
 
     @property
     def delta_counted(self) -> Fraction:
-        """Exact counted δ₀."""
+        """Exact sum of the counted δ₀."""
         return sum((Fraction(e.delta_counted) for e in self.entries), Fraction(0))
 
     @property
@@ -228,7 +227,7 @@ class Population:
         if left <= 0:
             return 0.0
         most = math.sqrt(2 * left) if pure else _epsilon(left, self.delta)
-        epsilon = _four_figures_down(most * (1 + 1e-6))  # converting ε to ρ and back loses the last digit
+        epsilon = _four_figures_down(most * (1 + 1e-6))  # the conversion from ε to ρ and back loses the last digit
         while epsilon >= 1e-6 and (Budget.of_pure(epsilon).rho if pure else rho_of(epsilon, self.delta)) > left:
             epsilon = _four_figures_down(epsilon * (1 - 1e-4))
         return epsilon if epsilon >= 1e-6 else 0.0
@@ -310,10 +309,10 @@ class Population:
                 population=self.name,
             )
         if self.delta_counted + Fraction(delta) > Fraction(self.delta_for_draws):
-            kept = f"{self.delta_left:.4g} of {self.delta_for_draws:.4g} is" if self.delta_for_draws else "nothing was"
+            kept = f"only {self.delta_left:.4g} of {self.delta_for_draws:.4g}" if self.delta_for_draws else "no δ"
             raise LedgerError(
-                f"the ledger refuses: the draws of this plan need δ₀ = {round_up(delta)}, and of the δ of "
-                f"{self.name!r} {kept} left for draws; nothing was read. The share of δ for draws is set when a budget "
+                f"the ledger refuses: the draws of this plan need δ₀ = {round_up(delta)}, but {self.name!r} has "
+                f"{kept} left for draws; nothing was read. The share of δ for draws is set when a budget "
                 "is opened (--delta-for-draws)",
                 key="delta_for_draws",
                 requested=delta,

@@ -13,7 +13,7 @@ def reason(error: Exception) -> str:
         return "the file or its folder may not be written to; allow it, or name another ledger"
     if isinstance(error, OSError):
         return f"{error.strerror or error}"
-    if isinstance(error, UnicodeDecodeError):  # its message may be long; SQLite decodes names and text
+    if isinstance(error, UnicodeDecodeError):  # this message may be long; SQLite decodes names and text
         return DAMAGED
     said = str(getattr(error, "orig", None) or error)
     for part, words in (

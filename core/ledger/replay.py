@@ -66,7 +66,7 @@ class _Drawn:
 @dataclass
 class _State:
     """State after the events so far. ``rho`` and ``delta`` are the exact counted sums of each population, ``drawn``
-    those of each entry's parts. What a long ledger adds to a population or an entry is kept in lists until the end.
+    those of each entry's parts. Additions to a population or an entry are collected in lists until the end.
     """
 
     populations: dict[str, Population] = field(default_factory=dict)
@@ -123,7 +123,7 @@ class _State:
     def _table(self, e: Event) -> None:
         _require(e.table_name not in self.tables, "a table is opened twice")
         self.tables[e.table_name] = e.population
-        if e.plan is not None:  # without one, it was opened before person columns were fixed
+        if e.plan is not None:  # without this key, the table was opened before person columns were fixed
             self.persons[e.table_name] = person_in(_read(e.plan))
 
     def _open(self, e: Event) -> None:
@@ -195,9 +195,7 @@ class _State:
         self.parts[id_], self.drawn[id_] = [], _Drawn()
 
     def _another_unit(self, entry: Entry, stored: dict[str, Any]) -> bool:
-        """Return whether a reservation has a different person column from its table's, which the first reservation
-        fixes.
-        """
+        """Return whether a reservation's person column differs from its table's, which the first reservation fixes."""
         another = entry.person != self.persons.setdefault(entry.table, entry.person)
         # before person columns were fixed, nothing was stored
         _require(stored.get("another_unit", another) is another, "it does not state whether it is for another unit")
@@ -245,7 +243,7 @@ class _State:
         return entry
 
     def _change(self, e: Event, rho: Fraction, delta: Fraction) -> tuple[float, float]:
-        """Add ``rho``; return the ρ that counts before and after the event, checked against the event."""
+        """Add ``rho``; return the counted ρ before and after the event, checked against the event."""
         now = self.rho[e.population]
         before, after = rounded_up(now), rounded_up(now + rho)
         sums = e.rho_before, e.rho_after

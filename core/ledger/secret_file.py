@@ -51,13 +51,14 @@ def secret_in(path: Path) -> bytes:
         raise LedgerUnavailable(f"the ledger's key file {path} cannot be used: {reason}") from None
     if len(key) != KEY_BYTES:
         raise LedgerUnavailable(f"the ledger's key file {path} cannot be used: it is damaged")
-    tighten(path)  # only now, because another file keeps its permissions
+    tighten(path)  # done last, because any other file keeps its permissions
     return key
 
 
 def need_own(path: Path) -> None:
-    """Raise :class:`LedgerUnavailable` for a file that another user may have put there, to know a secret in advance or
-    to change what is stored. Its owner must be this user, the system's administrator, or the owner of its folder.
+    """Raise :class:`LedgerUnavailable` for a file that another user may have created in order to know a secret in
+    advance or to change what is stored. Its owner must be this user, the system's administrator, or the owner of its
+    folder.
     """
     if os.name == "posix":
         real = Path(os.path.realpath(path))

@@ -8,11 +8,11 @@ names the hash of the event before it, and each hash may be named only once, so 
 event.
 
 A hash chain does not reveal that its end was cut off. The number of events and the last hash are therefore in the
-database too, and in two files on this machine (``.seen``). The first is next to the ledger and is named after its
-location. It also detects that a ledger was deleted and created again. The other is in this user's folder and is named
-after the ledger's identity. It also recognises the ledger under another path or another spelling of its host. The
-identity is the hash of the first event, which contains a random number, so it cannot be changed without changing every
-hash after it. A ledger that was restored to an earlier copy is therefore refused under any name.
+database too, and in two files on this machine (``.seen``). One file is next to the ledger and is named after the
+ledger's location. It also detects that a ledger was deleted and created again. The other file is in this user's folder
+and is named after the ledger's identity. It also recognises the ledger under another path or another spelling of its
+host. The identity is the hash of the first event, which contains a random number, so it cannot be changed without
+changing every hash after it. A ledger restored from an earlier copy is therefore refused under any name.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from espalier.core.ledger.replay import replay
 from espalier.core.ledger.secret_file import secret_in, tighten
 
 VERSION, STOPPED = "4", "5"
-"""Layout in which the ledger is written, and layout of a ledger with a stopped release that can be resumed."""
+"""Layout of a new ledger, and layout of a ledger with a stopped release that can be resumed."""
 READS = ("1", "2", "3", VERSION, STOPPED)
 """Readable layouts. In layout 1, entries have no parts. Before 3, tables have no person column and there are no
 diagnostics; before 4, there is no δ₀; before 5, there are no stopped releases. The first event that is added upgrades
@@ -154,7 +154,7 @@ class Store:
         begun: tuple[str, bytes] | None = None,
         undrawn: str | None = None,
     ) -> None:
-        """Append all or none of the events that ``make(events)`` returns, while no other process can write.
+        """Append the events that ``make(events)`` returns, all or none of them, while no other process can write.
 
         Nothing is written if ``make`` raises or returns nothing. ``kept`` is a release (its hash and zip) to keep with
         them. ``begun`` starts the journal of an entry with the facts of its release. ``undrawn`` is an entry for which
@@ -207,7 +207,7 @@ class Store:
     # Journals of unfinished releases ----------------------------------------------------------------------------------
 
     def journal(self, entry: str) -> list[bytes]:
-        """Return the stored records of an entry's unfinished release, in order; empty for none."""
+        """Return the stored records of an entry's unfinished release, in order; empty if there are none."""
         with self._plainly("read"), self._reading() as connection:
             if not sa.inspect(connection).has_table(_journal.name):  # an earlier version created the ledger
                 return []
@@ -359,13 +359,13 @@ class Store:
     def _writing(self) -> Iterator[sa.Connection]:
         with self._engine.connect().execution_options(espalier_writes=True) as connection, connection.begin():
             if self._engine.dialect.name == "postgresql":
-                connection.execute(sa.text("SET LOCAL synchronous_commit = on"))  # durable before use
+                connection.execute(sa.text("SET LOCAL synchronous_commit = on"))  # durable before it is used
                 connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_LOCK)))
             yield connection
 
     @contextmanager
     def _plainly(self, act: str) -> Iterator[None]:
-        """Raise the database's errors with a clear message and a remedy."""
+        """Re-raise the database's errors with a clear message and a remedy."""
         try:
             yield
         except (SQLAlchemyError, OSError, UnicodeDecodeError) as error:

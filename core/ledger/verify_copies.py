@@ -1,4 +1,4 @@
-"""Verification of an export, alone or against its ledger, and of a release folder against its ledger. Neither is
+"""Verification of an export, alone or against its ledger, and of a release folder against its ledger. Neither copy is
 trusted: every hash, sum and rule is computed again from the events, and a release's files are hashed.
 """
 
@@ -118,7 +118,7 @@ def _read(path: Path) -> bytes:
 
 
 def _object(data: bytes, path: Path) -> dict[str, Any]:
-    said = read_json(data, str(path), finite=False)  # a changed number is not bad input
+    said = read_json(data, str(path), finite=False)  # a changed number is tampering, not bad input
     if not isinstance(said, dict):
         raise ProjectError(f"{path} was not written by a ledger or a release", path=str(path))
     return said

@@ -14,7 +14,7 @@ from espalier.core.privacy.draws import Draw
 from espalier.core.project.plan import Plan
 
 IN_ROWS = ("step-counts", "echoes", "visit-counts")
-"""Recipes of sums whose σ is in rows (in linked tables, in people)."""
+"""Recipes of sums whose σ is in rows (or in people, for linked tables)."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ def lines_of(draws: Iterable[Draw], rows: int | None = None, bounds: ErrorBounds
 
 
 def grouped(lines: Iterable[Line]) -> list[tuple[int, Line]]:
-    """Return runs of equal lines, each as (number of lines, first line)."""
+    """Return runs of equal lines as pairs (number of lines, first line)."""
     runs = (list(run) for _, run in itertools.groupby(lines, key=lambda x: (x.pool, x.what, x.rho)))
     return [(len(run), run[0]) for run in runs]
 

@@ -1,7 +1,7 @@
 """Theoretical bounds on a plan's error, which hold for every table and use only public quantities.
 
-They are much larger than typical errors, so use the expected error, σ√(2/π) per cell, for planning. A bound above 1 on
-a total variation distance is useless and called *vacuous*.
+They are much larger than typical errors, so plan with the expected error, σ√(2/π) per cell. A bound above 1 on a total
+variation distance is useless and is called *vacuous*.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ BETA = 0.05
 
 @dataclass(frozen=True)
 class Counted:
-    """One marginal of a plan, as used by the bounds: ``sigma`` in rows per cell."""
+    """One marginal of a plan, as used by the bounds; ``sigma`` is in rows per cell."""
 
     clique: Clique
     cells: int
@@ -94,7 +94,7 @@ def error_bounds(
     for item in counted:
         if item.clique not in best or item.sigma < best[item.clique].sigma:
             best[item.clique] = item
-    each = beta / 2 / max(1, len(best))  # half of β is for the counts, and half for the synthetic rows
+    each = beta / 2 / max(1, len(best))  # half of β covers the counts, and half the synthetic rows
     marginals = tuple(marginal_bound(item, rows, each) for item in best.values())
     star = [m.tv for m in marginals if target in m.clique and len(m.clique) == 2]
     tree = tree_bound(len(star), max(star)) if star else None

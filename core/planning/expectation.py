@@ -1,4 +1,4 @@
-"""Effect of a plan's noise on its purpose, at any ε. All noise in rows is proportional to one factor. Everything that
+"""Effect of a plan's noise on its purpose, at any ε. All noise, in rows, is proportional to one factor. Everything that
 does not depend on this factor is computed once (`Scale`), because a verdict evaluates a plan at hundreds of factors.
 """
 
@@ -22,7 +22,8 @@ Purpose = Literal["outcome", "pairs"]
 COLUMNS, PAIRS = 0.70, 0.13
 """Two weights in the mean total variation of pairs that noise adds to a release: that of the mean error of single
 columns, and that of the mean error of the counts of pairs. Fitted to the first seven tables of ``TUNED`` in
-benchmarks/verdict.py."""
+benchmarks/verdict.py.
+"""
 
 ALONG, ALONG_ODDS = 1.35, 0.5
 """`COLUMNS` and `ODDS` if every column is drawn from its causes, because errors of causes then reach their effects. The
@@ -33,7 +34,8 @@ the smallest value with which the rating "works" for an outcome is right for nin
 ODDS, CROWD = 0.2, 300.0
 """Weights of the two sources of noise in a score that predicts the outcome: the log odds of the counts with the target;
 and, if private choices decide which columns are counted with it, the squared mean error of single columns, which
-measures the noise of these choices. Chosen on the same tables."""
+measures the noise of these choices. Chosen on the same tables.
+"""
 
 SURE, SAFE = 3.0, 1.2
 """Two ratios: of the loss stated as "up to" to the expected loss, and of the total variation that must be small for
@@ -186,12 +188,12 @@ class Scale:
 
 
 def _rarity(rarer: float) -> float:
-    """Return the factor by which the rarest value's share multiplies the squared noise of the log odds."""
+    """Return the factor by which the share of the rarest value multiplies the squared noise of the log odds."""
     return 1 / rarer**2 + 1 / (1 - rarer) ** 2
 
 
 def rating_of(value: float, good: float, poor: float) -> Rating:
-    """Return the rating of a ``value``: up to ``good`` it works, above ``poor`` it is noise."""
+    """Return the rating of a ``value``: "works" up to ``good``, "noise" above ``poor``, otherwise "weak"."""
     return "works" if value <= good else "weak" if value <= poor else "noise"
 
 

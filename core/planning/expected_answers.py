@@ -49,7 +49,7 @@ def expected(fitted: Any) -> tuple[Expected, ...]:
 
 @runtime_checkable
 class HasAnswers(Protocol):
-    """Result of a method that answered questions."""
+    """Result of a method that answers questions."""
 
     @property
     def answers(self) -> Answers:

@@ -1,8 +1,8 @@
 """Codes of a hierarchy that a plan is expected to distinguish, and codes that a release distinguished.
 
 A synthetic row contains its code if the release distinguished it, and otherwise the name of its group. An invented code
-would look like a finding although it was never counted. Users who need codes can draw from those listed for the group
-in the released schema.
+would look like a finding although it was never counted. Users who need codes can draw them from the group's codes in
+the released schema.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from espalier.core.project.hierarchy import expected
 from espalier.core.project.schema import HierarchyToBuy, Schema
 
 SHOWN = 5
-"""Maximum number of groups that a plan names."""
+"""Maximum number of groups named in a plan."""
 
 CARRIED = "A row contains its code if that code is distinguished, otherwise the name of its group. No code is invented."
 

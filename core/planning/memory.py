@@ -1,4 +1,4 @@
-"""Memory that a release needs, in bytes: for the process, the rows that are read, the model, and the synthetic rows."""
+"""Memory needed by a release, in bytes: for the process, the rows that are read, the model, and the synthetic rows."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from espalier.core.tables.frames import LARGE_CELLS
 from espalier.core.tables.parquet_files import BATCH_CELLS, BATCH_ROWS
 
 PROCESS = 190 << 20
-"""Memory of Python with the libraries of a release, before a row is read."""
+"""Memory of Python and the libraries of a release, before a row is read."""
 READ, NUMBER, POINTER, TEXT = 5, 8, 8, 60
-"""Bytes of a cell while a file is read, of a number, of a reference to text, and of a separate string."""
+"""Bytes per cell while a file is read, per number, per reference to text, and per separate string."""
 IN_BATCH = 16
-"""Bytes of a cell in a batch, for tables that are read or written batch by batch."""
+"""Bytes per cell in a batch, for tables that are read or written batch by batch."""
 DRAWN = 12
-"""Bytes of a cell while a numeric model draws it."""
+"""Bytes per cell while a numeric model draws the rows."""
 
 
 @dataclass(frozen=True)
 class Memory:
-    """Bytes of memory at the peak of a release. ``rows`` is the number of rows that ``input`` and ``output`` assume. If
-    it is confidential, it is `None` and both are 0.
+    """Peak memory of a release, in bytes. ``rows`` is the number of rows that ``input`` and ``output`` assume. If it is
+    confidential, it is `None` and both are 0.
 
     The estimates follow from public facts: the schema, the plan and the number of rows. On the tables of
     ``benchmarks/memory.py`` the peak is within a factor of 1.5.
@@ -47,7 +47,7 @@ class Memory:
         columns = schema.columns
         held = rows * len(columns) <= LARGE_CELLS
         made = plan.rows or rows
-        numbers = method_of(plan).capabilities.numbers  # such a model draws all rows at once
+        numbers = method_of(plan).capabilities.numbers  # this model draws all rows at once
         batched = made > rows_in_memory(len(columns)) and not numbers
         shown = rows_shown(len(columns)) if batched else made
         batch = IN_BATCH * min(BATCH_ROWS * len(columns), BATCH_CELLS)

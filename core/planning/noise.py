@@ -1,4 +1,4 @@
-"""Noise of a plan in each column and pair, computed from its rehearsed draws alone and therefore public before anything
+"""Noise of a plan in each column and pair, computed only from its rehearsed draws, and therefore public before anything
 is read.
 """
 
@@ -45,7 +45,7 @@ class Noise:
     along: bool = False
 
     def scaled(self, factor: float) -> Noise:
-        """Return this plan with all noise multiplied by ``factor``."""
+        """Return this noise multiplied by ``factor``."""
         return replace(self, one=factor * self.one, pair=factor * self.pair, choice=factor * self.choice)
 
     @property

@@ -1,4 +1,4 @@
-"""Warnings about a plan, computed before anything is spent from public facts alone."""
+"""Warnings about a plan, computed from public facts alone before anything is spent."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ from espalier.core.project.options import declared
 def warnings_of(
     project: Project, frame: Frame, budget: Budget, forest: bool, rows: int | None, lines: tuple[Line, ...]
 ) -> list[str]:
-    """Return what a steward should know before spending; ``forest`` is true if the model falls into separate parts."""
+    """Return warnings that a steward should read before spending; ``forest`` is true if the model falls into separate
+    parts.
+    """
     plan, method = project.plan, method_of(project.plan)
     out = []
     if guessed := project.schema.unconfirmed:

@@ -1,4 +1,4 @@
-"""Preview of a plan: its frame, every draw with its price, sizes and warnings. Reads no data.
+"""Preview of a plan: its frame, every draw with its price, its sizes and its warnings. Reads no data.
 
 The method itself is run against a :class:`~espalier.core.privacy.rehearsal.Rehearsal`, so the preview and the release
 use the same arithmetic.
@@ -47,7 +47,7 @@ from espalier.core.privacy.unit import Unit
 from espalier.core.project.file import Project
 
 NAMED = 2
-"""Maximum number of methods that an error message suggests if a plan's questions do not fit."""
+"""Maximum number of methods suggested in an error message if a plan's questions do not fit."""
 
 
 UNRATED = (
@@ -59,7 +59,7 @@ UNRATED = (
 
 @dataclass(frozen=True)
 class Preview:
-    """A plan, rehearsed. ``features`` is the number of columns measured with a target, ``bounds`` the theoretical error
+    """A rehearsed plan. ``features`` is the number of columns measured with a target, ``bounds`` the theoretical error
     bounds (None if n is not known).
 
     ``private_evaluation`` lists the draws on the held-out part, which are not in ``lines`` and not in ``spent``;
@@ -111,7 +111,7 @@ class Preview:
 
     @property
     def lacks_rows(self) -> bool:
-        """True if there is no verdict only because the number of rows is neither known nor declared."""
+        """True if the only reason for a missing verdict is that the number of rows is neither known nor declared."""
         capabilities = method_of(self.project.plan).capabilities
         rated = capabilities.questions != "alone" and not capabilities.numbers
         return rated and self.bounds is None and self.project.plan.rows is None
@@ -211,7 +211,8 @@ def preview(project: Project, rows: int | None = None, assumed: Mapping[str, flo
 
 def _fitting(project: Project, rows: int | None) -> Iterator[str]:
     """Return the methods that could answer the project's questions within its ``max_cells``, with everything else
-    unchanged."""
+    unchanged.
+    """
     for other in METHODS.values():
         if other.capabilities.questions == "beside" and other.capabilities.links and other.name != project.plan.method:
             try:
@@ -244,7 +245,7 @@ def _preview(project: Project, rows: int | None, assumed: Mapping[str, float] | 
     project.need_unit()
     plan, method, sizes = project.plan, method_of(project.plan), project.schema.sizes
     if plan.schema_share:
-        refuse_filled(project)  # check this before asking for a declared total, which would not help
+        refuse_filled(project)  # checked before asking for a declared total, which would not help
     frame = frame_of(project)
     check_fence(project, frame)
     if plan.neighbors == "replace-one":

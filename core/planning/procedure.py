@@ -21,7 +21,7 @@ from espalier.core.project.file import Project
 
 
 class Rows(Protocol):
-    """Rows of a procedure: none for a preview, the private rows for a release."""
+    """Rows of a procedure: no rows for a preview, the private rows for a release."""
 
     @property
     def schema_spending(self) -> Spending:

@@ -71,9 +71,7 @@ def needs(bought: Iterable[Regressed], schema: Schema, rows: int) -> Iterator[Ne
 
 
 def _sigma(one: Regressed) -> float:
-    """Return the noise of a product of two scores, in rows, in the moments or in the last curvature, whichever
-    applies.
-    """
+    """Return the noise, in rows, of a product of two scores, in the moments or the last curvature as applicable."""
     by = {answer.what.split()[0]: answer.sigma for answer in one.answers}
     return by.get("curvature", by["moments"] * OUTCOME / OTHER)
 

@@ -1,5 +1,5 @@
-"""Disk space that a release needs in its folder, TMPDIR and the ledger, in bytes. It is checked before any budget is
-spent.
+"""Disk space in bytes that a release needs in its folder, TMPDIR and the ledger. The space is checked before any budget
+is spent.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from espalier.core.project.plan import IN_MEMORY
 from espalier.core.project.schema import Column, smallest_unsigned
 
 NUMBER = 12
-"""Bytes of a number in a file."""
+"""Bytes per number in a file."""
 FURTHER = 4 << 20
 """Bytes of the report, the statement and other small files of a release."""
 

@@ -1,6 +1,6 @@
 """Verdict on the effect of a plan's noise, computed before anything is spent from public facts and declared
-assumptions. Public facts determine the noise but not the signal, so a verdict states "a loss of up to 0.04 AUC" and
-"associations below V = 0.1 are hidden". Its ratings have the same names as in the verdict on a release
+assumptions. Public facts determine the noise but not the signal. A verdict therefore states, for example, "a loss of up
+to 0.04 AUC" or "associations below V = 0.1 are hidden". Its ratings have the same names as in the verdict on a release
 (`espalier.core.evaluation.verdict`). The rules were chosen on some tables and are checked on others (``python -m
 benchmarks.verdict``). One rule was changed after the results on the other tables had been seen, so these tables are not
 a clean test of that rule (`espalier.core.planning.expectation.HIDDEN`).
@@ -33,12 +33,12 @@ from espalier.core.planning.noise import Noise
 from espalier.core.privacy.accounting import epsilon_of, rho_of
 
 SHOWN, WORTH = 3, 0.8
-"""Maximum number of changes that a verdict suggests, and the share of the current ε that must suffice after such a
+"""Maximum number of changes that a verdict suggests, and the share of the current ε that must be enough after each
 change.
 """
 
 MENTIONED = 0.005
-"""Smallest share of the target's rarest value that the first sentence mentions as a limit."""
+"""Smallest share of the target's rarest value that the first sentence states as a limit."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class ColumnVerdict:
 
 @dataclass(frozen=True)
 class Step:
-    """A change of one column, and the smallest ε that suffices after the change; None if no ε of the grid suffices.
+    """A change of one column, and the smallest ε that is enough after the change; None if no ε of the grid is enough.
 
     ``values_left`` is the number of values of a coarsened column; None if the column is left out.
     """

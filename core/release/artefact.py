@@ -58,7 +58,7 @@ if TYPE_CHECKING:
     from espalier.core.release.unfinished import FolderJournal
 
 TableFormat = Literal["csv", "parquet", "sav", "dta", "xpt"]
-"""Formats of the released table. CSV is always written, and one other format on request."""
+"""Formats of the released table. CSV is always written; one other format is written on request."""
 
 PROMISES = (
     "These figures describe this release alone. Another release from the same people adds its ρ to them.",
@@ -101,9 +101,9 @@ FILLED = (
 class Release:
     """A finished release. Everything in it is differentially private or public.
 
-    - ``codes``, ``table``: the synthetic rows as codes, and as text with one list per column. Above one million rows
-      or 20 million cells they hold the first `espalier.core.project.plan.rows_shown`; ``whole`` then holds all rows
-      as codes on disk until the release is garbage-collected.
+    - ``codes``, ``table``: the synthetic rows as codes, and as text with one list per column. Above one million rows or
+    20 million cells they contain the first `espalier.core.project.plan.rows_shown` rows; ``whole`` then holds all rows
+    as codes on disk until the release is garbage-collected.
     - ``seconds``: running times of the fit and the sampling. Steps that read private rows are not timed.
     - ``warnings``: warnings of the plan, computed for the public number of rows.
     - ``reservation``: the reservation in a ledger; `None` for a release without a ledger. ``ledger_trouble``: the
@@ -159,7 +159,9 @@ class Release:
 
     @cached_property
     def synthetic(self) -> Table:
-        """Rows in memory as a table: codes, and the numbers of ``synthetic.csv`` (dates as days, empty cells NaN)."""
+        """Rows in memory as a table: codes, and the numbers of ``synthetic.csv`` (dates as days, empty cells as
+        NaN).
+        """
         schema = self.project.schema
         values = {c.name: c.as_released.numbers(self.table[c.name]) for c in schema.columns if c.kind == "numeric"}
         return Table(schema, self.codes, self.shown, values=values)
@@ -325,7 +327,7 @@ class Release:
 
     @cached_property
     def _facts(self) -> dict[str, Any]:
-        """``release.json``, computed once, because its copies and intervals take time."""
+        """Contents of ``release.json``, computed once, because its copies and intervals take time."""
         return self.to_json()
 
     @cached_property

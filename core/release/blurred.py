@@ -123,7 +123,7 @@ class Blurred:
 
 
 def blurred(project: Project, data: Any, report: Report = silent, public: Any = None) -> Blurred:
-    """Blur real rows by the plan's method, which is not private. Raises :class:`ProjectError` for a private method.
+    """Blur real rows with the plan's method, which is not private. Raises :class:`ProjectError` for a private method.
 
     ``public`` is a public table D′ with the same columns. The gain from adding the blurred rows to it is estimated by
     cross-validation on D′. Real rows affect this figure only through the blurred rows.

@@ -1,4 +1,4 @@
-"""Files of a release: the text of its copies, and a writer that writes all files to a folder or none."""
+"""Files of a release: the text of its copies, and a function that writes all files to a folder, or none of them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from espalier.core.tables.consistency import settle
 from espalier.core.tables.released import csv_bytes
 
 PREFIX, LOCK = ".espalier-", "lock"
-"""Name of a folder that is being written, and of the file in it that the writing process locks."""
+"""Name of a folder while it is being written, and name of the file in it that the writing process locks."""
 
 
 def with_identifiers(schema: Schema, table: Mapping[str, list[str]], rng: np.random.Generator) -> dict[str, list[str]]:
@@ -57,8 +57,8 @@ def save_files(
 ) -> None:
     """Write a release's files into a new or empty folder, all of them or none.
 
-    ``more`` maps names to writers. ``sealed`` returns the files that are written after these, given their digests.
-    ``mode`` states who may open the folder, unless the user's own settings are stricter.
+    ``more`` maps names to writers. ``sealed`` receives the digests of these files and returns further files, which are
+    written last. ``mode`` states who may open the folder, unless the user's own settings are stricter.
     """
     folder = Path(folder)
     check_empty(folder)
@@ -68,8 +68,8 @@ def save_files(
 def check_folder(folder: Path) -> None:
     """Raise :class:`ProjectError` unless a release can be written to ``folder``, where nothing is ever overwritten.
 
-    An empty release is written there and removed again. Anything that would fail after the budget is spent therefore
-    fails now, such as a link, a mounted or current folder, or a name that is too long.
+    An empty release is written there and removed again. Anything that would fail after the budget is spent, such as a
+    link, a mounted or current folder, or a name that is too long, therefore fails now.
     """
     check_empty(folder)
     check_none(folder)

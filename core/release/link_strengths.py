@@ -1,4 +1,4 @@
-"""Strength of each measured pair in the released rows, next to the strength that noise alone would show.
+"""Strength of each measured pair in the released rows, and the strength that noise alone would produce.
 
 Both are post-processing, because the first is computed from synthetic rows and the second from the expected error that
 the plan stated.

@@ -1,4 +1,4 @@
-"""Tables of a linked release, with invented identifiers, every visit assigned to its person, and dates in order."""
+"""Tables of a linked release: invented identifiers, visits assigned to people, and dates in order."""
 
 from __future__ import annotations
 

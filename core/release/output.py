@@ -1,4 +1,4 @@
-"""Writer of synthetic rows in batches. It needs only the memory of one batch, however many rows there are.
+"""Writing synthetic rows in batches. This needs only the memory of one batch, whatever the number of rows.
 
 Parquet stores numbers as numbers and an empty cell as null. CSV has the format of
 :meth:`espalier.core.release.Release.csv`, with formulas escaped. Numbers are drawn inside their bins as
@@ -31,7 +31,7 @@ from espalier.core.tables.snapshot import Snapshot
 STEP = 1 << 17
 """Rows per batch, for a model that does not draw batches itself."""
 WHOLE = {"csv": "synthetic-whole.csv", "parquet": "synthetic.parquet"}
-"""File with all rows, written if ``synthetic.csv`` does not contain all of them, or on request as Parquet."""
+"""File with all rows. It is written if ``synthetic.csv`` does not contain all rows, or if Parquet is requested."""
 
 
 def on_disk(
@@ -58,7 +58,7 @@ def write_whole(project: Project, whole: Snapshot, path: Path, report: Report = 
 
 
 def write_again(model: Model, project: Project, rows: int, path: Path, report: Report = silent) -> None:
-    """Draw ``rows`` rows of a released model, and write them all."""
+    """Draw ``rows`` rows from a released model, and write all of them."""
     rng, even = np.random.default_rng(), project.plan.rows_drawn == "even"
     _, whole = on_disk(model, project.schema, rows, rng, even=even, report=report)
     write_whole(project, whole, path, report)
@@ -140,13 +140,13 @@ def write_texts(
 
 
 def slices(rows: Mapping[str, Sequence[str]]) -> Iterator[Mapping[str, Sequence[str]]]:
-    """Yield `STEP` rows at a time."""
+    """Yield the rows in batches of `STEP`."""
     for start in range(0, len(next(iter(rows.values()))), STEP):
         yield {name: cells[start : start + STEP] for name, cells in rows.items()}
 
 
 EPOCH = date(1970, 1, 1).toordinal()
-"""Ordinal of the day from which Parquet counts days."""
+"""Ordinal of Parquet's day 0."""
 
 
 def write_rows(

@@ -1,4 +1,6 @@
-"""Resumed releases: the stored answers are replayed, then the missing ones are computed. Only these need the rows."""
+"""Resumed releases: the stored answers are replayed, then the missing answers are computed. Only missing answers need
+the rows.
+"""
 
 from __future__ import annotations
 
@@ -42,9 +44,9 @@ def resume(
 
     ``unfinished`` is the folder in which the release would have been saved, or a reservation of
     :meth:`espalier.core.ledger.account.Account.resumed`. Stored answers are reused in their order. ``data`` is the
-    private table, as for :func:`espalier.core.release.spend.release`, or a function that returns it for the project; it
-    is read only if an answer is missing, and must be the table with which the release began, according to its keyed
-    fingerprint.
+    private table, as for :func:`espalier.core.release.spend.release`, or a function that returns it for the project;
+    the table is read only if an answer is missing. It must be the table with which the release began, according to its
+    keyed fingerprint.
 
     Raises :class:`Unfinished` if rows are needed and ``data`` is `None`, or if nothing is stored.
 
@@ -99,14 +101,14 @@ def _check_entry(begun: Begun, entry: Entry, shown: Preview) -> None:
 
 
 class _Needed:
-    """Rows, which are opened and checked when the first missing answer needs them."""
+    """Rows that are opened and checked when the first missing answer needs them."""
 
     def __init__(self, begun: Begun, data: Any, secret: bytes | None, files: ExitStack, stored: int) -> None:
         self._begun, self._data, self._secret, self._files, self._stored = begun, data, secret, files, stored
 
     @cached_property
     def parts(self) -> tuple[Source, Source | None]:
-        """Rows of the release and the held-out rows, the same as before."""
+        """The same rows of the release, and the same held-out rows, as before the interruption."""
         begun, secret, plan = self._begun, self._secret, self._begun.planned.plan
         schema, link, data = begun.planned.schema, begun.planned.linked, self._data
         if data is None:

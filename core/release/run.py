@@ -1,4 +1,4 @@
-"""Run of a release, new or resumed: draw, fit, sample, evaluate, and end the reservation.
+"""Runs of new and resumed releases: draw, fit, sample, evaluate, and end the reservation.
 
 `espalier.core.release.spend` begins a run and `espalier.core.release.resume` continues one.
 """
@@ -212,7 +212,7 @@ class Run:
         judged, lost = None, ""
         try:
             judged = self.private.judge(project, synthetic, carried.curator.budget, spending.rho)
-        except RequestDiffers:  # a different machine or other libraries drew different rows from the same answers
+        except RequestDiffers:  # another machine, or other libraries, drew different rows from the same answers
             lost = NOT_JUDGED
         wanted = self.begun.given.schema
         made = Release(
@@ -256,7 +256,7 @@ NOT_JUDGED = (
     "The private evaluation began before the release was interrupted, but this machine draws different synthetic rows "
     "from the same answers. The evaluation was not finished. Its budget is spent."
 )
-"""Warning for a release that was resumed elsewhere in the middle of its evaluation."""
+"""Warning for a release that was interrupted during its evaluation and resumed elsewhere."""
 
 
 def drawn(

@@ -1,8 +1,8 @@
-"""Shelf of shared releases, which a steward has marked for others to view and download.
+"""Shelf of shared releases: releases that a steward has made available to others.
 
 Each release is one zip file in the folder ``ESPALIER_SHARED``, or in a folder of the current user. The zip contains the
 files of the release, all of which are differentially private or public. Only files of a release are accepted, so no
-private row can get onto the shelf.
+private row can reach the shelf.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def take_back(made: str) -> None:
 
 
 def shared() -> list[Shared]:
-    """Return all releases on the shelf, the last shared first; unreadable files are skipped."""
+    """Return all releases on the shelf, most recently shared first; unreadable files are skipped."""
     found = []
     paths = shelf().glob("*.zip") if shelf().is_dir() else ()
     for path in sorted(paths, key=_last_first):

@@ -1,4 +1,4 @@
-"""Steps of a release in their order. Only this module spends a budget on a private table."""
+"""Steps of a release, in order. Only this module spends a budget on a private table."""
 
 from __future__ import annotations
 
@@ -50,9 +50,9 @@ def release(
     - a :class:`~espalier.core.tables.snapshot.Snapshot`, which the caller closes;
     - for linked tables, a pair of frames or tables as read, people first.
 
-    Everything that can be refused is refused before the first draw: unconfirmed guesses, conflicts, sizes, and too
-    little budget in the ledger. The result is (ε, δ)-DP for the plan's unit of privacy. ``report(fraction, message)``
-    reports progress. Raising from it cancels; the ρ of finished draws stays spent.
+    Everything that can be refused is refused before the first draw: unconfirmed guesses, conflicts, excessive sizes,
+    and an insufficient budget in the ledger. The result is (ε, δ)-DP for the plan's unit of privacy. ``report(fraction,
+    message)`` reports progress. Raising from it cancels; the ρ of finished draws stays spent.
 
     ``ledger`` is an account of a :class:`espalier.core.ledger.ledger.Ledger`. The plan's whole ρ and the δ₀ of its
     draws are reserved there before the first draw, and a plan without δ uses the ledger's. A finished release is
@@ -79,7 +79,7 @@ def release(
     project.check_text()
     refuse_guessed(project)
     relation, reading = relation_of(data), 0.0
-    if relation is not None:  # refuse before a long scan starts
+    if relation is not None:  # refuse before a long scan begins
         if ledger:
             ledger.check(project)
         reading = 0.3

@@ -61,7 +61,7 @@ def _as_numbers(column: Column) -> bool:
 
 
 def stat_names(names: Sequence[str], kind: StatFormat) -> dict[str, str]:
-    """Return for each column a name that the format allows; allowed names stay unchanged.
+    """Return a name that the format allows for each column; allowed names stay unchanged.
 
     For Stata, PyReadStat names a column's set of labels after the column and appends the column's number, within the
     same limit.
@@ -149,7 +149,7 @@ def _cut(text: str, most: int) -> str:
 
 
 def check_stat(schema: Schema, kind: StatFormat) -> None:
-    """Raise an error, before anything is spent, if the file cannot be written, by writing and deleting a row of first
+    """Raise an error before anything is spent if the file cannot be written. This writes and deletes a row of first
     values.
 
     Columns whose description is bought are left out. After this check, the file can be written, because longer text is

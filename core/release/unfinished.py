@@ -1,7 +1,7 @@
 """Unfinished releases: the facts stored before the first draw, and the working folder of a release without a ledger.
 
 `Begun` holds the public facts that a resumed release needs in addition to its noisy answers. With a ledger both are
-stored with the entry (`espalier.core.ledger.store`). Without a ledger, they are in ``.NAME.unfinished``, next to the
+stored with the entry (`espalier.core.ledger.store`). Without a ledger, both are in ``.NAME.unfinished``, next to the
 folder NAME to which the release is written.
 """
 
@@ -37,7 +37,7 @@ SEED_BITS = 128
 
 @dataclass(frozen=True)
 class Begun:
-    """Public facts of a release that was about to draw. Nothing in it depends on the content of a row.
+    """Public facts of a release that was about to draw. None of them depends on the content of a row.
 
     ``planned`` is the project with the ledger's δ, ``given`` that of the caller; ``total`` is the public number of
     rows. ``own`` describes the rows of the release, ``held`` those held out. ``seed`` seeds everything random except
@@ -168,7 +168,7 @@ def work_folder(folder: Path) -> Path:
 
 
 def check_none(folder: Path) -> None:
-    """Raise :class:`ProjectError` if answers of an unfinished release to ``folder`` are kept; remove leftovers of a
+    """Raise :class:`ProjectError` if answers of an unfinished release to ``folder`` are stored; remove leftovers of a
     killed process.
     """
     if (work_folder(folder) / JOURNAL).exists():
@@ -205,7 +205,7 @@ class FolderJournal:
         self.folder = folder
         self.work = work_folder(folder)
         self._next = 0
-        """Place of the next answer, once the facts were stored or read."""
+        """Place of the next answer, once the facts have been stored or read."""
         path = self.work / JOURNAL
         if create:
             _make_own(self.work)
@@ -227,7 +227,7 @@ class FolderJournal:
 
     @classmethod
     def begin(cls, folder: Path, begun: Begun) -> Self:
-        """Make a journal and store the facts."""
+        """Create a journal and store the facts."""
         made = cls(folder, create=True)
         try:
             made._write(begun.dumps())
@@ -323,7 +323,7 @@ def _make_own(work: Path) -> None:
 
 def lock(file: Any) -> None:
     """Lock an open file until it is closed or the process ends; raises OSError if another process has locked it."""
-    with suppress(ImportError):  # Windows does not have such locks
+    with suppress(ImportError):  # Windows has no such locks
         import fcntl
 
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

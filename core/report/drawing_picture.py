@@ -15,7 +15,7 @@ HIGH = 30
 PAGE = 1000.0
 """Width in pixels above which layers move closer together, so that names stay legible on paper."""
 BEFORE_TIP, MARK = 30.0, 7.0
-"""Distance between the tips of arrows and the link of causes that act together, and radius of its mark, in pixels."""
+"""Distance in pixels between arrow tips and the link of causes that act together, and the radius of its mark."""
 STYLE = (
     ".release text{font:14px 'Espalier Sans','Source Sans','Source Sans 3',system-ui,sans-serif;text-anchor:middle;"
     "fill:#1f2933}.release rect{fill:#eef1f4;stroke:#52606d}.release .outcome rect{fill:#ffe3b0}"
@@ -33,7 +33,7 @@ STYLE = (
 )
 THINNEST, WIDEST, PER_SHARE = 1.2, 7.0, 18.0
 """Width of a line: ``THINNEST``, plus ``PER_SHARE`` times the share of rows that would have to change to unlink the
-pair, at most ``WIDEST``.
+pair, up to ``WIDEST``.
 """
 
 
@@ -78,9 +78,9 @@ def svg(
     titles: Mapping[str, str],
     said: str,
 ) -> str:
-    """Return the picture: ``lines`` between the boxes of a layout.
+    """Return the picture of ``lines`` between the boxes of a layout.
 
-    ``kinds`` are the classes of boxes, ``titles`` their names in full; ``said`` describes the picture.
+    ``kinds`` are the classes of the boxes, ``titles`` their full names; ``said`` describes the picture.
     """
     styles = (("refused", lines.refused), ("faded", lines.faded), ("thin", lines.measured), ("line", lines.drawn))
     boxes = {n: rectangle(at, wide[n], HIGH) for n, at in found.places.items()}

@@ -11,12 +11,13 @@ KINDS = {
     "interactions": "Trained with additive causes, and counted interactions",
     "additive": "Trained with additive causes",
 }
-"""Kinds of models of a family, as the start of a sentence. Older releases list only tables, without naming the kind.
+"""Kinds of models of a family, each as the start of a sentence. Older releases have only tables and do not name the
+kind.
 """
 
 
 def family_section(facts: Mapping[str, Any]) -> str:
-    """Return the model of each column with its drawn causes, and the contradictions between counts and drawing."""
+    """Return the model of each column with its drawn causes, and any contradictions between counts and drawing."""
     made = facts.get("families", [])
     if not made:
         return ""

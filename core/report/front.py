@@ -1,4 +1,4 @@
-"""First pages of the report: the table, its quality, uses and privacy, and the people responsible."""
+"""First pages of the report: the table, its quality, uses and privacy, and who is responsible."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ SIGNED = {
 CHOSEN = {"chosen_because": "Why this plan", "compared_with": "Compared with"}
 
 AUC = " AUC rates predictions: 0.5 is chance, 1 is perfect."
-"""Sentence that is added to a forecast that states an AUC."""
+"""Sentence added to a forecast that states an AUC."""
 
 HARDLY = 0.05
-"""Gain in accuracy over always predicting the most common value below which it is called small."""
+"""Gain in accuracy, over always predicting the most common value, below which the report calls it small."""
 
 
 def headline(facts: Mapping[str, Any]) -> str:
-    """Return the opening of the report: the table's rows and method, and a description of what it is and is not."""
+    """Return the opening of the report: the table's rows and method, what the table is, and what it is not."""
     project, method = facts["project"], METHODS[facts["method"]]
     return (
         f'<p class="lead">{facts["rows"]:,} invented rows in {len(project["schema"])} columns. No row is a real '
@@ -163,7 +163,7 @@ def figure(facts: Mapping[str, Any]) -> str:
 
 
 def privacy(facts: Mapping[str, Any]) -> str:
-    """Return the privacy promise: the chances of a guesser, the people protected, and earlier spending."""
+    """Return the privacy promise: a guesser's chances, the people protected, and earlier spending."""
     asked, spent = facts["asked"], facts["spent"]
     person = f"“{escape(spent['person'])}”" if spent.get("person") else None
     unit = Unit(spent["neighbors"], spent["rows_per_person"]).in_words(person, linked="tables" in facts)
@@ -212,7 +212,7 @@ def _ratings(facts: Mapping[str, Any]) -> dict[str, str]:
 
 
 def columns_by_quality(facts: Mapping[str, Any]) -> str:
-    """Return the expected quality of columns before the release: those that work and those that are noise."""
+    """Return the quality of columns that was expected before the release: which work, and which are noise."""
     rated = _ratings(facts)
     if not rated:
         return ""
@@ -296,7 +296,7 @@ def people(facts: Mapping[str, Any]) -> str:
 
 
 def spent(pools: Mapping[str, float]) -> str:
-    """Return a bar of the pools' shares of ρ."""
+    """Return a bar with each pool's share of ρ."""
     said: dict[str, float] = {}
     for pool, rho in pools.items():
         words = pool_in_words(pool)
@@ -350,7 +350,7 @@ def _with_label(column: Mapping[str, Any], text: str) -> str:
 
 
 def _named(column: Mapping[str, Any]) -> str:
-    """Return a column's name with its label, unit and description below it, escaped."""
+    """Return a column's escaped name, with its label, unit and description below."""
     unit = f"[{column['unit']}]" if column.get("unit") else ""
     said = " ".join(filter(None, (column.get("label", ""), unit, column.get("description", ""))))
     return escape(column["name"]) + (f"<br><small>{escape(said)}</small>" if said else "")

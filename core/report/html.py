@@ -11,7 +11,7 @@ SHORT = 14
 
 
 def table(caption: str, heads: Sequence[str], rows: Sequence[str]) -> str:
-    """Return a scrollable table; heads that end in # are above numbers. ``rows`` are already HTML.
+    """Return a scrollable table. A heading that ends in # marks a column of numbers. ``rows`` are already HTML.
 
     In print, a table of up to `SHORT` rows stays on one page with its headings.
     """

@@ -13,7 +13,7 @@ from espalier.core.privacy.accounting import round_up, total_up
 from espalier.core.report.html import table
 
 MOST_ROWS = 30
-"""Number of measurements or choices above which the annex has one row for each pool."""
+"""Number of measurements or choices above which the annex has only one row per pool."""
 MOST_BOUNDS = 10
 """Number of error bounds in the annex if there are more than `MOST_ROWS`; the largest bounds are shown."""
 
@@ -77,7 +77,9 @@ def _ends(values: Sequence[float]) -> str:
 
 
 def _rows(facts: Mapping[str, Any]) -> list[str]:
-    """Return one table row per measurement; consecutive equal measurements share a row that states their number."""
+    """Return one table row per measurement. Consecutive equal measurements share a row that states how many they
+    are.
+    """
     runs = [list(run) for _, run in itertools.groupby(facts["measurements"])]
     return [
         f"<tr><td>{f'{len(run)} times, each: ' if len(run) > 1 else ''}"

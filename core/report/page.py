@@ -57,7 +57,7 @@ def render(facts: Mapping[str, Any], label: str = "") -> str:
         "<h2>What is promised</h2>",
         _promise({**spent, **facts["asked"], "counted": spent["rho"], "tables": "tables" in facts}),
         _ledger(facts.get("ledger")),
-        "" if label else _bullets(facts["promises"]),  # the label already lists these
+        "" if label else _bullets(facts["promises"]),  # already listed in the label
         "<h2>Shares of the budget</h2>",
         measurement_section.pools(facts),
         "<h2>The frame</h2>",
@@ -133,7 +133,7 @@ def _stage(made: Mapping[str, Any] | None) -> str:
 
 
 def _confirmed(schema: Sequence[Mapping[str, Any]], left_out: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return a sentence about guesses from the private table that the curator confirmed to be public."""
+    """Return a sentence about guesses from the private table that the curator confirmed as public."""
     by_fields: dict[str, list[str]] = {}
     for c in schema:
         if c.get("confirmed"):

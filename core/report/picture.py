@@ -7,7 +7,7 @@ from html import escape
 
 
 def bar(parts: Mapping[str, float]) -> str:
-    """Return one bar divided into ``parts``, which are shares of their sum, with a legend below."""
+    """Return one bar divided in proportion to ``parts``, with a legend below."""
     whole = sum(parts.values()) or 1.0
     pieces = "".join(
         f'<span class="part p{i % 8}" style="width:{100 * share / whole:.2f}%" title="{escape(name)}"></span>'

@@ -82,7 +82,7 @@ def _rounds(rounds: Mapping[str, Any] | None) -> str:
 
 
 def agreement_said(best: Mapping[str, Any]) -> str:
-    """Return a sentence for screens about the best possible agreement with the noisy answers."""
+    """Return a sentence, shown on pages, about the best possible agreement with the noisy answers."""
     return (
         f"Every table differs from some noisy answer by at least {best['bound']:.3g} σ. The weights that prove it are "
         "in release.json."

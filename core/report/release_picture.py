@@ -22,7 +22,7 @@ from espalier.core.report.drawing_picture import HIGH, PAGE, Lines, svg, width
 CROWDED = 20
 """Number of linked columns above which each group of the drawing is shown as one closed box."""
 MOST_LINES = 3
-"""Maximum number of shown pairs that were measured but have no arrow in the user's drawing, per box of the layout."""
+"""Maximum number of pairs shown, per box of the layout, that were measured but have no arrow in the user's drawing."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ def release_picture(facts: Mapping[str, Any]) -> ReleasePicture:
     drawing = (names, skeleton, outcome, groups, wide, HIGH)
     slices = _slices(project, columns, {n for e in skeleton for n in e})
     found = fitted(PAGE, *drawing, slices=slices)
-    half = layout(*drawing, between=CLOSEST, slices=slices)  # narrower, for two pictures side by side
+    half = layout(*drawing, between=CLOSEST, slices=slices)  # narrower, because two pictures are side by side
     drawn_pairs = {frozenset(e) for e in arrows}
     more = [pair for pair in pairs if frozenset(pair) not in drawn_pairs]
     shown = [pair for pair in more if all(box.get(n, n) in found.places for n in pair)] if arrows else more
@@ -117,7 +117,7 @@ def _slices(project: Mapping[str, Any], columns: Sequence[str], linked: Collecti
 
 
 def _strengths(facts: Mapping[str, Any]) -> tuple[dict[frozenset[str], float], frozenset[frozenset[str]]]:
-    """Return the strength of each pair whose strength was bought, and the pairs that are no stronger than noise.
+    """Return the strength of each pair for which it is known, and the pairs that are no stronger than noise.
 
     The strength of a measured pair is its strength in the released rows. A refused pair has a score only if the plan
     paid for it. The score is an L1 distance in rows, which is twice the number of rows that would have to change. Older

@@ -1,1 +1,1 @@
-"""Server for several people: its settings, jobs, limits, allow-list and events, and checks for its operator."""
+"""A server for several people: settings, jobs, limits, allow-list, events, and checks for the operator."""

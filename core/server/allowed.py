@@ -2,9 +2,9 @@
 
 ``ESPALIER_SERVER_TABLES`` lists them, separated by commas: absolute paths of folders, and ``env:NAME`` for a connection
 whose URL is in the environment or the secrets. A path is resolved before it is compared, and the resolved path is
-opened. A symbolic link that leads out of the allowed folders is therefore refused, wherever it is in the path. In a
-folder, every file is resolved in the same way. Links may change at any moment, so the files that were opened are then
-looked up again from the listed folders, without following links.
+opened. A symbolic link that leads out of the allowed folders is therefore refused, wherever it is in the path. Every
+file in an opened folder is resolved in the same way. Links may change at any moment, so the files that were opened are
+then looked up again from the listed folders, without following links.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ class Allowed:
         """Return the resolved path or the connection to open for ``where``; raises :class:`TableError` if it is not
         allowed.
 
-        The refusal is the same for a missing file and for a forbidden one, so it reveals nothing about the server's
-        other folders.
+        Missing and forbidden files are refused with the same message, which reveals nothing about the server's other
+        folders.
         """
         if where.startswith("env:"):
             if where[4:] not in self.connections:
@@ -75,12 +75,12 @@ class Allowed:
         feed = opened.feed
         for path, state in zip(feed.files, feed.states, strict=True) if feed is not None else ():
             if state is None or self._identity(path) != (state.device, state.inode):
-                raise TableError(_REFUSED)  # a link took its place; the feed itself reads no other file from here on
+                raise TableError(_REFUSED)  # a link has replaced the file; from here on, the feed reads no other file
         return opened
 
     def _identity(self, path: Path) -> tuple[int, int] | None:
-        """Return device and number of the file at ``path`` in a listed folder; `None` if there is no such file. Each
-        folder on the way is opened from within the previous one, and none of them may be a link.
+        """Return the device and inode numbers of the file at ``path`` in a listed folder; `None` if there is no such
+        file. Each folder in the path is opened relative to its parent, and none of them may be a link.
         """
         real = Path(os.path.realpath(path))
         folder = next((folder for folder in self.folders if real == folder or folder in real.parents), None)

@@ -1,8 +1,8 @@
 """Back up and restore a ledger: its database, its key, this machine's memories of its last event, and shared releases.
 
-The memories show whether a restored database is older than one seen before. They are a few bytes long. Copy them often
-(``espalier backup --memories``), and store the copies apart from the dumps of the database. A restoration uses the
-latest memory in the given backups or on the machine. A database that is older than this memory is refused as a
+The memories show whether a restored database is older than one seen before. They are only a few bytes long. Copy them
+often (``espalier backup --memories``), and store the copies separately from the database dumps. A restoration uses the
+latest memory in the given backups or on the machine. It refuses a database that is older than this memory as a
 rollback.
 """
 
@@ -163,14 +163,14 @@ def _dump(ledger: Ledger, where: str, to: Path) -> None:
             if target.execute("SELECT 1 FROM sqlite_master WHERE name = 'espalier_journal'").fetchone():
                 target.execute("DELETE FROM espalier_journal")
                 target.commit()
-                target.execute("VACUUM")  # this includes pages of answers that the ledger itself has deleted
+                target.execute("VACUUM")  # also removes deleted answers, which remain in unused pages of the file
         return
     os.close(os.open(to, os.O_CREAT | os.O_EXCL, 0o600))
     _tool("pg_dump", database_url(where), "--format=custom", "--exclude-table-data=espalier_journal", f"--file={to}")
 
 
 def _need_empty(url: sa.URL, path: Path | None) -> None:
-    """Raise :class:`EspalierError` unless there is a place without a ledger."""
+    """Raise :class:`EspalierError` unless the location exists and contains no ledger."""
     if path is not None:
         if path.exists():
             raise ProjectError(f"a ledger already exists at {path}; move it away first", path=str(path))
@@ -207,7 +207,7 @@ def _first_hash(url: sa.URL, path: Path | None) -> list[str]:
 
 
 def _tool(name: str, url: sa.URL, *options: str) -> None:
-    """Run a tool of PostgreSQL. It gets the password through its environment, which other users cannot read."""
+    """Run a tool of PostgreSQL. The password is passed in the environment, which other users cannot read."""
     if shutil.which(name) is None:
         raise EspalierError(f"{name} is not installed; install PostgreSQL's client")
     plain = url.set(drivername="postgresql", password=None).render_as_string(hide_password=False)
@@ -221,12 +221,12 @@ def _tool(name: str, url: sa.URL, *options: str) -> None:
 
 
 def _checked(folder: Path) -> dict[str, Any]:
-    """Return a backup's facts; raises :class:`ProjectError` if any file was changed or added, or is missing.
+    """Return a backup's facts; raises :class:`ProjectError` if any file was changed, added or removed.
 
     Only ordinary files inside the folder are read, because reading a pipe could block forever.
     """
     try:
-        if not (folder / MANIFEST).is_file():  # before all folders of a large disk are listed
+        if not (folder / MANIFEST).is_file():  # checked before all folders of a large disk are listed
             raise ValueError
         found = [where / name for where, folders, names in walked(folder) for name in (*folders, *names)]
         inside = {p.relative_to(folder).as_posix(): p for p in found if p.is_symlink() or not p.is_dir()}

@@ -27,11 +27,11 @@ from espalier.core.server.allowed import Allowed, allowed
 from espalier.core.tables.frames import resolved
 
 ROOM = 2 << 30
-"""Free bytes of each folder below which a line needs attention."""
+"""Free bytes below which a folder needs attention."""
 SKEW = 5.0
 """Largest allowed difference between two clocks, in seconds."""
 DAYS = 21
-"""A certificate that expires within this number of days needs attention."""
+"""Number of remaining days below which a certificate needs attention."""
 EXPECTED = ("pandas", "numpy", "scipy", "pyarrow", "duckdb", "opendp", "ibis-framework", "sqlglot", "streamlit")
 """Libraries that read private rows, draw noise or show pages."""
 
@@ -202,7 +202,7 @@ def _server(where: str) -> Iterator[Line]:
                 yield ok("grants", f"the role {role} can add events but not change any")
             now = connection.scalar(sa.text("SELECT extract(epoch FROM clock_timestamp())"))
             skew = abs(float(now or 0) - datetime.now(UTC).timestamp())
-            yield (ok if skew <= SKEW else fix)("clock", f"the ledger's server differs by {skew:.1f} s")
+            yield (ok if skew <= SKEW else fix)("clock", f"the clock of the ledger's server differs by {skew:.1f} s")
     except sa.exc.SQLAlchemyError as error:
         yield fix("ledger", f"the server of the ledger does not answer ({type(error).__name__})")
 
@@ -217,7 +217,9 @@ def _transport(connection: sa.Connection, url: sa.URL, what: str = "the ledger's
     elif not version:
         yield fix("TLS", f"the connection to {what} is not encrypted; add sslmode=verify-full to its URL")
     elif not verified:
-        yield fix("TLS", f"{what} is not verified; add sslmode=verify-full and sslrootcert to its URL")
+        yield fix(
+            "TLS", f"the certificate of {what} is not verified; add sslmode=verify-full and sslrootcert to its URL"
+        )
     else:
         yield ok("TLS", f"{what}: {version}, verified")
 

@@ -1,4 +1,4 @@
-"""Responses of the app's web server: no foreign page may show or embed them, and only admitted sessions may upload
+"""Responses of the app's web server: no page of another site may embed them, and only admitted sessions may upload
 files.
 """
 
@@ -67,7 +67,7 @@ class Doors:
 
 
 def close() -> None:
-    """Put every server that Streamlit starts from now on behind :class:`Doors`."""
+    """Wrap every server that Streamlit starts from now on in :class:`Doors`."""
     built: Any = importlib.import_module("streamlit.web.server.starlette.starlette_app")
     middleware: Any = importlib.import_module("starlette.middleware")
     make = built.create_streamlit_middleware
@@ -77,8 +77,8 @@ def close() -> None:
 def closed(scope: Message) -> bool:
     """Return whether this connection came through :class:`Doors`.
 
-    If not, ``streamlit run`` started the server without these rules, and they are added now. The first page was then
-    sent without the headers, so it must be loaded again if it is in a frame or another page has opened it.
+    If not, ``streamlit run`` started the server without these rules, and they are added now. In that case, the first
+    page was sent without the headers, and must be loaded again if it is in a frame or was opened by another page.
     """
     if scope.get(_MARK):
         return True

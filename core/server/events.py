@@ -1,5 +1,4 @@
-"""Audit events, with one JSON object per line for each sign-in, opening, refusal, plan, release, download and ledger
-entry.
+"""Audit events: one line of JSON for each sign-in, opening, refusal, plan, release, download and ledger entry.
 
 An event records the person, the time and the kind of action. It never contains a cell, a count of real rows, an address
 of a database or the message of an error, which could name a column. Names of tables, files and columns are in
@@ -35,7 +34,9 @@ _log, _uncaught = logging.getLogger("espalier.audit"), logging.getLogger("espali
 def emit(
     kind: Kind, who: str = "", names: Mapping[str, str] | None = None, **facts: str | int | float | bool | None
 ) -> None:
-    """Write an event. An event that cannot be written to its file goes to the log, so no one's work is interrupted."""
+    """Write an event. If an event cannot be written to its file, it is written to the log, so that no one's work is
+    interrupted.
+    """
     event: dict[str, object] = {
         "at": datetime.now(UTC).isoformat(timespec="milliseconds"),
         "event": kind,
@@ -50,7 +51,7 @@ def emit(
         try:
             file = os.open(place, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
             try:
-                os.write(file, line.encode("ascii"))  # one write, so that lines of two processes do not mix
+                os.write(file, line.encode("ascii"))  # a single write, so that the lines of two processes do not mix
             finally:
                 os.close(file)
             return

@@ -1,8 +1,8 @@
-"""Monitoring of a running server, on a local port: ``/healthz``, ``/readyz`` and ``/metrics``.
+"""Monitoring of a running server on a local port: ``/healthz``, ``/readyz`` and ``/metrics``.
 
 The answers contain memory use and numbers of jobs, which depend on the tables that people opened. They are confidential
-and for the operator, so the port listens on this machine only. They contain neither names nor the running times of
-single jobs.
+and meant for the operator, so the monitor listens on this machine only. They contain neither names nor the running
+times of single jobs.
 """
 
 from __future__ import annotations
@@ -27,7 +27,9 @@ FRESH = 5.0
 """Seconds for which the ledger's status is cached, so that a probe does not read the whole ledger each second."""
 
 OWN = ("127.0.0.1", "localhost")
-"""Names under which the monitor answers. A web page whose own name leads to this machine cannot read the answers."""
+"""Host names that the monitor answers. A web page cannot read the answers by pointing its own domain to this
+machine.
+"""
 
 Check = Callable[[], str]
 """Function that returns a description of a problem; empty if there is none."""
@@ -160,7 +162,7 @@ def serve(port: int, monitor: Monitor | None = None) -> ThreadingHTTPServer:
             self.wfile.write(body)
 
         def log_message(self, *_: object) -> None:
-            """Write nothing, because probes come every few seconds."""
+            """Write nothing, because probes arrive every few seconds."""
 
     try:
         server = ThreadingHTTPServer(("127.0.0.1", port), Answer)

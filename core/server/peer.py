@@ -1,7 +1,7 @@
 """The user of this machine at the other end of a connection, from Linux's table of connections.
 
-Every user of the machine can reach a server that listens only on this machine. Without sign-in, it serves only the user
-who started it.
+Every user of the machine can reach a server that listens only on this machine. Without sign-in, the server therefore
+admits only the user who started it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def known() -> bool:
 
 def user_at(host: str, port: int) -> int | None:
     """Return the user ID that owns the connection from this address; `None` if no open connection of this machine
-    starts there. Once a user closes a connection, Linux lists it as the administrator's.
+    starts there. Linux lists a connection that its user has closed as the administrator's.
     """
     try:
         address = ipaddress.ip_address(host)

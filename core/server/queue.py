@@ -1,10 +1,10 @@
-"""Jobs of seconds to minutes in a separate thread, each with a place in the queue, progress, cancellation and one
-result.
+"""Jobs that take seconds to minutes, each in a separate thread with a place in the queue, progress, cancellation and
+one result.
 
 The thread never touches Streamlit. A page starts a job, a fragment polls it, and the session collects its result. All
 sessions of the server share one queue. Only a few jobs run at once, so memory stays bounded for any number of users,
-and each user sees the number of jobs ahead. A stopping server drains the queue, which means that it accepts no new job
-and lets running ones finish.
+and each user sees the number of jobs ahead. A stopping server drains the queue: it accepts no new jobs and lets running
+jobs finish.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Queue:
 
     @property
     def sizes(self) -> tuple[int, int]:
-        """Numbers of running and waiting jobs."""
+        """Numbers of running jobs and of waiting jobs."""
         with self._changed:
             return len(self._running), len(self._waiting)
 
@@ -60,7 +60,7 @@ class Queue:
             return self._changed.wait_for(lambda: not self._running, seconds)
 
     def join(self, job: Job) -> None:
-        """Take the last place; raises :class:`EspalierError` if there is none."""
+        """Join the end of the queue; raises :class:`EspalierError` if the queue is full."""
         with self._changed:
             if self._draining:
                 raise EspalierError("The server is about to stop and accepts no new work. Nothing is spent")
@@ -71,7 +71,7 @@ class Queue:
             self._waiting.append(job)
 
     def take(self, job: Job, seconds: float) -> bool:
-        """Wait for at most this long until ``job`` is next and a place is free; return True once it runs."""
+        """Wait for at most this long until ``job`` is next and may run; return True once it runs."""
         with self._changed:
             free = self._changed.wait_for(
                 lambda: self._waiting[0] is job and len(self._running) < self._at_once, seconds
@@ -83,7 +83,7 @@ class Queue:
             return free
 
     def leave(self, job: Job) -> None:
-        """Give up the place."""
+        """Leave the queue."""
         with self._changed:
             for places in (self._waiting, self._running):
                 if job in places:
@@ -106,9 +106,7 @@ QUEUE = Queue(at_once=number("ESPALIER_JOBS"), most=50)
 
 
 class Job:
-    """One piece of work. ``work(report)`` runs in the thread; ``done(session, result)`` runs where the result is
-    collected.
-    """
+    """One job. ``work(report)`` runs in the thread; ``done(session, result)`` runs where the result is collected."""
 
     def __init__(
         self,
@@ -130,8 +128,8 @@ class Job:
         self._began = 0.0
         self.result: Any = None
         self.if_cancelled: Callable[[], str] = lambda: ""
-        """Function that returns the current cost of cancelling as a sentence, or an empty string for work that spends
-        nothing.
+        """Function that returns a sentence about the current cost of cancelling, or an empty string for work that
+        spends nothing.
         """
         self.reason = ""
         self._work: Callable[[Report], Any] | None = work
@@ -156,7 +154,9 @@ class Job:
         return self.state == "done" and self._stop.is_set()
 
     def seconds_left(self, now: float | None = None) -> float | None:
-        """Return an estimate from the finished fraction; None in the first seconds, and before it runs."""
+        """Return the estimated remaining seconds, from the finished fraction; None before the job runs and in its first
+        seconds.
+        """
         past = (time.monotonic() if now is None else now) - self._began
         if self.state != "running" or self.fraction < 0.05 or past < 2.0:
             return None
@@ -201,7 +201,7 @@ class Job:
             self.state, self.reason = "failed", str(error)
         except MemoryError:
             self.state, self.reason = "failed", "not enough memory; coarsen the columns with the most categories."
-        except Exception as error:  # last resort of a thread: report the error, and keep values out of the log
+        except Exception as error:  # last resort of the thread: report the error, and keep values out of the log
             where = traceback.extract_tb(error.__traceback__)[-1]
             logging.getLogger(__name__).error(
                 "job %s: %s in %s, line %s", self.kind, type(error).__name__, where.filename, where.lineno

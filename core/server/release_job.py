@@ -1,4 +1,4 @@
-"""Release of a session, carried out by a worker process or a thread."""
+"""A session's release, carried out by a worker process or a thread."""
 
 from __future__ import annotations
 
@@ -79,14 +79,16 @@ class Unended:
 
 
 class Ended(NamedTuple):
-    """ρ of a finished release that the ledger keeps, and a message if the ledger could not record it."""
+    """ρ of a finished release kept by the ledger, and a message if the ledger could not record the release."""
 
     rho: float
     trouble: str
 
 
 def finish(order: Unended, report: Report, begun: Begun) -> Ended:
-    """Finish a release from its stored answers. ``begun`` is called at once, because all draws are already paid for."""
+    """Finish a release from its stored answers. ``begun`` is called immediately, because all draws are already paid
+    for.
+    """
     from espalier.core.release.resume import resume
 
     begun()

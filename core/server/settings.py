@@ -75,6 +75,6 @@ OF_THE_KIT = {"ESPALIER_HOST", "ESPALIER_NAME"}
 
 
 def unknown(environment: Mapping[str, str] = os.environ) -> list[str]:
-    """Return variables with Espalier's prefix that it does not read, which are most likely misspelt."""
+    """Return variables with Espalier's prefix that Espalier does not read; they are probably misspelt."""
     known = {s.name for s in SETTINGS} | OF_THE_KIT
     return sorted(name for name in environment if name.startswith(PREFIX) and name not in known)

@@ -4,9 +4,9 @@ The memory of its rows is freed when the process ends.
 
 The server starts ``python -m espalier.core.server.worker`` and communicates with it over a pair of sockets that no
 other process has. Both ends are the same program of the same user, so messages are pickled. Open files are passed as
-descriptors, because a large release keeps its rows in a file without a name. A lock is replaced by a new one. The
-worker reports before it draws, and waits until the report is written. If the worker dies, the server therefore knows
-whether anything may have been spent. A worker whose server is gone cancels at its next report.
+descriptors, because a large release keeps its rows in a file without a name. A lock is replaced by a new lock. The
+worker sends a report before it draws, and waits until the report is written. If the worker dies, the server therefore
+knows whether anything may have been spent. A worker whose server has ended cancels at its next report.
 """
 
 from __future__ import annotations
@@ -44,14 +44,14 @@ _LOCK = type(threading.Lock())
 
 Begun = Callable[[], None]
 Task = Callable[[Any, Report, Begun], Any]
-"""A function of a module, which is called with its input, a progress report, and a function to call before the first
-draw.
+"""A module-level function, called with its input, a function that reports progress, and a function to call before the
+first draw.
 """
 
 
 @dataclass(frozen=True)
 class Limits:
-    """Largest memory of the process and largest size of each of its files, in MB; `None` means the system's limit."""
+    """Maximum memory of the process and maximum size of each of its files, in MB; `None` means the system's limit."""
 
     memory: int | None = None
     file: int | None = None
@@ -76,7 +76,7 @@ def run_apart(task: Task, given: Any, report: Report, begun: Begun, limits: Limi
         pass_fds=[theirs.fileno()],
         stdin=subprocess.DEVNULL,
         stdout=sys.stderr.fileno() if _has_descriptor(sys.stderr) else subprocess.DEVNULL,
-        env={"ARROW_DEFAULT_MEMORY_POOL": "system", **os.environ, "PYTHONPATH": paths},  # return freed memory
+        env={"ARROW_DEFAULT_MEMORY_POOL": "system", **os.environ, "PYTHONPATH": paths},  # frees unused memory
     )
     theirs.close()
     with _Line(ours) as line:
@@ -269,6 +269,6 @@ def work(descriptor: int) -> None:
 
 
 if __name__ == "__main__":
-    from espalier.core.server import worker  # so that classes belong to the module instead of this script
+    from espalier.core.server import worker  # so that classes belong to the module and not to this script
 
     worker.work(int(sys.argv[1]))

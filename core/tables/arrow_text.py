@@ -171,7 +171,7 @@ def _unreadable(values: Any) -> int:
             cell_text(value.as_py())
         except (pa.ArrowException, ValueError, OverflowError):
             return i
-    raise ValueError("every value has a text")
+    raise ValueError("every value can be written as text")
 
 
 def _codes(indices: Any, missing: int) -> NDArray[Any]:

@@ -263,7 +263,7 @@ def _check_blanks(cells: dict[str, Any], facts: Any, shown: str) -> None:
 
 
 def _check_count(data: bytes, shown: str, cells: dict[str, Any], facts: Any) -> None:
-    """Refuse a version 8 SAS transport file that states another number of rows than it contains.
+    """Refuse a version 8 SAS transport file that states a wrong number of rows.
 
     Rows would be left out, such as those of a second data set, or the blanks after the last row would be rows.
     """
@@ -276,8 +276,7 @@ def _check_count(data: bytes, shown: str, cells: dict[str, Any], facts: Any) -> 
     rest = data[start.end() + rows * size :]
     if rows != int(stated[1]) or len(rest) >= 80 or rest.strip(b" "):
         raise TableError(
-            f"{shown} states another number of rows than it contains, or has several data sets. Export one data set, "
-            "or use CSV"
+            f"{shown} states a wrong number of rows, or has several data sets. Export one data set, or use CSV"
         )
 
 

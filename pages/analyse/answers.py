@@ -50,7 +50,7 @@ def answered(state: Session, which: str, study: Study, asked: AskedQuestion) -> 
 
 
 def offer(state: Session, which: str, study: Study, asked: AskedQuestion) -> None:
-    """Show the button that starts a long computation, with an estimate of its time, or show its progress."""
+    """Show the button that starts a long computation, with its estimated duration, or show the progress."""
     if state.job is not None:
         shell.progress()
         return
@@ -114,9 +114,7 @@ def keep_button(state: Session, asked: AskedQuestion, found: Answered) -> None:
 
 
 def so_far(state: Session, which: str, study: Study) -> None:
-    """Show the kept questions: a forest plot, a CSV file with the numbers, and a button for each question that removes
-    it.
-    """
+    """Show the kept questions: a forest plot, the numbers as a CSV file, and a button that removes each question."""
     if not state.asked:
         return
     st.subheader("Answers so far", anchor=False)

@@ -44,8 +44,8 @@ MEANING = {
 
 
 def ask(study: Study, key: str) -> AskedQuestion | None:
-    """Show the fields of a question, which keep their values when the page changes. Return the question, or None until
-    it is complete.
+    """Show the fields of a question and return the question, or None until it is complete. The fields keep their values
+    when the page changes.
     """
     kind = st.segmented_control(
         "What to ask", KINDS, default=KINDS[0], required=True, key=f"{key}-kind", persist_state="session"

@@ -44,7 +44,7 @@ def answers(
             required=True,
             key=f"joint-{which}",
             help="Among many separate intervals, some will miss the true value. Intervals that hold simultaneously are "
-            "wider; with at least 100 copies, they are slightly shorter.",
+            "wider; with at least 100 copies, they are slightly narrower.",
         )
     if chosen == ALONE:
         return None
@@ -59,7 +59,7 @@ def answers(
 
 
 def _offer(state: Session, study: Study, family: Family, figures: list[Figure]) -> None:
-    """Show the button that computes a family, with an estimate of its time, or show its progress."""
+    """Show the button that computes a family, with its estimated duration, or show the progress."""
     if state.job is not None:
         shell.progress()
         return

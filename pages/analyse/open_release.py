@@ -21,8 +21,8 @@ from espalier.pages.session.session import Session
 
 
 def show(state: Session, *, open_: bool) -> None:
-    """Show the places from which a release can be opened. A folder can be chosen only if no one else uses this server,
-    because the path refers to the server's own disk.
+    """Show the places from which a release can be opened. A folder is offered only on a single-user server, because the
+    path refers to the server's own disk.
     """
     if reason := state.trouble.pop("analyse", None):
         st.error(f"This release was not opened: {plain(reason)}")
@@ -64,7 +64,8 @@ def take(state: Session, files: Callable[[], Mapping[str, bytes]], folder: str =
 
 def opened(files: Mapping[str, bytes]) -> Study | Files:
     """Return the study of a release's files, or their contents if the release has linked tables. Raises
-    `ProjectError`."""
+    `ProjectError`.
+    """
     project = read_json(files["release.json"], "release.json").get("project")
     if isinstance(project, Mapping) and project.get("format") == FORMAT:
         return read_files(files)
@@ -80,5 +81,5 @@ def of_folder(text: str) -> dict[str, bytes]:
     """Return the files of a release's folder."""
     try:
         return files_of(Path(text).expanduser())
-    except (OSError, RuntimeError, ValueError) as error:  # an unknown user's home, or not a path
+    except (OSError, RuntimeError, ValueError) as error:  # the home folder of an unknown user, or not a path
         raise ProjectError(f"cannot read {text}: {getattr(error, 'strerror', None) or error}", path=text) from None

@@ -1,4 +1,4 @@
-"""Estimate of the time that the copies for a question take."""
+"""Estimate of the time needed to make the copies for a question."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from espalier.core.analysis import nearby
 from espalier.core.analysis.study import SUGGESTED, Study
 
 PER_COPY, PER_CELL = 0.02, 4e-5
-"""Seconds for a copy, and for each cell of its tables, on one core of a laptop."""
+"""Seconds per copy and per cell of its tables, on one core of a laptop."""
 
 
 def of(part: Study, number: int = SUGGESTED) -> float:

@@ -18,7 +18,7 @@ from espalier.pages.common.text import name, plain
 
 
 def show(project: Project, facts: Mapping[str, Any], key: str) -> None:
-    """Show what follows a visit, the shares at each visit, and the returns after a visit."""
+    """Show the transitions to the next visit, the shares at each visit, and the returns after a visit."""
     parts: Sequence[tuple[str, str, Callable[[Project, Mapping[str, Any], str], None]]] = (
         ("From one visit to the next", "transition", _transitions),
         ("At each visit", "at-visit", _shares),
@@ -36,7 +36,7 @@ def _transitions(project: Project, facts: Mapping[str, Any], key: str) -> None:
     """Choose a column and a value; show the shares at the next visit."""
     tables = step_tables(facts, project.schema)
     if not tables:
-        st.info("This release states no counts of steps from one visit to the next.")
+        st.info("This release contains no counts of transitions between visits.")
         return
     left, right = st.columns(2)
     column = left.selectbox("Column of the visits", list(tables), key=f"{key}-column")
@@ -57,7 +57,7 @@ def _shares(project: Project, facts: Mapping[str, Any], key: str) -> None:
     tables = visit_tables(facts, project.linked, project.schema)
     columns = list(dict.fromkeys(column for column, _ in tables))
     if not columns:
-        st.info("This release states no counts of single visits. Release it again to get them.")
+        st.info("This release contains no counts of single visits. Release the table again to get them.")
         return
     later = [column for column in columns if (column, 2) in tables]
     left, right = st.columns(2)
@@ -80,7 +80,7 @@ def _shares(project: Project, facts: Mapping[str, Any], key: str) -> None:
 
 
 def _returns(project: Project, facts: Mapping[str, Any], key: str) -> None:
-    """Choose a counted column; show the share of visits after which the person returned in time, for each value."""
+    """Choose a counted column; for each value, show the share of visits after which the person returned in time."""
     assert project.linked is not None
     tables = return_tables(facts, project.linked, project.schema)
     if not tables:

@@ -94,7 +94,7 @@ def data(state: Session, now: Implied) -> dict[str, Any]:
     faces = {n: (n, n) for n in names} | slices.faces(project, names)
     tagged = {n: [*implications.tags(n, project, now, marks), *said.get(n, ())] for n in columns}
     tagged |= {n: [] for n in slices.copies(project, names)}
-    for group in (n for n in names if n in dag.groups):  # a closed box shows the marks of its columns
+    for group in (n for n in names if n in dag.groups):  # the box of a closed group shows the marks of its columns
         tagged[group] = list(dict.fromkeys(tag for n in dag.groups[group] for tag in tagged.get(n, ())))
     texts = {n: [*drawing.box_lines(state, n), *tagged[n]] for n in names}
     wide = {n: width(faces[n][0], roles, target, texts[n], faces[n][1]) for n in names}

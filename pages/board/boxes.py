@@ -1,5 +1,5 @@
 """Appearance of a graph (columns as boxes, roles as colour and text), and the loader of vis-network. The vis-network
-script comes from the pyvis package. It is sent to the browser once, as a separate component that draws nothing; other
+script comes from the pyvis package. A separate component, which draws nothing, sends it to the browser once; the other
 components wait for it.
 """
 
@@ -41,17 +41,17 @@ HIGH = 78
 GAP = 34.0
 """Space between two boxes of the drawing board, in the board's pixels."""
 LEAST = 12.0
-"""Smallest share of this space that remains when boxes grow."""
+"""Minimum share of this space that remains when boxes grow."""
 WIDEST = 1300.0
 """Width in pixels above which layers move closer together: a drawing of this width is readable at first glance."""
 SLICED = 1040.0
-"""The same for linked tables, so that their three slices fit an 800-pixel screen."""
+"""The corresponding width for linked tables, so that their three slices fit an 800-pixel screen."""
 LONGEST_LABEL = 28
-"""Number of characters of a column's description that its box shows."""
+"""Maximum number of characters of a column's description shown in its box."""
 MOST_WIDE = 190.0
 """Maximum width of a box on the board."""
 PER_LINE = 18
-"""Number of characters on a line of the widest box."""
+"""Maximum number of characters per line, in the widest box."""
 PER_ARROW, TALLEST = 12.0, 220.0
 """Extra height of a box for each arrow that ends at it, up to a limit, so that arrow heads do not overlap."""
 Places = dict[str, tuple[float, float]]
@@ -112,7 +112,9 @@ def _in_lines(name: str) -> list[str]:
 
 
 def free_place(at: tuple[float, float], taken: Places) -> tuple[float, float]:
-    """Return the free place nearest to a point. Horizontal distance counts double, so that columns stay in line."""
+    """Return the free place nearest to a point. Horizontal distance is weighted double, so that columns stay
+    aligned.
+    """
     x, y = at
     steps = [(i * MOST_WIDE, j * HIGH / 2) for i in range(-3, 4) for j in range(-20, 21)]
     for dx, dy in sorted(steps, key=lambda step: 2 * abs(step[0]) + abs(step[1])):
@@ -122,7 +124,7 @@ def free_place(at: tuple[float, float], taken: Places) -> tuple[float, float]:
 
 
 def width(column: str, roles: Roles, target: str | None, tags: Iterable[str] = (), shown: str = "") -> float:
-    """Return the width of a box, in the picture's pixels."""
+    """Return the width of a box in pixels of the picture."""
     longest = max(len(part) for part in label(column, roles, target, tags, shown).split("\n"))
     return min(34 + 8.4 * longest, MOST_WIDE)
 
@@ -130,9 +132,7 @@ def width(column: str, roles: Roles, target: str | None, tags: Iterable[str] = (
 def high(
     column: str, roles: Roles, target: str | None, tags: Iterable[str] = (), arrows: int = 0, shown: str = ""
 ) -> float:
-    """Return the height of a box at which ``arrows`` end, in the picture's pixels; names longer than a line are
-    wrapped.
-    """
+    """Return the height in pixels of a box that ``arrows`` point to. Names longer than one line are wrapped."""
     lines = label(column, roles, target, tags, shown).split("\n")
     text = 18.0 + 20 * sum(math.ceil(len(part) / PER_LINE) for part in lines)
     return max(text, min(18 + PER_ARROW * arrows, TALLEST))
@@ -154,7 +154,7 @@ def apart(places: Places, wide: Mapping[str, float]) -> Places:
 
 
 def folded(columns: Iterable[str], most: float, roles: Roles, target: str | None, gap: float = 0.0) -> list[list[str]]:
-    """Arrange columns in rows of at most this width."""
+    """Arrange columns in rows no wider than ``most``."""
     out: list[list[str]] = []
     room = 0.0
     for column in columns:
@@ -168,7 +168,7 @@ def folded(columns: Iterable[str], most: float, roles: Roles, target: str | None
 
 
 def described(text: str) -> list[str]:
-    """Return the description of a column as a line of its box; empty without a description."""
+    """Return the description of a column as a line for its box, or an empty string if there is none."""
     return [text if len(text) <= LONGEST_LABEL else f"{text[: LONGEST_LABEL - 1]}…"] if text else []
 
 

@@ -1,7 +1,7 @@
 """Check the actions that the drawing board sends, apply them to the project, and show the result on the board.
 
 The board sends a list of numbered actions. Actions that were already carried out are skipped. No action is trusted:
-names, kinds and numbers are checked here, and the graph checks its own rules.
+this module checks names, kinds and numbers, and the graph checks its own rules.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ from espalier.pages.session.session import Session
 MOST_BOXES, FEW_COLUMNS, FEW_NEAR = 60, 24, 16
 """Above `MOST_BOXES` columns with arrows, the board shows the neighbourhood of the selected column. The neighbourhood
 extends up to three arrows from this column, as long as it has at most `FEW_NEAR` columns. With at most `FEW_COLUMNS`
-columns in total, all are shown; with more, the columns without arrows are in the tray."""
+columns in total, all are shown; with more, the columns without arrows are in the tray.
+"""
 WIDE = 1000
 """Maximum width of a line of boxes, in the drawing's pixels; less on a narrow screen."""
 HINT = (
@@ -142,7 +143,7 @@ def _move(state: Session, action: Mapping[str, Any]) -> None:
 
 
 def _place(state: Session, places: Places) -> None:
-    """Store positions in the project, or with the neighbourhood that is shown."""
+    """Store positions: in the project, or in the draft if a neighbourhood is shown."""
     if (view := view_of(state)).startswith("around"):
         state.drafts.board.places[view] = places
     else:
@@ -173,7 +174,7 @@ def _arrange(state: Session, _: Mapping[str, Any]) -> str:
 
 
 def _width(state: Session, action: Mapping[str, Any]) -> None:
-    """After the width of the screen changed, lay out again all boxes that the user has not placed."""
+    """Lay out all boxes that the user has not placed, after the screen's width changed."""
     wide = action.get("wide")
     if not isinstance(wide, int) or not 300 <= wide <= WIDE:
         raise GraphError("the drawing sent no width")
@@ -211,13 +212,15 @@ def box_lines(state: Session, box: str) -> list[str]:
 
 
 def bends(state: Session, at: Places) -> Bends:
-    """Return the bends of the arrows whose boxes, at the positions ``at``, are still where the layout put them."""
+    """Return the bends of the arrows whose boxes have not been moved since the layout; ``at`` are the current
+    positions.
+    """
     places, found, _ = _laid(state, at)
     return {e: points for e, points in found.items() if all(n in at and at[n] == places.get(n) for n in e)}
 
 
 def arrows_into(state: Session, at: Places) -> dict[str, int]:
-    """Return, for each box, the number of arrows for which the layout left room; 0 if the box was moved."""
+    """Return the number of arrows for which the layout left room at each box; 0 if the box was moved."""
     places, _, into = _laid(state, at)
     return {n: into.get(n, 0) if at[n] == places.get(n) else 0 for n in at}
 
@@ -313,7 +316,7 @@ def steps(state: Session) -> int:
     """Return the radius of a neighbourhood, in arrows. By default, it is the largest radius with at most `FEW_NEAR`
     columns.
 
-    The default is computed once for each column, so that a new arrow does not move any box.
+    The default is computed only once for each column, so that a new arrow does not move any box.
     """
     board, column = state.drafts.board, centre(state)
     if board.steps is not None:
@@ -338,7 +341,7 @@ def centre(state: Session) -> str:
 
 
 def shown(state: Session) -> list[str]:
-    """Return the columns on the drawing, at most :data:`MOST_BOXES` of a neighbourhood."""
+    """Return the columns on the drawing; a neighbourhood shows at most :data:`MOST_BOXES`."""
     project = state.project
     kind = view(state)
     if kind == "all":
@@ -353,13 +356,13 @@ def shown(state: Session) -> list[str]:
 
 
 def boxes(state: Session) -> list[str]:
-    """Return the boxes on the drawing: the columns shown, or their closed groups; and those of the next visit."""
+    """Return the boxes on the drawing: the columns shown or their closed groups, and the boxes of the next visit."""
     columns = groups.boxed(state, shown(state))
     return [*columns, *slices.copies(state.project, columns)]
 
 
 def _edges(state: Session) -> list[tuple[str, str]]:
-    """Return all arrows by their columns."""
+    """Return all arrows as pairs of columns."""
     project = state.project
     return [*project.dag.edges, *(project.linked.arrows if project.linked else ())]
 
@@ -367,7 +370,7 @@ def _edges(state: Session) -> list[tuple[str, str]]:
 def places(state: Session, columns: list[str]) -> Places:
     """Return a position for every shown box: the user's position, or else the position in the first layout.
 
-    If a group was opened, its columns with arrows are placed near the group's box. All other columns are below them.
+    If a group was opened, its columns with arrows are placed near the group's box. All other columns are placed below.
     """
     project = state.project
     view, laid = view_of(state), state.drafts.board.places

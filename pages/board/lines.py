@@ -13,7 +13,7 @@ from espalier.pages.session.session import Session
 from espalier.pages.structure import implications
 
 MOST_WHAT_IF = 400
-"""Maximum number of arrows for which the board describes the effect of erasing each one."""
+"""Maximum number of arrows on a board that describes the effect of erasing each one."""
 
 Paths = Mapping[Line, tuple[Point, ...]]
 
@@ -23,7 +23,7 @@ def _paths(
 ) -> tuple[Paths, list[tuple[Line, str]]]:
     """Return the path of each line, and the lines that pass behind a box.
 
-    Most reruns change none of them, so this session keeps the last ones of each kind (``what``).
+    Most reruns change neither, so the session keeps the last result for each kind of drawing (``what``).
     """
     asked, known = (tuple(boxes.items()), lines, tuple(bends.items())), state.drafts.board.routes.get(what)
     if known is None or known[0] != asked:
@@ -41,7 +41,7 @@ def data(
     dag = project.dag
 
     def ends(*names: str) -> tuple[str, ...]:
-        """Return the boxes of these columns: fewer if two columns share a box, none if a column is not shown."""
+        """Return the boxes of these columns: fewer if two columns share a box, and none if any column is not shown."""
         found = tuple(dict.fromkeys(box.get(n, n) for n in names))
         return found if boxes.keys() >= {*found} else ()
 

@@ -63,7 +63,7 @@ def together(state: Session, action: Mapping[str, Any]) -> str:
 
 
 def unlink(state: Session, action: Mapping[str, Any]) -> str:
-    """Erase a link that is not an arrow. The action names the link's ends and then its kind."""
+    """Erase a link that is not an arrow. The action lists the link's ends, followed by its kind."""
     project, link = state.project, action.get("link")
     if not isinstance(link, list) or len(link) < 3:
         raise GraphError("the drawing sent no link")

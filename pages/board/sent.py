@@ -12,7 +12,7 @@ from espalier.pages.session.session import Session
 
 FAR = 1e6
 MOST_SELECTED = 12
-"""Maximum number of boxes selected together."""
+"""Maximum number of boxes that can be selected at the same time."""
 
 
 def column_of(state: Session, name: Any) -> str:

@@ -21,9 +21,9 @@ MARK = "#d1495b"
 MOST_LEVEL = 8
 """Above this number of bars, the figures on them are vertical so that they do not overlap."""
 MOST_SEGMENTS = 30
-"""Largest number of measurements or choices of a pool that are drawn as separate segments."""
+"""Maximum number of measurements or choices in a pool that are drawn as separate segments."""
 MOST_DOWN, MOST_ACROSS = 60, 20
-"""Number of labels that fit to the left of a map and below it."""
+"""Maximum number of labels to the left of a map and below it."""
 POOLS = ("#3f9a6b", "#c58a2b", "#5b8fc7", "#b0699c", "#8796a5")
 
 
@@ -39,9 +39,7 @@ def show(figure: go.Figure, key: str, alt: str, on_select: Callable[[], None] | 
 
 
 def legible(figure: go.Figure) -> None:
-    """Use the page's text colour for a figure, because Streamlit's grey has a contrast of 3.6:1 and 4.5:1 is
-    required.
-    """
+    """Use the page's text colour for a figure. Streamlit's grey has a contrast of only 3.6:1; 4.5:1 is required."""
     ink = _ink()
     for update in (figure.update_xaxes, figure.update_yaxes):
         update(tickfont={"color": ink}, title={"font": {"color": ink}})
@@ -86,7 +84,7 @@ def short(text: str, most: int = 34) -> str:
 
 def budget(lines: Sequence[Line], total: float, *, pure: bool = False) -> go.Figure:
     """Draw each pool's share of ρ, or of ε under a ``pure`` budget. Each segment is one measurement or choice; a pool
-    with more than `MOST_SEGMENTS` of them is one segment, because narrower ones would merge into stripes.
+    with more than `MOST_SEGMENTS` is drawn as one segment, because narrower segments would blur into stripes.
     """
     import plotly.graph_objects as go
 
@@ -122,7 +120,7 @@ def budget(lines: Sequence[Line], total: float, *, pure: bool = False) -> go.Fig
 
 
 def ledger(people: Population, following: float, called: str = "the open plan") -> go.Figure:
-    """Draw one bar, in ρ: the cost of each entry, the cost of the next plan, named ``called``, and the rest."""
+    """Draw one bar in ρ: the cost of each entry, the cost of the next plan (named ``called``), and the remainder."""
     import plotly.graph_objects as go
 
     figure = blank(150, barmode="stack", showlegend=True)
@@ -238,7 +236,7 @@ def bars(
 
 
 def coin_toss(figure: go.Figure, start: float, end: float) -> go.Figure:
-    """Add the line of an AUC of 0.5 across the categories from ``start`` to ``end``."""
+    """Add a line at an AUC of 0.5 across the categories from ``start`` to ``end``."""
     line = {"color": MARK, "width": 2, "dash": "dot"}
     figure.add_shape(type="line", x0=start, x1=end, y0=0.5, y1=0.5, line=line)
     figure.add_annotation(
@@ -248,7 +246,7 @@ def coin_toss(figure: go.Figure, start: float, end: float) -> go.Figure:
 
 
 def by_epsilon(lines: Mapping[str, Sequence[tuple[float, float, tuple[float, float] | None]]], unit: str) -> go.Figure:
-    """Return one line for each method over ε: (ε, figure, interval). The axis of ε is logarithmic."""
+    """Draw one line per method over a logarithmic ε axis; the points are (ε, figure, interval)."""
     import plotly.graph_objects as go
 
     figure = blank(330, showlegend=True)
@@ -286,7 +284,7 @@ def _ink() -> str:
 
 
 def wrapped(figure: go.Figure, names: Sequence[str]) -> go.Figure:
-    """Wrap each of ``names`` at its commas, so that it fits under its bar."""
+    """Wrap each name at its commas, so that it fits under its bar."""
     labels = [short(n) for n in names]
     lines = [label.replace(", ", "<br>") for label in labels]
     figure.update_xaxes(tickmode="array", tickvals=labels, ticktext=lines, tickangle=0)
@@ -295,7 +293,8 @@ def wrapped(figure: go.Figure, names: Sequence[str]) -> go.Figure:
 
 def front(points: Sequence[tuple[str, float | None, float | None, bool]], x: str, y: str) -> go.Figure:
     """Draw plans as numbered points: undominated plans are filled, the others are hollow. Better plans are towards the
-    upper left."""
+    upper left.
+    """
     import plotly.graph_objects as go
 
     figure = blank(320, showlegend=False)
@@ -357,7 +356,7 @@ def lying(
 
 
 def pair_map(names: Sequence[str], errors: Mapping[tuple[str, ...], float]) -> tuple[go.Figure, list[tuple[str, ...]]]:
-    """Draw every pair's error as the shade of a cell; also return the pairs in the order of the clickable points."""
+    """Draw every pair's error as the shade of a cell. Also return the pairs in the order of the clickable points."""
     import plotly.graph_objects as go
 
     at = {n: i for i, n in enumerate(names)}
@@ -390,7 +389,7 @@ def heat(
 ) -> go.Figure:
     """Draw the shares of the combinations of two columns, rows by columns, shaded up to ``top``.
 
-    The height fits the labels at the left; if there are too many, every second, third, … is shown.
+    The height fits the labels on the left; if there are too many, only every second, third, … label is shown.
     """
     import plotly.graph_objects as go
 

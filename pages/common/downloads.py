@@ -1,8 +1,8 @@
-"""Audit events of downloads: one for each file that a browser fetches.
+"""Audit events for downloads: one for each file that a browser fetches.
 
 Streamlit calls nothing when a download button with ``on_click="ignore"`` is pressed. A callback would redraw the page,
-and a file made on demand is dropped by the next redraw, even during the download. This module therefore watches the
-storage of downloads.
+and a redraw drops any file made on demand, even while it is being downloaded. This module therefore watches the storage
+of downloads.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Setting a widget's state from Python races with the browser: a rerun that started before the browser received the new
 value returns the old one, and Streamlit treats it as the user's choice. A field that changed elsewhere therefore
-becomes a new widget with the new value as its default. A field that the user changed stays the same widget and keeps
+becomes a new widget with the new value as its default. A field that the user changed remains the same widget and keeps
 the focus.
 """
 
@@ -20,7 +20,9 @@ from espalier.pages.session.session import Session
 
 
 def field(state: Session, name: str, value: Any, basis: Any = None) -> Field:
-    """Return the field ``name`` for ``value``: the same widget as before, unless it showed another value."""
+    """Return the field ``name`` for ``value``: the same widget as before, unless that widget showed a different
+    value.
+    """
     known = state.drafts.fields
     old = known.get(name)
     if old is None or not _alike(old.shown, value) or old.basis != basis or old.key not in st.session_state:
@@ -55,7 +57,7 @@ def number(text: str, what: str) -> float:
 
 
 def _alike(one: Any, other: Any) -> bool:
-    """Return whether two values are equal; lists in any order."""
+    """Return whether two values are equal, ignoring the order of lists."""
     if isinstance(one, list) and isinstance(other, list):
         return sorted(one) == sorted(other)
     return bool(one == other)

@@ -1,8 +1,8 @@
 """End the sessions of closed tabs and free their memory, even on an idle server.
 
 Streamlit keeps a session for two minutes after its tab is closed, so that a broken connection can be resumed. It drops
-old sessions only when another one is saved, so on an idle server the tables of closed tabs would stay in memory. Memory
-freed by Python also stays with the process until it is returned to the system.
+old sessions only when it saves another session, so the tables of closed tabs would stay in memory on an idle server.
+Memory freed by Python also stays with the process until it is returned to the system.
 """
 
 from __future__ import annotations
@@ -32,8 +32,9 @@ _started = threading.Lock()
 
 
 class Rounds:
-    """Sessions without a tab, and the time at which each tab was closed. ``close`` ends one, ``stored`` lists
-    them."""
+    """Sessions without a tab, and the time at which each tab was closed. ``close`` ends a session; ``stored`` lists the
+    sessions.
+    """
 
     def __init__(
         self,
@@ -70,7 +71,7 @@ def end(server: Any, name: str) -> None:
     manager.close_session(name)
     if ended is not None:
         ended.session._session_state = SessionState()
-        ended.session._fragment_storage = MemoryFragmentStorage()  # the old one refers to the last page
+        ended.session._fragment_storage = MemoryFragmentStorage()  # the old context refers to the last page
         server.media_file_mgr.remove_orphaned_files()
 
 

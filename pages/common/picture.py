@@ -1,4 +1,4 @@
-"""A picture as SVG on a page: it follows the theme and the width, and is saved as SVG or, by the browser, as PNG."""
+"""An SVG picture on a page. It adapts to the theme and width, and can be saved as SVG or, by the browser, as PNG."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ button[data-variant][data-selected="true"] p, [role="tab"][aria-selected="true"]
 </style>"""
 """Legible captions in light and dark, no empty space at the top, and no tab stop in a folded sidebar."""
 BUILDERS = ("ask-", "regression-", "analysis-")
-"""Beginnings of the keys of fields that build an entry of a list on the Plan page."""
+"""Key prefixes of the fields that build a list entry on the Plan page."""
 _STACK = """<style>
 @media (max-width: 1000px) {
   [class*="st-key-stacking"] > div > [data-testid="stHorizontalBlock"] > [data-testid="stColumn"],
@@ -51,16 +51,18 @@ _STACK = """<style>
 
 
 def beside(weights: tuple[int, int], key: str) -> tuple[DeltaGenerator, DeltaGenerator]:
-    """Return two columns. They are stacked in a narrow window, at a larger width than Streamlit's own columns."""
+    """Return two columns, which are stacked in a narrow window. They stack at a larger width than Streamlit's own
+    columns.
+    """
     st.html(_STACK)
     left, right = st.container(key=f"stacking-{key}").columns(weights, gap="large")
     return left, right
 
 
 def folded(label: str, draw: Callable[[], None], expanded: bool = False, builder: str = "") -> DeltaGenerator:
-    """Return an expander. ``draw`` fills it only while it is open, so that a closed one costs no time.
+    """Return an expander. ``draw`` fills the expander only while it is open, so a closed expander costs no time.
 
-    ``builder`` begins the keys of fields that keep their contents while it is closed; it is one of `BUILDERS`.
+    ``builder``, one of `BUILDERS`, is the key prefix of fields that keep their contents while the expander is closed.
     """
     folder = st.expander(label, expanded, key=f"folded-{label}", on_change="rerun")
     if folder.open:
@@ -72,7 +74,7 @@ def folded(label: str, draw: Callable[[], None], expanded: bool = False, builder
 
 
 def keep_typed(*builders: str) -> None:
-    """Keep the contents of half-filled builders in a run that does not draw them; Streamlit would forget them."""
+    """Keep the contents of half-filled builders in runs that do not draw these fields; Streamlit would discard them."""
     for key in map(str, st.session_state):
         if key.startswith(builders) and "-add-" not in key:
             st.session_state[key] = st.session_state[key]
@@ -142,11 +144,11 @@ def start(title: str, lead: str, mark: str = "") -> session.Session:
 
 
 def _tour_bar(state: session.Session, page: str) -> None:
-    """Show the text of this stop of the tour, and the link to the next."""
+    """Show the text of the tour's current stop, and the link to the next stop."""
     here = tour.place(page)
     with st.container(border=True, horizontal=True, vertical_alignment="center", key="tour-bar"):
         if here is None:
-            st.markdown("**Tour of readmission.**", width="stretch")
+            st.markdown("**Readmission tour.**", width="stretch")
             link_to(tour.STOPS[0][0], f"First stop: {tour.STOPS[0][0]}")
             return
         st.markdown(f"**Stop {here + 1} of {len(tour.STOPS)}.** {tour.STOPS[here][1]}", width="stretch")

@@ -1,8 +1,8 @@
 """Sign-in and roles: who may see a page and who may spend.
 
-Every page calls :func:`enter` first. Until a session has reached ``st.navigation`` in ``app.py``, Streamlit runs each
-script directly inside ``pages/`` by itself. Therefore only the pages are scripts there, and everything else is in
-folders.
+Every page calls :func:`enter` first. Until a session has reached ``st.navigation`` in ``app.py``, Streamlit runs any
+script directly inside ``pages/`` on its own. Therefore ``pages/`` contains no scripts other than the pages; all other
+modules are in its folders.
 
 Without ``[auth]`` in ``.streamlit/secrets.toml`` there is no sign-in: the user who started the server is the steward.
 Such a server must listen on this machine only, and on Linux it refuses other users of this machine. With ``[auth]``
@@ -13,8 +13,8 @@ Such a server must listen on this machine only, and on Linux it refuses other us
     viewer = ["ben@partner.example", "@hospital.example"]   # sees what was released and marked for sharing
     vouched = false  # true: trust a provider that does not state whether addresses are verified
 
-An entry that begins with ``@`` admits a whole domain. Everyone else is refused. If the secrets cannot be read, are
-missing, or do not make sign-in safe, everyone is refused.
+An entry that begins with ``@`` admits a whole domain. Everyone else is refused. If the secrets are missing, cannot be
+read, or do not make sign-in safe, everyone is refused.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ LASTS = 12 * 3600.0
 """Seconds after which a sign-in expires."""
 
 SECRET = 32
-"""Minimum length of a cookie secret, in characters. Strangers receive text signed with it and could guess a short
-secret.
+"""Minimum length of the cookie secret, in characters. Anyone can obtain text signed with the secret and could guess a
+short one.
 """
 
 _SEEN = "espalier-signed-in"
@@ -51,13 +51,15 @@ _SEEN = "espalier-signed-in"
 _FITS = "espalier-visit"
 """Key of a session for the connection whose visitor was checked."""
 _LOAD_AGAIN = "<script>if (window !== window.top || window.opener) location.reload()</script>"
-"""On a page without the headers of `doors`: it is loaded again, with them, if another page could control it."""
+"""Script for a page that was sent without the headers of `doors`. It reloads the page with these headers if another
+page could control it.
+"""
 _LOCAL = ("127.0.0.1", "localhost", "::1")
 _LOWER = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
 _asked: set[Path] = set()
 """Secrets files that required a sign-in. If they vanish, no one is let in."""
 _ended: dict[tuple[Any, ...], float] = {}
-"""Ended sign-ins, with their times on the monotonic clock. A session in another tab keeps its own sign-in."""
+"""Sign-ins that have ended, with their times on the monotonic clock. A session in another tab keeps its own sign-in."""
 _STARTED = time.time() - time.monotonic()
 """Wall-clock time at zero of the monotonic clock, measured when this server started."""
 
@@ -69,7 +71,7 @@ def guarded() -> bool:
             _asked.update(path for path in secret_files() if path.exists())
             if len(str(st.secrets["auth"].get("cookie_secret", ""))) < SECRET:
                 _shut(f"The cookie_secret in the server's secrets.toml has fewer than {SECRET} characters.")
-            if st.get_option("server.trustedUserHeaders"):  # they replace what the provider states about a person
+            if st.get_option("server.trustedUserHeaders"):  # these replace what the provider claims about a person
                 _shut("The option server.trustedUserHeaders reads the names of people from request headers.")
             _check_visit(signed=True)
             return True
@@ -110,7 +112,7 @@ def _check_visit(*, signed: bool) -> None:
         _shut("A page from another address opened this app.")
     if not signed and peer.known():
         user = None if "x-forwarded-for" in socket.headers else peer.user_at(*socket.client)
-        if user != os.getuid():  # nor the administrator's programs, which may connect for others
+        if user != os.getuid():  # programs of the administrator are refused too, because they may connect for others
             _shut("Another user of this machine started this app, or a proxy serves it, and it has no sign-in.")
     st.session_state[_FITS] = socket.client
 
@@ -137,7 +139,7 @@ def signed_in() -> bool:
 
 
 def _now() -> float:
-    """Return the time. Setting the clock back while the server runs does not extend a sign-in."""
+    """Return the time. Setting the clock back while the server is running does not extend a sign-in."""
     return max(time.time(), _STARTED + time.monotonic())
 
 
@@ -156,7 +158,9 @@ def sign_out() -> None:
 
 
 def role() -> Role | None:
-    """Return the role of this person; None without a role or a sign-in. Only stewards' sessions may upload files."""
+    """Return the role of this person; None without a role or a sign-in. Only the sessions of stewards may upload
+    files.
+    """
     guards = guarded()
     mine: Role | None = (
         "steward" if not guards else role_of(st.user, st.secrets.get("roles", {})) if signed_in() else None
@@ -207,7 +211,7 @@ def enter(needed: Role) -> None:
 
 
 def _by_the_front_door() -> None:
-    """Run ``app.py`` first. If the first request to a new server is for a page, Streamlit runs that script by itself,
+    """Run ``app.py`` first. If the first request to a new server is for a page, Streamlit runs only that script,
     without the app's navigation. Streamlit's own tests always do so.
     """
     if PagesManager.uses_pages_directory and not st.config.get_option("global.appTest"):

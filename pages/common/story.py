@@ -1,4 +1,4 @@
-"""Show on a page the picture that summarises a sample."""
+"""The picture that summarises a sample, as shown on a page."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from espalier.core.report import story
 
 
 def show(sample: str, source: bool = True) -> None:
-    """Show the picture of a sample, if it has one, and the source of the figures in it."""
+    """Show the picture of a sample, if it has one, and the source of its figures."""
     if (told := story.stories().get(sample)) is None:
         return
     picture = b64encode(story.svg(told).encode()).decode()

@@ -1,6 +1,6 @@
 """Sentences for the user, safe for Streamlit's markdown.
 
-Names of columns come from uploaded files: they are shown as code, and whole messages are escaped, so a name cannot
+Names of columns come from uploaded files: they are shown as code. Whole messages are escaped, so that a name cannot
 become a link, a heading or a formula.
 """
 
@@ -25,7 +25,7 @@ NEIGHBORS: dict[Neighbors, str] = {
 DECLARED = (
     "All rows of one person may be replaced by any others, or removed. Only the declared total of rows is public."
 )
-"""Replace-one with a person column."""
+"""The unit of privacy under replace-one with a person column."""
 SAFE = ":green-badge[:material/share: Safe to share]"
 CONFIDENTIAL = ":red-badge[:material/lock: Confidential: do not share]"
 """The two classes of what the app exports or shows: safe to share, and confidential."""
@@ -40,7 +40,7 @@ ROLES = {
 LONGEST_LABEL = 60
 """Maximum number of characters in a column's label in a list."""
 _BREAKS = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
-"""Line breaks of any kind, which end inline code in markdown, control characters, and characters that reorder the text
+"""Line breaks of any kind, which end inline code in markdown; control characters; characters that reorder the text
 after them.
 """
 
@@ -60,7 +60,7 @@ def label_of(schema: Schema, column: str) -> str:
 
 
 def called(schema: Schema, *columns: str) -> str:
-    """Return columns with their labels as plain text for a list of choices. Several columns are joined by arrows."""
+    """Return columns with their labels as plain text for a selection list. Several columns are joined by arrows."""
     labels = (label_of(schema, c) for c in columns)
     return " → ".join(f"{c}: {label}" if label else c for c, label in zip(columns, labels, strict=True))
 
@@ -77,7 +77,7 @@ def name(column: str, schema: Schema | None = None) -> str:
 
 
 def names(columns: Iterable[str], cap: int = 12, nothing: str = "nothing", schema: Schema | None = None) -> str:
-    """Return the first ``cap`` names and the number of further names; with ``schema``, each name has its label."""
+    """Return the first ``cap`` names and the number of the remaining ones; with ``schema``, each name has its label."""
     columns = list(columns)
     shown = ", ".join(name(c, schema) for c in columns[:cap])
     more = f" and {len(columns) - cap} more" if len(columns) > cap else ""

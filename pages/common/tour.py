@@ -1,16 +1,16 @@
-"""Stops of the guided tour through the sample *readmission*: the page of each, and its instruction."""
+"""Stops of the guided tour through the sample *readmission*: each has a page and an instruction."""
 
 from __future__ import annotations
 
 STOPS = (
-    ("Structure", "See the arrows into “readmitted”: the table links it directly only to those causes."),
+    ("Structure", "See the arrows into “readmitted”. In the table, only these causes are linked to it directly."),
     ("Plan", "Below ε, one sentence states how much better an attacker could guess."),
     ("Release", "Press the only button that spends budget. The files below are safe to share."),
     ("Analyse", "Ask a question: each answer has an interval where one is valid."),
     (
         "Diagnostics",
-        "Press “Compare with the real rows”. The first sentence compares two models, one trained on this "
-        "table and one on real rows: which of them predicts better here, and which does in another hospital.",
+        "Press “Compare with the real rows”. The first sentence compares a model trained on this table with one "
+        "trained on real rows. It states which predicts better here, and which in another hospital.",
     ),
 )
 

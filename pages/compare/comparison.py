@@ -26,7 +26,7 @@ MOST = 8
 NO_FENCE = ", no fence"
 AWAY = "the other hospital"
 BESIDE = 5
-"""With at most this number of plans, small multiples are shown two to a row."""
+"""Up to this number of plans, small multiples are shown two to a row."""
 EPSILONS = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
 HEADS = {
     "auc": "AUC",
@@ -37,7 +37,7 @@ HEADS = {
     "one_way_tv": "error, columns",
     "two_way_tv": "error, pairs",
 }
-"""Short column headings, so that the table need not scroll sideways; each has a tooltip."""
+"""Short column headings, so that the table needs no horizontal scrolling; each has a tooltip."""
 PARETO = {"gap": "AUC against the gap between groups", "two_way_tv": "AUC against the error of pairs"}
 
 
@@ -105,7 +105,7 @@ def plans(state: Session, project: Project) -> dict[str, Project]:
 
 
 def tested_on(state: Session, project: Project) -> Table | None:
-    """Return the second table for judging plans: another hospital of the sample, or an upload; else None."""
+    """Return the second table for judging plans: another hospital of the sample or an upload, otherwise None."""
     places = ["this table", *([AWAY] if state.sample == "readmission" else []), "another table (upload)"]
     start = 1 if AWAY in places and keeps_causes_only(project.plan) else 0
     where = st.selectbox("Tested on", places, start, key=f"compare-where-{state.opened}")
@@ -130,7 +130,7 @@ def tested_on(state: Session, project: Project) -> Table | None:
 def start_button(state: Session, chosen: Mapping[str, Project], tested: Table | None = None) -> None:
     """Start the comparison as a job that shows its progress and can be cancelled.
 
-    If a ledger knows one of the tables, the comparison is recorded there before anything is computed.
+    If a ledger knows one of the tables, the ledger records the comparison before anything is computed.
     """
     record, invented = payment.diagnosed(state, None, "the Compare page"), bool(state.sample)
 
@@ -214,7 +214,7 @@ def results(state: Session, plans_by_name: Mapping[str, Project]) -> None:
     if "cmi" in known:
         st.markdown(
             f"{term('CMI')} measures how much the outcome reveals about protected columns once the admissible ones are "
-            "known. 0 means none. Drawing rows at random adds a little, even if the model has exactly 0."
+            "known. 0 means none. Drawing rows at random adds a little, even if the model's CMI is exactly 0."
         )
     if any(keeps_causes_only(p.plan) for p in plans_by_name.values()):
         st.info(
@@ -261,8 +261,8 @@ def _over_epsilon(found: list[Outcome], known: list[str]) -> None:
 
 
 def _take(state: Session, found: list[Outcome], chosen: str, plans_by_name: Mapping[str, Project], why: str) -> None:
-    """Continue with the chosen plan. The report states the reason and lists the compared plans, without their figures:
-    no budget paid for them, and nothing proves that the tables were public.
+    """Continue with the chosen plan. The report states the reason and lists the compared plans without their figures,
+    because no budget paid for these figures and nothing proves that the tables were public.
     """
     reasons = {"chosen_because": why.strip(), "compared_with": "; ".join(o.name for o in found)}
     state.editor.sign({**state.project.signoff, **reasons})

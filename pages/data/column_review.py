@@ -1,6 +1,6 @@
-"""The columns of the Data page in groups: guesses, declarations, and the user's decision about each.
+"""The columns on the Data page, in groups: guesses, declarations, and the user's decision about each column.
 
-The page shows all values of a guessed column as text. The button that confirms a group comes after the last value.
+The page shows all values of a guessed column as text. The button that confirms a group is below the last value.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def show(state: Session) -> bool:
     whether there was anything to review.
     """
     rows = state.drafts.review.rows(state.project, state.columns, state.text)
-    if (link := state.project.linked) is not None:  # shown above; they cannot be changed here
+    if (link := state.project.linked) is not None:  # shown above; identifiers cannot be changed here
         rows = [row for row in rows if row.name not in (link.key, link.number)]
     guessed = [row for row in rows if row.stage in ("open", "confirmed")]
     open_ = [row for row in guessed if row.stage == "open"]
@@ -119,7 +119,7 @@ def _confirm(state: Session, columns: Sequence[str]) -> None:
 
 
 def _proposals(state: Session, section: str, rows: Sequence[Row]) -> None:
-    """Show one button for each code book, missing-value mark and date order, for all columns of the group."""
+    """Show a button for each code book, missing-value mark and date order; it applies to all columns of the group."""
     books: dict[str, list[str]] = {}
     marks: dict[str, list[str]] = {}
     orders: dict[tuple[str, ...], list[str]] = {}
@@ -238,8 +238,8 @@ def _described(column: Column, waits: bool, row: Row) -> dict[str, Any]:
 
 
 def _values(column: Column) -> list[dict[str, str]]:
-    """Return each value with its label. A group lists its members, so that its name does not hide any value in the
-    table.
+    """Return each value with its label. A group of values lists its members, so that its name does not hide any value
+    of the table.
     """
     inside = dict(column.groups)
     labels = dict(column.value_labels)

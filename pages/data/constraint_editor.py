@@ -81,7 +81,7 @@ def _form(state: Session) -> None:
         list(KINDS),
         format_func=KINDS.__getitem__,
         key=f"{key}-kind",
-        help=f"These methods cannot keep constraints, and their plans are refused: {unable}. Columns whose bins "
+        help=f"These methods cannot keep constraints, so plans that use them are refused: {unable}. Columns whose bins "
         "or categories are bought cannot be used here, because their values are not known yet. If a column "
         "has a hierarchy, an impossible combination can use only its top groups.",
     )
@@ -148,7 +148,7 @@ def _cell(effect: Column) -> Any:
 
 def _add(state: Session, new: Constraints) -> None:
     try:
-        together = Constraints.from_json((state.project.constraints + new).to_json())  # which rejects cycles
+        together = Constraints.from_json((state.project.constraints + new).to_json())  # rejects cycles
         refuse(replace(state.project, constraints=together))
     except EspalierError as error:
         state.trouble["constraint"] = str(error)
@@ -157,7 +157,7 @@ def _add(state: Session, new: Constraints) -> None:
 
 
 def refuse(project: Project) -> None:
-    """Raise an error for constraints that do not match the columns, or that would bypass a separation of the plan."""
+    """Raise an error if constraints do not match the columns or would bypass a separation of the plan."""
     project.constraints.masks(project.schema, project.plan.max_cells)
     try:
         blurring_of(project.plan).check(project) if is_blurring(project.plan) else frame_of(project)

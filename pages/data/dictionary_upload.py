@@ -1,4 +1,4 @@
-"""Upload of a data dictionary on the Data page, which the user declares public before its columns are used."""
+"""Upload of a data dictionary on the Data page. The user must declare that it is public before its columns are used."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from espalier.pages.common.text import CONFIDENTIAL, name, names, plain
 from espalier.pages.session.session import Session
 
 LARGEST = 50
-"""Maximum size of a dictionary's file, in megabytes."""
+"""Maximum size of a dictionary file, in megabytes."""
 STAT = ["sav", "zsav", "dta", "sas7bdat", "xpt"]
 """Extensions of SPSS, Stata and SAS files."""
 SHOWN = 30
-"""Maximum number of undeclared values, and of notes, that are listed."""
+"""Maximum number of undeclared values listed, and of notes listed."""
 
 
 def show(state: Session) -> None:

@@ -22,8 +22,8 @@ def show(state: Session) -> None:
     st.markdown("#### A hierarchy for a column with many codes")
     st.markdown(
         "For example, group diagnoses into blocks and chapters, or postcodes into regions. The groups are public. "
-        "The codes are counted from the top down and kept separate **only where the budget suffices**. The share "
-        "for the schema on the Plan page pays for this; that page shows which codes to expect."
+        "The codes are counted from the top down and kept separate **only where the budget is large enough**. The "
+        "schema's share of the budget pays for this; set it on the Plan page, which shows the codes to expect."
     )
     for column in schema.columns:
         if isinstance(column, HierarchyToBuy):

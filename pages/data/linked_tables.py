@@ -25,8 +25,8 @@ NONE = "none"
 
 
 def upload(state: Session, project: Project | None = None) -> None:
-    """Show upload fields for both tables. They belong to ``project`` if it links two tables; otherwise a project is
-    drafted from them.
+    """Show upload fields for both tables. The tables belong to ``project`` if it links two tables; otherwise a project
+    is drafted from them.
     """
     left, right = st.columns(2)
     together = project is not None and project.linked is not None and project.linked.together
@@ -60,7 +60,7 @@ def upload(state: Session, project: Project | None = None) -> None:
 
 
 def read_from_database(state: Session, read: Sequence[TextTable]) -> None:
-    """Let the user open tables that were read from a database in the open project, or draft a project from them."""
+    """Let the user open tables that were read from a database, in the open project or in a new draft."""
     st.markdown(" and ".join(f"{name(table.source)}: {len(table.columns)} columns" for table in read) + ".")
     link = state.project.linked if state.has_project else None
     if link is not None and len(read) == (1 if link.together else 2):
@@ -85,7 +85,7 @@ def _read(state: Session, file: Any) -> TextTable:
 
 
 def _with_project(state: Session, project: Project, read: Sequence[TextTable]) -> None:
-    """Show the button that opens a project of linked tables, together with its tables once both are chosen."""
+    """Show the button that opens a project of linked tables, with its tables once both are chosen."""
     assert project.linked is not None
     if read and len(read) < (1 if project.linked.together else 2):
         st.info("Also choose the other table, or open the project without a table.")
@@ -106,7 +106,7 @@ def _questions(state: Session, read: Sequence[TextTable], source: TableSource = 
     if not shared:
         st.error(f"The two tables have no column of the same name, so nothing links them: {names(people.columns, 8)}.")
         return
-    key = f"{state.opened}-{len(read)}"  # new fields once the second table is there
+    key = f"{state.opened}-{len(read)}"  # new fields once the second table is uploaded
     one, two = st.columns(2)
     by = one.selectbox(
         "Who are the people? Choose the column that identifies them",
@@ -187,7 +187,7 @@ def _guess(
 
 
 def _share(text: LinkedText, keep: int) -> None:
-    """Show the steward, and no one else, the share of visits that are kept."""
+    """Show the share of visits that are kept, to the steward only."""
     st.caption(
         f"{CONFIDENTIAL} Keeping {keep} retains **{text.kept(keep):.1%}** of the visits; one more would retain "
         f"{text.kept(keep + 1):.1%}. Choose a number that you would also have chosen without looking."

@@ -73,7 +73,7 @@ def upload(state: Session) -> None:
     try:
         text = None if file is None else _read(state, file)
         project = None if plan is None else Project.loads(plan.getvalue())
-        if project is not None:  # no field of the Plan page removes such a key
+        if project is not None:  # no field on the Plan page removes such a key
             refuse_unknown_keys(project.plan)
     except EspalierError as error:
         st.error(plain(error))
@@ -98,7 +98,7 @@ def _read(state: Session, file: Any) -> TextTable:
 
 
 def warn_if_misread(text: TextTable) -> None:
-    """Show a warning if a one-column table appears to have several columns."""
+    """Warn if a table was read as one column but appears to have several."""
     if misread(text):
         st.warning(
             f"{name(text.source)} was read as **one column**, and most of its cells contain a comma, a semicolon, "
@@ -148,7 +148,7 @@ def _buy(state: Session, text: TextTable) -> None:
 
 
 def _guess(state: Session, text: TextTable) -> None:
-    """Open the table with guessed columns. Marks such as ``?`` are guessed to be empty cells."""
+    """Open the table with guessed columns. Marks such as ``?`` are assumed to be empty cells."""
     try:
         state.open(blank(filename(text.source.split(".")[0]), guess_schema(text, sure_marks(text))), text)
     except EspalierError as error:

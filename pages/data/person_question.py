@@ -93,7 +93,7 @@ def _current(state: Session) -> str | None:
 
 
 def _one_row(state: Session) -> None:
-    """Show that this answer is a promise, and name columns that contradict it."""
+    """State that this answer is a promise, and name the columns that contradict it."""
     st.caption("You promise this. Anyone with more rows is protected less than the report states.")
     if state.text is None:
         return

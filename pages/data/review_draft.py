@@ -36,7 +36,7 @@ from espalier.core.tables.text_table import TextColumn, TextTable
 from espalier.pages.data.typed_columns import column_of
 
 DECLARED = "declared"
-"""The group of columns that were not guessed."""
+"""Group for columns that were not guessed."""
 SECTIONS = (*GROUPS, DECLARED)
 Stage = Literal["open", "confirmed", "declared", "left out", "person", "identifier"]
 NOT_OPEN = "This was guessed from a table that is no longer open."
@@ -94,8 +94,8 @@ class ReviewDraft:
     _fits: dict[str, tuple[Column, TextColumn, bool]] = field(default_factory=dict)
 
     def rows(self, project: Project, names: Iterable[str], text: TextTable | None) -> list[Row]:
-        """Return all columns in the order of the table, or else in that of the project. ``names`` are the table's
-        columns.
+        """Return all columns in the order of the table, or in that of the project if no table is open. ``names`` are
+        the table's columns.
         """
         schema, person = project.schema, project.plan.person
         known = dict.fromkeys((*names, *self.order, *schema.names, *(c.name for c in schema.left_out)))
@@ -211,7 +211,9 @@ class ReviewDraft:
         self._put(editor, column or to_buy(name, "categorical", MOST_FOUND))
 
     def _put(self, editor: ProjectEditor, *columns: Column) -> None:
-        """Add these columns in the order of the table. They are then neither identifiers nor left out."""
+        """Add these columns to the schema, in the order of the table, and clear any mark as an identifier or as left
+        out.
+        """
         schema, new = editor.project.schema, {c.name: c for c in columns}
         kept = [c for c in schema.columns if c.name not in new]
         inside = sorted([*kept, *columns], key=lambda c: self.order.get(c.name, len(self.order)))
@@ -259,7 +261,7 @@ class ReviewDraft:
             self._note_left_out(editor, person)
 
     def _note_left_out(self, editor: ProjectEditor, name: str) -> None:
-        """Record the facts shown for a column that a guess left out and a person confirmed as left out."""
+        """Record the facts shown for a column that was guessed to be left out, once a person has confirmed this."""
         schema = editor.project.schema
         out = tuple(replace(c, shown=left_out_digest(name)) if c.name == name else c for c in schema.left_out)
         editor.change_schema(replace(schema, left_out=out))
@@ -283,9 +285,9 @@ class ReviewDraft:
         editor.change_column(made)
 
     def use_book(self, editor: ProjectEditor, text: TextTable | None, book: str, names: Iterable[str]) -> None:
-        """Declare the whole code book for these columns; raise :class:`SchemaError` if it lacks one of their values.
-        Empty cells are always allowed, so this reveals nothing about the rows. The budget determines which codes stay
-        separate.
+        """Declare the whole code book for these columns; raise :class:`SchemaError` if the code book lacks one of their
+        values. Empty cells are always allowed, so this reveals nothing about the rows. The budget
+        determines which codes stay separate.
         """
         for name in names:
             before = editor.project.schema[name]
@@ -309,7 +311,7 @@ class ReviewDraft:
             editor.change_plan(schema_share=SCHEMA_SHARE)
 
     def use_date_order(self, editor: ProjectEditor, text: TextTable, order: str, names: Iterable[str]) -> None:
-        """Read these columns as dates written in this order of day, month and year. Their bins are guessed again."""
+        """Read these columns as dates written in this order of day, month and year, and guess their bins again."""
         for name in names:
             now = editor.project.schema[name]
             made = guess_column(name, text.columns[name], now.missing_marks, order)
@@ -334,7 +336,7 @@ class ReviewDraft:
     def settle(
         self, editor: ProjectEditor, names: Sequence[str], settled: Settled, dictionaries: Iterable[DeclaredBy]
     ) -> None:
-        """Replace the guesses for columns of the table by the settled columns of the same names."""
+        """Replace guesses by settled columns of the same name."""
         self.order = {n: i for i, n in enumerate(names)}
         schema, person = editor.project.schema, editor.project.plan.person
         new = {c.name: c for c in settled.described if c.name in self.order and c.name != person}

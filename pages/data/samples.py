@@ -58,7 +58,7 @@ OTHER = "readmission_other_hospital.csv"
 
 
 def read_sample(key: str, project: Project) -> TextTable:
-    """Return the table of a sample as read; a sample of linked tables has one file for each."""
+    """Return the table of a sample as read from its file; a sample of linked tables has one file per table."""
     if (link := project.linked) is None:
         return read_table(FOLDER / f"{key}.csv", f"{key}.csv")
     tables = [read_table(FOLDER / f"{key}_{name}.csv", f"{name}.csv") for name in (link.people, link.visits)]

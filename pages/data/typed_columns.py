@@ -1,4 +1,4 @@
-"""Convert a column's description to typed text, and back."""
+"""Convert a column's description to typed text and back."""
 
 from __future__ import annotations
 
@@ -135,8 +135,8 @@ def _edges(column: Column) -> str:
 
 
 def _to_buy(row: Mapping[str, Any], numeric: bool) -> Column | None:
-    """Return the column if its bins or categories are to be bought; None if the row declares them. The column is still
-    to be bought if the user changed its kind, left the new kind's cell empty, and did not clear “to be bought” from the
+    """Return the column if its bins or categories are to be bought; None if the row declares them. They are also bought
+    if the user changed the column's kind and left the new kind's cell empty, unless “to be bought” was cleared from the
     old kind's cell.
     """
     texts = re.fullmatch(r"\s*at most (\d{1,6})\s*", row["categories"])
@@ -166,7 +166,7 @@ def _dates(text: str, column: str) -> DateBins:
 
 
 def join(categories: tuple[str, ...]) -> str:
-    """Return categories on one line, separated by semicolons; a category that contains a semicolon or a quote is
+    """Return categories on one line, separated by semicolons. A category that contains a semicolon or a quote is
     quoted.
     """
     quoted = ['"' + p.replace('"', '""') + '"' if re.search(r'[;"\n]|^\s|\s$', p) else p for p in categories]
@@ -174,8 +174,8 @@ def join(categories: tuple[str, ...]) -> str:
 
 
 def split(text: str) -> tuple[str, ...]:
-    """Return the categories in a cell, which are separated by semicolons or line breaks; quotes protect one that
-    contains either.
+    """Return the categories in a cell, which are separated by semicolons or line breaks; a quoted category may contain
+    either.
     """
     out: list[str] = []
     for match in re.finditer(r'\s*(?:"((?:[^"]|"")*)"\s*(?=[;\n]|$)|([^;\n]*))(?:[;\n]|$)', text):

@@ -24,7 +24,7 @@ INTRODUCTION = (
 
 @dataclass(frozen=True)
 class ArrowLinks:
-    """Distance of an arrow's two columns from independence, in the real and in the synthetic rows (see `link`)."""
+    """Distance from independence of an arrow's two columns, in the real and in the synthetic rows (see `link`)."""
 
     arrow: Arrow
     real: float
@@ -61,7 +61,7 @@ def show(strength: Mapping[Arrow, float], drawn: bool) -> None:
 
 
 def work(released: ReleaseBundle, real: Table, arrows: Iterable[Arrow], report: Any) -> list[ArrowLinks]:
-    """As a background job, compute both links of every arrow, sorted by the real link."""
+    """Compute both links of every arrow, sorted by the real link, in a background job."""
     every, tables = list(arrows), (real, released.release.synthetic)
     out = []
     for i, arrow in enumerate(every):

@@ -1,4 +1,4 @@
-"""Fidelity on screen: the columns and pairs that differ most, and the distribution of a chosen column or pair."""
+"""Fidelity: the columns and pairs that differ most, and the distribution of a chosen column or pair."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from espalier.pages.session.bundles import ReleaseBundle
 
 Facts = Mapping[str, Any]
 LARGEST, PAIRS = 10_000, 2_000
-"""Maximum number of cells and pairs counted for pictures of a table that is read in place."""
+"""Maximum number of cells, and of pairs, counted to draw a table that is read in place."""
 MOST = 15
 UPRIGHT = 12
 """Maximum number of values shown as vertical bars."""
@@ -60,7 +60,7 @@ def counts(real: Source) -> dict[Clique, NDArray[np.int64]]:
 
 
 def _shares(released: ReleaseBundle, clique: Clique) -> NDArray[np.float64]:
-    """Return the real shares of columns, either counted now or taken from the comparison."""
+    """Return the real shares of columns, from the comparison or counted now."""
     if released.real is not None:
         return np.asarray(released.real.count(clique) / released.real.rows)
     found = released.counted[clique]
@@ -92,7 +92,7 @@ def pairs(facts: Facts, released: ReleaseBundle) -> None:
     figure, cells = charts.pair_map(names[:WIDEST], {p: v for p, v in errors.items() if shown.issuperset(p)})
     _clickable(figure, "pair-map", "Error of every pair of columns, the worst columns first", cells, "look-pair")
     if len(names) > WIDEST:
-        st.caption(f"The {WIDEST} columns with the worst pairs of {len(names)} are in the map.")
+        st.caption(f"The map shows {WIDEST} of {len(names)} columns: those with the worst pairs.")
     worst = sorted(facts["pairs"], key=lambda p: -p["tv"])[:MOST]
     charts.show(
         charts.lying(
@@ -107,7 +107,7 @@ def pairs(facts: Facts, released: ReleaseBundle) -> None:
     st.caption(
         f"{_of(worst, facts['pairs'], 'pairs')} If the green bar is as long as the grey one, the link was lost. "
         "Links that the frame forbids are lost by design."
-        + " Every pair is at least about as close to the real rows as two independent columns would be."
+        + " Every pair is about as close to the real rows as two independent columns would be, or closer."
         * (not facts["worse_than_independence"])
     )
     every = [tuple(p["columns"]) for p in sorted(facts["pairs"], key=lambda p: -p["tv"])]
@@ -146,7 +146,7 @@ def _two(released: ReleaseBundle, pair: tuple[str, str]) -> None:
 
 
 def _lost(worse: Sequence[Facts]) -> None:
-    """Warn about pairs whose error is larger than if their columns were independent."""
+    """Warn about pairs that are less accurate than two independent columns would be."""
     if not worse:
         return
     st.markdown(

@@ -17,7 +17,7 @@ from espalier.pages.diagnostics.judgement import Facts, reasons
 MOST_GROUPS = 12
 MOST_LINES = 6
 FEW = 20
-"""Minimum number of rows behind a mark of the calibration chart."""
+"""Minimum number of rows for a point on the calibration chart."""
 
 
 def show(facts: Facts | None, reason: str, tested: str, schema: Schema) -> None:
@@ -63,7 +63,7 @@ def _dependence(facts: Facts) -> None:
                 "table": which,
                 "estimate": facts[f"cmi_{which}"],
                 "chance alone, on average": facts[f"cmi_{which}_chance"],
-                "less chance": facts[f"cmi_{which}_debiased"],
+                "estimate minus chance": facts[f"cmi_{which}_debiased"],
                 "upper limit by chance": facts[f"cmi_{which}_floor"],
                 "so": "More than chance would explain (95 % level)"
                 if facts[f"cmi_{which}"] > facts[f"cmi_{which}_floor"]
@@ -74,7 +74,7 @@ def _dependence(facts: Facts) -> None:
         hide_index=True,
         column_config={
             k: st.column_config.NumberColumn(format="%.5f")
-            for k in ("estimate", "chance alone, on average", "less chance", "upper limit by chance")
+            for k in ("estimate", "chance alone, on average", "estimate minus chance", "upper limit by chance")
         },
     )
     reasons(facts, "cmi_model")
@@ -189,8 +189,8 @@ def _groups(facts: Facts, schema: Schema) -> None:
 
 
 def _calibration(labels: list[str], groups: list[Any]) -> tuple[dict[str, list[Any]], str]:
-    """Return a line for each of the largest groups, made of the marks that have enough rows, and a sentence about what
-    is left out.
+    """Return a line for each of the largest groups, with the points that have enough rows, and a sentence about the
+    points left out.
     """
     drawn = list(zip(labels, groups, strict=True))[:MOST_LINES]
     lines = {label: [b for b in g["calibration_synthetic"] if b["rows"] >= FEW] for label, g in drawn}
@@ -198,7 +198,7 @@ def _calibration(labels: list[str], groups: list[Any]) -> tuple[dict[str, list[A
     if not gone:
         return {label: bins for label, bins in lines.items() if bins}, ""
     without = [label for label, bins in lines.items() if not bins]
-    text = f"Left out: {gone} mark{'s' * (gone > 1)} with fewer than {FEW} rows each"
+    text = f"Left out: {gone} point{'s' * (gone > 1)} with fewer than {FEW} rows each"
     text += f"; this leaves no line for {', '.join(map(plain, without))}." if without else "."
     return {label: bins for label, bins in lines.items() if bins}, text
 

@@ -103,8 +103,8 @@ def _result(
     *,
     ready: bool = True,
 ) -> Any:
-    """Return the result of this job for this release. Until there is one, show the introduction and the button, which
-    is disabled until its input is ``ready``. ``work`` receives real rows in memory.
+    """Return the result of this job for this release. Until it exists, show the introduction and the button, which is
+    disabled until the input is ``ready``. ``work`` receives real rows in memory.
     """
     key = (released.number, kind)
     if key not in state.further:

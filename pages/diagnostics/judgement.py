@@ -1,4 +1,4 @@
-"""Comparison with real rows, which runs once as a background job, and TSTR."""
+"""TSTR, and the comparison with real rows, which runs once as a background job."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def read_again(released: ReleaseBundle, report: Any) -> Iterator[Source]:
 
 
 def _told(report: Any, start: float, part: float, fraction: float, message: str) -> None:
-    """Report progress within a ``part`` of the work that begins at ``start``: ``fraction`` of it is done."""
+    """Report that ``fraction`` of a ``part`` of the work is done; the part begins at ``start``."""
     report(start + part * fraction, message)
 
 

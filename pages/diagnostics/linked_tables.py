@@ -1,4 +1,4 @@
-"""Diagnostics of linked tables: figures with verdicts, and pictures of the steps between visits. Confidential."""
+"""Diagnostics of linked tables: figures with verdicts, and pictures of the transitions between visits. Confidential."""
 
 from __future__ import annotations
 
@@ -175,7 +175,7 @@ def sankey(panel: Panel, column: str, labels: list[str]) -> go.Figure:
 
 
 def _faint(color: str) -> str:
-    """Return the colour ``#rrggbb`` in a translucent form."""
+    """Return a translucent form of the colour ``#rrggbb``."""
     return f"rgba({','.join(str(int(color[i : i + 2], 16)) for i in (1, 3, 5))},0.35)"
 
 

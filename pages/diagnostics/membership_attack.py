@@ -1,4 +1,4 @@
-"""The membership game on the released plan: its introduction, its target rows, and the success of each attack."""
+"""The membership game for the released plan: introduction, target rows, and the success of each attack."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from espalier.pages.common.text import name, names
 
 
 def show(project: Project, tables: tuple[Table, Table], which: object) -> None:
-    """Show fields for the columns, then the figures once a price is chosen; ``tables`` are the real and the synthetic
+    """Show fields for the columns, and the figures once a price is chosen. ``tables`` are the real and the synthetic
     table.
 
     ``which`` distinguishes the fields of different releases.

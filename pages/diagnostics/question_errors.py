@@ -23,14 +23,14 @@ def show(facts: Mapping[str, Any], model: Model) -> None:
                     "question": q["name"],
                     "real rows": q["real"],
                     "synthetic rows": q["synthetic"],
-                    "apart by": q["synthetic"] - q["real"],
+                    "difference": q["synthetic"] - q["real"],
                 }
                 for q in facts["questions"]
             ],
             hide_index=True,
             width="stretch",
             column_config={
-                n: st.column_config.NumberColumn(format="%.0f") for n in ("real rows", "synthetic rows", "apart by")
+                n: st.column_config.NumberColumn(format="%.0f") for n in ("real rows", "synthetic rows", "difference")
             },
         )
     for i, count in enumerate(facts["counts"]):

@@ -28,8 +28,8 @@ def show_grade(grade: Grade, headline: str) -> None:
 
 
 def show(project: Project, findings: Mapping[str, Mapping[str, Any]]) -> None:
-    """Show the first sentence in a box, the other sentences below it, and the places side by side. The first finding is
-    about the place where the real rows were collected.
+    """Show the first finding in a box, the other findings below, and the figures of all places next to each other. The
+    first finding is about the place where the real rows were collected.
     """
     (_, facts), *rest = findings.items()
     found = verdict(project, facts, dict(rest))

@@ -1,4 +1,4 @@
-"""The terms of the pages, one sentence each, and the link from a term to the Glossary page."""
+"""The glossary: one sentence per term, and the link from a term to the Glossary page."""
 
 from __future__ import annotations
 
@@ -39,7 +39,8 @@ TERMS = {
 
 
 def term(word: str, of: str = "") -> str:
-    """Return ``word`` as a link to the glossary, with its sentence as a tooltip. ``of`` is the term, if it differs.
+    """Return ``word`` as a link to the glossary, with its sentence as a tooltip. ``of`` is the term, if it differs from
+    ``word``.
 
     The link opens in a new tab, so the current page stays open. Raises KeyError for an unknown term.
     """

@@ -72,8 +72,8 @@ def show(state: Session, seen: Preview) -> None:
 
 
 def _effect(state: Session, seen: Preview, pool: str, hand: dict[str, float]) -> None:
-    """Show each marginal of the pool with its share, its expected error, and the error it would have without shares set
-    by hand.
+    """Show each marginal of the pool with its share, its expected error, and its expected error without shares set by
+    hand.
     """
     before: dict[str, float | None] = {}
     if hand:

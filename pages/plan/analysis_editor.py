@@ -40,7 +40,7 @@ _KINDS = {
 
 
 def show(state: Session) -> Any:
-    """Show the analyses, the builder and the share of the budget. Return the place for a conflict."""
+    """Show the analyses, the builder and the share of the budget. Return the place where a conflict is shown."""
     folder = shell.folded("Planned analyses", partial(_fields, state), bool(state.project.analyses), "analysis-")
     spot = folder.container()
     if reason := state.trouble.get("analyses"):

@@ -1,4 +1,4 @@
-"""Private test of the drawing: its fields and power on the Plan page, its result on the Structure page."""
+"""Private test of the drawing: its fields and its power on the Plan page, and its result on the Structure page."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ def fields(state: Session, bound: Bound) -> None:
             1,
             MOST_STATEMENTS,
             plan.statements,
-            help="The chosen statements are those that most missing arrows would violate; pairs marked as "
-            "contested come first.",
+            help="Pairs marked as contested come first, then the statements that the most missing arrows would "
+            "violate.",
             **bound(state, "statements"),
         )
     else:
@@ -85,6 +85,6 @@ def found(state: Session) -> None:
                 "points: Espalier never draws it for you."
             )
         st.caption(
-            "Read the strength first: with many rows, even a weak association contradicts a drawing. A drawing that "
-            "passes the test is not confirmed by it. These figures are differentially private and may be shared."
+            "Read the strength first: with many rows, even a weak association contradicts a drawing. Passing the test "
+            "does not confirm a drawing. These figures are differentially private and may be shared."
         )

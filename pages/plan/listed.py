@@ -11,7 +11,7 @@ from espalier.pages.session.session import Session
 
 
 def line(text: str, key: str, help_: str, remove: Callable[..., None], *args: Any) -> None:
-    """Show an entry of a list with a button that removes it by ``remove(*args)``."""
+    """Show a list entry with a button that calls ``remove(*args)``."""
     left, right = st.columns([7, 1], vertical_alignment="center")
     left.markdown(text)
     right.button(

@@ -16,8 +16,8 @@ HIGHEST = 420
 
 
 def table(bought: Sequence[Line], of: str = "n") -> None:
-    """Show the table. ``of`` names the total to which errors and bounds are relative. Empty columns are left out. If
-    the unit of σ is not rows, a sentence below the table states it.
+    """Show the table. Errors and bounds are relative to the total named ``of``. Empty columns are left out. If the unit
+    of σ is not rows, a sentence below the table states it.
     """
     rows = grouped(bought)
     error, bound = f"error (% of {of})", f"bound (% of {of})"

@@ -25,7 +25,7 @@ class Given(NamedTuple):
 
     @property
     def leads(self) -> bool:
-        """True if the option shapes the plan, so that its field is directly below the method."""
+        """True if the option shapes the plan; its field is then directly below the method."""
         return bool(self.option.choices) and not self.option.only
 
 
@@ -48,7 +48,7 @@ def first(state: Session, bound: Bound) -> dict[str, Any]:
 
 
 def further(state: Session, bound: Bound) -> dict[str, Any]:
-    """Draw all other options, in two columns; return the place below them, by option."""
+    """Draw all other options in two columns; return the place below each option."""
     shown = [given for given in _shown(state) if not given.leads]
     for k in range(0, len(shown), 2):
         for place, given in zip(st.columns(2), shown[k : k + 2], strict=False):
@@ -58,7 +58,7 @@ def further(state: Session, bound: Bound) -> dict[str, Any]:
 
 
 def any_further(state: Session) -> bool:
-    """Return whether the plan's method has options beyond those that `first` draws."""
+    """Return whether the plan's method has options other than those drawn by `first`."""
     return any(not given.leads for given in _shown(state))
 
 
@@ -151,7 +151,7 @@ def _weights(state: Session, given: Given, bound: Bound) -> None:
 
 
 def _share(state: Session, given: Given, bound: Bound) -> None:
-    """Show a share, which the user chooses in percent."""
+    """Show the field for a share, in percent."""
     key, option, value = given
 
     def take(s: Session, percent: int) -> None:

@@ -46,7 +46,7 @@ def show(state: Session, spots: dict[str, Any], bound: Bound) -> None:
         )
     spots["private_evaluation"] = st.container()
     if project.linked is not None:
-        return  # not supported yet
+        return  # this field is not supported yet
     st.toggle(
         "Private evaluation, on held-out people",
         plan.private_evaluation > 0,

@@ -16,7 +16,7 @@ from espalier.pages.session.session import Session
 
 
 def show(state: Session, seen: Preview) -> None:
-    """Show the details of the plan that ``seen`` rehearsed."""
+    """Show the details of the previewed plan."""
     plan, pure = seen.project.plan, seen.budget.pure
     with st.container(horizontal=True, gap="large"):
         st.metric("ε (privacy loss)", f"{seen.budget.epsilon:g}", width="content")

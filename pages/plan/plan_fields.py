@@ -223,7 +223,7 @@ def _more(state: Session) -> None:
         if method.offers(plan, "accounting"):
             kinds = [*method.capabilities.accounting]
             if plan.accounting not in kinds:
-                kinds.append(plan.accounting)  # shown until it is corrected
+                kinds.append(plan.accounting)  # shown until the user corrects it
             st.selectbox(
                 "Accounting",
                 kinds,
@@ -285,7 +285,7 @@ def _stage(state: Session) -> None:
 
 
 STAGES: dict[str, float | str] = {"off": 0.0, AUTO: AUTO, "on": 0.5}
-"""Shares of the second stage that the page offers; a project file may use another one."""
+"""Shares of the second stage that the page offers; a project file may use others."""
 
 
 def _further_targets(state: Session) -> None:
@@ -379,7 +379,7 @@ def _bound(state: Session, name: str, take: Callable[[Session, Any], None] | Non
 
 
 def _method(state: Session, method: str) -> None:
-    """Change the method. The plan's choice of the fence is remembered for methods with an optional fence."""
+    """Change the method. The plan's setting of the fence is kept for methods with an optional fence."""
     plan = state.project.plan
     if not is_blurring(plan) and (method_of(plan).capabilities.fence == "optional" or plan.fair is not None):
         state.drafts.plan.fair = plan.fair
@@ -407,11 +407,11 @@ def _purposeful(state: Session, advice: Advice) -> None:
     """Apply the recommended method and the options that it needs for the purpose."""
     _method(state, advice.method.name)
     state.editor.change_plan(**advice.changes)
-    state.opened += 1  # new widgets that show the new plan
+    state.opened += 1  # creates new widgets, which show the new plan
 
 
 def _take_accounting(state: Session, rule: AccountingRule) -> None:
-    """Set the rule. The plan's δ is dropped if the old or the new rule is pure."""
+    """Set the accounting rule. The plan's δ is dropped if the old or the new rule is pure."""
     before = state.project.plan
     state.drafts.plan.delta = None
     state.editor.change_plan(accounting=rule, delta=None if "pure" in (rule, before.accounting) else before.delta)

@@ -29,7 +29,7 @@ _ABOUT = (
 
 
 def show(state: Session) -> Any:
-    """Show the questions, the builder and the share. Return the place for a conflict."""
+    """Show the questions, the builder and the share. Return the place where a conflict is shown."""
     folder = shell.folded(
         "Questions that reports will ask", partial(_fields, state), bool(state.project.question_list), "ask-"
     )
@@ -78,7 +78,7 @@ def _remove(state: Session, kind: str, i: int) -> None:
 
 
 def _build(state: Session, listed: QuestionList) -> None:
-    """Show fields that form a sentence: the kind, the columns, their values, a name."""
+    """Show fields that form a sentence: the kind, the columns, their values and a name."""
     schema, at = state.project.schema, f"{state.opened}-{len(listed.questions)}-{len(listed.counts)}"
     kind = st.segmented_control(
         "Add", ["a question", "a count"], default="a question", key=f"ask-kind-{at}", required=True

@@ -27,7 +27,7 @@ FAMILIES = {"linear": "linear", "logistic": "logistic", "poisson": "Poisson"}
 
 
 def show(state: Session) -> Any:
-    """Show the regressions, the builder and the share. Return the place for a conflict."""
+    """Show the regressions, the builder and the share. Return the place where a conflict is shown."""
     folder = shell.folded(
         "Regressions to buy", partial(_fields, state), bool(state.project.plan.regressions), "regression-"
     )

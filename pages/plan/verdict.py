@@ -23,7 +23,9 @@ from espalier.pages.session.session import Session
 HIGHEST = 420
 """Maximum height in pixels; a longer table scrolls."""
 NEAR = 0.95
-"""A smallest ε above this share of the plan's own ε is not offered, because it would save almost nothing."""
+"""The smallest sufficient ε is offered only if it is at most this share of the plan's ε; otherwise it would save
+little.
+"""
 _DIAL = """
 export default function ({ data, parentElement, setTriggerValue }) {
   const input = parentElement.querySelector("input"), shown = parentElement.querySelector("output");
@@ -70,7 +72,7 @@ def headline(state: Session, seen: Preview, population: Population | None) -> No
         _BOX[found.rating](plain(found.headline))
     elif seen.unrated:
         st.info(seen.unrated)
-    elif seen.lacks_rows and seen.project.plan.neighbors == "replace-one":  # otherwise the field for n states this
+    elif seen.lacks_rows and seen.project.plan.neighbors == "replace-one":  # the field for n states this otherwise
         st.info("Enter the number of rows to see what noise would hide.")
     key = f"dial-{state.opened}"
     points = dial(seen, population)
@@ -168,7 +170,7 @@ def details(state: Session, found: Verdict) -> None:
 
 
 def _offer(state: Session, step: Step, i: int) -> None:
-    """Show one suggested change of a column, with a button that makes it if it is simple."""
+    """Show one suggested change of a column. A simple change has a button that makes it."""
     column = state.project.schema[step.column]
     changed = None if step.values_left is None else column.coarser(step.values_left)
 

@@ -46,10 +46,10 @@ def handed_over(names: Iterable[str]) -> list[tuple[str, str, str]]:
 
 
 def in_short(project: Project, files: Mapping[str, bytes]) -> tuple[str, list[list[dict[str, str]]]]:
-    """Return a sentence about a kept release, and the first rows of its tables; raises :class:`ProjectError` for any
+    """Return a sentence about a kept release, and the first rows of its tables. Raises :class:`ProjectError` for any
     other content.
 
-    A ledger's author may have stored arbitrary text under the names of a release.
+    Anyone who can write to the ledger may have stored arbitrary text in place of a release.
     """
     try:
         facts = json.loads(files["release.json"])
@@ -65,7 +65,7 @@ def in_short(project: Project, files: Mapping[str, bytes]) -> tuple[str, list[li
 
 
 def files(released: ReleaseBundle) -> None:
-    """Offer all files of a release as one zip, and below it a button for each file."""
+    """Offer all files of a release as one zip, followed by a button for each file."""
     stem = shell.filename(released.release.project.name)
     st.download_button(
         "Download everything (zip)",
@@ -223,5 +223,5 @@ def _picture(released: ReleaseBundle) -> None:
 
 
 def lines(release: Release) -> list[Line]:
-    """Return the purchases in the order of spending, in the form of the plan's preview."""
+    """Return the purchases in the order in which they were made, in the format of the plan's preview."""
     return list(lines_of(release.spending.draws))

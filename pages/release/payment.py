@@ -1,4 +1,4 @@
-"""Payment for a release: the choice of a table's budget, the form that opens one, and the remaining amount."""
+"""Payment for a release: the choice of a budget, the form that opens a budget, and the remaining amount."""
 
 from __future__ import annotations
 
@@ -171,7 +171,7 @@ def outlook(state: Session, population: Population, seen: Preview) -> bool:
 
 
 def known_table(state: Session) -> tuple[bool, bool]:
-    """Return whether the ledger knows the open table by this name alone. If not, ask the user.
+    """Check whether the ledger knows the open table by this name alone, and ask the user if not.
 
     Return whether a release may continue, and whether the current warning is confirmed.
     """
@@ -202,7 +202,7 @@ def known_table(state: Session) -> tuple[bool, bool]:
         st.warning(f"Confidential: {plain(warning)}.", icon=":material/fingerprint:")
     ticked = bool(warnings) and st.checkbox(
         "I have read this and want to release this table under this name",
-        key=f"known-{state.tables}-{state.paid_from}-{warnings}",  # a tick confirms these warnings, not others
+        key=f"known-{state.tables}-{state.paid_from}-{warnings}",  # the tick confirms only the warnings shown here
     )
     return ticked or not warnings, ticked
 
@@ -236,7 +236,9 @@ def _more(like_it: int) -> str:
 
 
 def opening_form(state: Session, known: dict[str, Population]) -> None:
-    """Show the form that opens a budget. It proposes a table's name and a total, which cannot be changed later."""
+    """Show the form that opens a budget. The form proposes a table's name and a total, which cannot be changed
+    later.
+    """
     plan = state.project.plan if state.has_project else None
     key = f"open-budget-{state.tables}-{len(known)}"
     with st.container(border=True):
@@ -345,7 +347,7 @@ def _delta(state: Session, neighbors: Neighbors, person: str | None) -> float:
 
 
 def _delta_key(key: str, neighbors: Neighbors, person: str | None) -> str:
-    """Return a key that differs for each unit of privacy: if n becomes private, a δ of 1/n² is discarded."""
+    """Return a key that differs for each unit of privacy, so that a δ of 1/n² is discarded if n becomes private."""
     return f"{key}-delta-{neighbors}-{(person or '').strip()}"
 
 

@@ -10,7 +10,9 @@ from espalier.pages.session.session import Session
 
 
 def fields(state: Session) -> None:
-    """Show one line for each signature. Empty lines are left out, and the report then says “no one is named”."""
+    """Show one line for each signature. Empty lines are left out. If all are empty, the report says “no one is
+    named”.
+    """
     signed = state.project.signoff
     with st.expander(f"Who is responsible ({sum(key in signed for key in SIGNOFF)} of {len(SIGNOFF)} signed)"):
         for place, key in zip(st.columns(len(SIGNOFF)), SIGNOFF, strict=True):

@@ -148,11 +148,11 @@ def finish(state: Session, population: str, entry: str) -> None:
 
 
 def _nothing() -> None:
-    """Do nothing when noise is drawn, because it was paid for before the interruption."""
+    """Do nothing when noise is drawn: it was paid for before the interruption."""
 
 
 def price_of_cancel(began: bool, epsilon: float) -> str:
-    """Return the amount spent if the release is cancelled now, for the label of the button."""
+    """Return the amount that is spent if the release is cancelled now; the button shows it."""
     return f"up to ε = {epsilon:g} is already spent" if began else "nothing is spent yet"
 
 
@@ -173,7 +173,7 @@ def _without(project: Project, table: Table, share: float) -> tuple[Project, int
     """Return the project for the rows that remain after a holdout of this ``share``.
 
     Also return the holdout's size if n is public. If n is private, each person (or row) is held out with this
-    probability; a declared total shrinks by the share.
+    probability, and a declared total shrinks by this share.
     """
     plan = project.plan
     if plan.person is not None and plan.rows is not None and plan.neighbors == "replace-one":

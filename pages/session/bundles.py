@@ -1,4 +1,4 @@
-"""What a browser session holds: releases with their rows and files, what they cost, and a project that was replaced."""
+"""Contents of a browser session: releases with their rows, files and costs, and a replaced project."""
 
 from __future__ import annotations
 
@@ -53,12 +53,12 @@ class ReleaseBundle:
 
     @cached_property
     def picture(self) -> ReleasePicture:
-        """Picture of the release, which is laid out once."""
+        """Picture of the release; its layout is computed once."""
         return release_picture(self.facts)
 
     @cached_property
     def zip(self) -> bytes:
-        """All files as one zip, which is packed once."""
+        """All files as one zip, packed only once."""
         return zipped(self.files)
 
     @property
@@ -94,12 +94,12 @@ class Spent:
     person: str | None
     complete: bool = True
     for_draws: float = 0.0
-    """Part of δ that draws used directly (the sum of their δ₀)."""
+    """Part of δ used directly by draws (the sum of their δ₀)."""
 
 
 @dataclass(frozen=True, repr=False)
 class Opened:
-    """State replaced by opening another project; it can be restored."""
+    """State that was replaced when another project was opened; it can be restored."""
 
     open_project: ProjectEditor
     text: TextTable | None
@@ -114,7 +114,9 @@ class Opened:
 
 @dataclass(repr=False)
 class RowsAtWork:
-    """Rows from which the running release is made, and its holdout. The session holds them; the result does not."""
+    """Rows from which the running release is made, and its holdout. They stay in the session and are not part of the
+    result.
+    """
 
     real: Table | None = None
     holdout: Table | None = None

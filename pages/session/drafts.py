@@ -22,7 +22,7 @@ Arrow = tuple[str, str]
 
 @dataclass
 class Field:
-    """A widget: its key, its default, the value that it shows, and the options that it offers (``basis``)."""
+    """A widget: its key, its default, its current value, and the options that it offers (``basis``)."""
 
     key: str
     default: Any
@@ -45,12 +45,13 @@ class BoardDraft:
     ``view`` (None: chosen by the number of columns), ``marks`` (None: all) and ``steps`` (None: chosen once for each
     column, and kept in ``reach``) set what is shown. ``places`` are positions of boxes by view, ``laid`` is the last
     layout: its positions, the bends of its arrows, and the number of arrows at each box. ``wide`` is the maximum width
-    of a line of boxes in pixels, and ``fits`` counts the requests to fit the picture to its frame. ``effect`` is the
-    most recently chosen column, and ``pair`` holds the two columns being compared. ``refused`` holds, for each effect,
-    the causes that could not be drawn and the reason. ``brought`` lists the columns that the user put on the drawing,
-    ``opened`` lists the groups whose columns are shown, and ``group`` is the selected group. For linked tables,
-    ``copies`` are the selected boxes that are not columns of the schema, and ``later`` is the column of the next visit
-    chosen last. ``routes`` holds the last paths of lines, with the boxes and lines for which they were computed.
+    of a line of boxes in pixels, and ``fits`` is the number of requests to fit the picture to its frame. ``effect`` is
+    the most recently chosen column, and ``pair`` holds the two columns being compared. ``refused`` holds, for each
+    effect, the causes that could not be drawn and the reason. ``brought`` lists the columns that the user added to the
+    drawing, ``opened`` lists the groups whose columns are shown, and ``group`` is the selected group. For linked
+    tables, ``copies`` are the selected boxes that are not columns of the schema, and ``later`` is the most recently
+    chosen column of the next visit. ``routes`` holds the last paths of lines, with the boxes and lines for which they
+    were computed.
     """
 
     board: str | None = None
@@ -125,7 +126,7 @@ class MergeDraft:
 
 @dataclass
 class PlanDraft:
-    """Chosen purpose, ε and δ as typed, and the setting of the fence for methods in which it is optional."""
+    """Chosen purpose, ε and δ as typed, and the fence setting for methods with an optional fence."""
 
     purpose: str | None = None
     epsilon: str | None = None
@@ -141,7 +142,7 @@ class Drafts:
     answering: bool = False
     """True if the user is changing the answer about rows per person."""
     upload: tuple[str, TextTable] | None = None
-    """The uploaded file's id, and the table that was read from it."""
+    """Id of the uploaded file, and the table read from it."""
     linked_uploads: dict[str, TextTable] = field(default_factory=dict)
     """The uploaded tables of people and visits, by the ids of their files."""
     linked_far: tuple[TextTable, ...] = ()
@@ -157,8 +158,8 @@ class Drafts:
 
 @dataclass(frozen=True)
 class Kept:
-    """Draft that the browser tab kept: a whole project. If the project held open guesses, it is only the drawing,
-    the ``answer``, and the ``columns`` without an open guess.
+    """Draft that the browser tab kept: a whole project or, if the project held open guesses, only the drawing, the
+    ``answer``, and the ``columns`` without an open guess.
 
     The answer states whether each person has one row, the person column, and the row limit. ``opened`` are the groups
     of the drawing whose columns are shown.

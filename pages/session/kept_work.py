@@ -1,12 +1,13 @@
 """Jobs and results that outlive a reload of a browser tab, in one registry of the server's process.
 
 The tab keeps a random token in its own storage, never in an address. A session that starts a job stores the job and its
-results under that token; the session of the reloaded tab presents it and continues. Only the account that started the
-work can take it; for anyone else, the token is treated as unknown. Results are kept for `LASTS` seconds after the last
-tab that shows them is gone and the job has ended. They contain no rows of a table: rows are discarded with their
-session. After `AWAY` seconds they are moved to a file without a name, because the files of a release may be large.
+results under that token; the session of the reloaded tab presents the token and continues. Only the account that
+started the work can continue it; for any other account, the token is treated as unknown. Results are kept for `LASTS`
+seconds after the last tab that shows them is gone and the job has ended. They contain no rows of a table: rows are
+discarded with their session. After `AWAY` seconds they are moved to a file without a name, because the files of a
+release may be large.
 
-A token has 256 random bits, so no one can guess it, and it is matched by a dictionary lookup.
+A token has 256 random bits, so no one can guess it; it is matched by a dictionary lookup.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ LASTS = 15 * 60.0
 AWAY = 30.0
 """Seconds after which the results of a closed tab leave memory."""
 MOST = 100
-"""Maximum number of tabs for which results are kept; beyond it, the tab that closed first is forgotten."""
+"""Maximum number of tabs for which results are kept; beyond this number, the tab that closed first is forgotten."""
 
 Watcher = Callable[[], bool]
 """A function that returns whether a tab is connected."""
@@ -70,7 +71,7 @@ class Work:
 
 
 class Registry:
-    """Work by token."""
+    """The kept work, by token."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock, self._lock = clock, threading.Lock()
@@ -134,13 +135,11 @@ class Registry:
             self._put_away(one)
 
     def _put_away(self, work: Work) -> None:
-        """Move results to a file, which takes a while for a large release and must not stop other tabs."""
+        """Move results to a file. This takes a while for a large release and must not block other tabs."""
         results = work.results
         file = _file_of(results)
         with self._lock:
-            if (
-                results is None or work.results is not results or work.away is not None
-            ):  # taken or replaced in the meantime
+            if results is None or work.results is not results or work.away is not None:  # replaced in the meantime
                 if file is not None:
                     file.close()
             elif file is None:

@@ -1,9 +1,9 @@
 """Keep an unsaved draft while the browser reloads the tab, but not after the tab is closed.
 
-The tab itself keeps it (``sessionStorage``), so no other user of the server, no other tab and no later session can see
-it, and no other account that signs in to the tab. It contains the project file, never rows of a table. While the
+The draft is stored in the tab itself (``sessionStorage``). Other users of the server, other tabs, later sessions, and
+other accounts that sign in to the tab cannot see it. It contains the project file, never rows of a table. While the
 project holds open guesses, the draft contains the drawing, the answer about rows per person, and the columns that are
-declared or confirmed. An open guess is not kept. A restored draft is checked like any other file.
+declared or confirmed. Open guesses are not kept. A restored draft is checked like any other file.
 
 The tab also keeps the token of its jobs and results (`espalier.pages.session.kept_work`).
 """
@@ -90,7 +90,7 @@ def kept(state: Session) -> str | None:
 
 
 def account() -> str:
-    """Return text that differs for each account; without sign-in, it is the same for everyone."""
+    """Return text that differs for each account, or the same text for everyone if there is no sign-in."""
     return hashlib.sha256(json.dumps(sign_in.identity()).encode()).hexdigest()
 
 

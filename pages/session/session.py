@@ -1,7 +1,7 @@
 """State of one browser session: the open project, the private table, releases and results.
 
-The state has one plain key in ``st.session_state``, so it survives a change of page and ends with the session. Private
-rows are never in a cache that sessions share. Changes of the project are in `espalier.core.project.editor`.
+The state has one plain key in ``st.session_state``, so it survives a change of page and ends with the session. No cache
+shared between sessions contains private rows. Changes of the project are in `espalier.core.project.editor`.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Session:
     open_project: ProjectEditor | None = None
     text: TextTable | None = None
     relation: Relation | None = None
-    """A table that is read where it is stored, instead of ``text``. Only its catalogue is in memory."""
+    """A table that is read where it is stored; replaces ``text``. Only its catalogue is in memory."""
     far: tuple[str, str | None] | None = None
     """Place and name of ``relation``, as the steward typed them: a worker opens it again."""
     rows: int | None = None
@@ -86,7 +86,7 @@ class Session:
     paid_from: str | None = None
     """The open table's name in the ledger; empty: not recorded; None: not chosen yet."""
     known_elsewhere: tuple[int, str] | None = None
-    """The table and the name of its budget, if the ledger refused the table because it knows it under another name."""
+    """The table and the name of its budget, if the ledger refused the table because it is known under another name."""
     released: ReleaseBundle | None = None
     earlier: list[ReleaseBundle] = field(default_factory=list)
     """Releases before the last one; their files can still be downloaded."""
@@ -97,7 +97,7 @@ class Session:
     blurred: BlurredBundle | None = None
     """Rows of a method that is not private; never among the releases."""
     offered: dict[str, float] = field(default_factory=dict)
-    """The option and a value it can reach, if the last attempt to blur rows missed the requested value."""
+    """The option and a value that can be reached, if the last attempt to blur rows missed the requested value."""
 
     # Results
     studied: tuple[str, Study] | None = None
@@ -105,7 +105,7 @@ class Session:
     answered: dict[tuple[str, AskedQuestion], Any] = field(default_factory=dict)
     """Answers by release and question, with the copies that they came from."""
     joint: tuple[Any, Any] | None = None
-    """The figures that last got a joint interval, and the result."""
+    """The figures that were last given joint intervals, and the result."""
     asked_alone: tuple[AskedQuestion, ...] = ()
     """Kept questions while no project is open."""
     taken: dict[str, Study | Files] = field(default_factory=dict)
@@ -204,7 +204,7 @@ class Session:
         return self.editor.project
 
     def take_plan(self, plan: Plan) -> None:
-        """Continue with another plan for the open project; keep the answer about people."""
+        """Replace the open project's plan; keep the answer about people."""
         self.editor.take_plan(plan)
         self.opened += 1  # new widgets, which show the new plan
 
@@ -213,7 +213,9 @@ class Session:
         self._attach(text, None, None, source)
 
     def attach_far(self, relation: Relation, where: tuple[str, str | None]) -> None:
-        """Open a table for the open project. It is read in place, at ``where``, as the steward typed it."""
+        """Open a table for the open project. The table is read in place; ``where`` is its place as the steward typed
+        it.
+        """
         self._attach(None, relation, where, "server")
 
     def _attach(
@@ -223,7 +225,7 @@ class Session:
         far: tuple[str, str | None] | None,
         source: TableSource,
     ) -> None:
-        """Replace the table. Its rows are not a sample's, and earlier comparisons used other rows."""
+        """Replace the table. The new rows are not a sample's, and earlier comparisons used other rows."""
         self.text, self.relation, self.far, self._encoded = text, relation, far, None
         self.sample, self.compared = "", []
         self.opened += 1
@@ -243,7 +245,7 @@ class Session:
 
     @property
     def notice(self) -> str:
-        """A notice of what a release stores of the open relation and whom it trusts; empty for files in memory."""
+        """Notice about the open relation: what a release stores, and who is trusted. Empty for files in memory."""
         if self.relation is not None:
             return self.relation.notice
         return TRUSTED.get(self.text.origin or "", "") if self.text is not None else ""
@@ -273,7 +275,7 @@ class Session:
     def preview(self, rows: int | None, delta: float | None = None) -> Preview:
         """Return the preview of the plan for ``rows`` rows, from memory if nothing changed.
 
-        ``delta`` is the ledger's; a plan without a δ takes it. Raises :class:`EspalierError`.
+        A plan without a δ uses ``delta``, the ledger's δ. Raises :class:`EspalierError`.
         """
         planned = self.project
         if delta is not None and planned.plan.delta is None:
@@ -303,7 +305,7 @@ class Session:
 
     @property
     def asked(self) -> tuple[AskedQuestion, ...]:
-        """Kept questions, of the open project or, without one, of the session."""
+        """Kept questions of the open project or, if no project is open, of the session."""
         return self.project.asked if self.has_project else self.asked_alone
 
     def keep_asked(self, asked: tuple[AskedQuestion, ...]) -> None:
@@ -373,8 +375,8 @@ class Session:
         self.opened = self.tables = max([self.opened, *(s.table for s in self.spent)])
 
     def give_rows_back(self) -> None:
-        """Make the last release comparable again once its table is reopened after a reload. No row is returned if rows
-        were held out for testing, because it is no longer known which.
+        """Make the last release comparable again once its table is reopened after a reload. Nothing is restored if rows
+        were held out for testing, because the list of held-out rows is lost.
         """
         made = self.released
         if made is None or made.has_rows or not self.has_table or not self.project.says_the_same(made.planned):
@@ -386,7 +388,7 @@ class Session:
             self.released = replace(made, real=real.recoded(schema) if made.planned.schema.undeclared else real)
 
     def collect(self) -> None:
-        """Take the result of a finished job."""
+        """Take over the result of a finished job."""
         job = self.job
         if job is None or not job.finished:
             return
@@ -401,7 +403,7 @@ class Session:
 
 
 _KEY = secrets.token_bytes(32)
-"""Key of this server's process, which never stores it."""
+"""Key of this server's process. The key is never stored."""
 
 
 def mark_of(table: TextTable) -> bytes:

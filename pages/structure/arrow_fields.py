@@ -286,7 +286,7 @@ def _take_remark(state: Session, of: Of, what: str) -> None:
 
 
 def _take_selected(state: Session) -> None:
-    """Select the chosen part. A field with an unchanged value must not narrow the selection."""
+    """Select the chosen column or arrow. An unchanged field must not narrow the selection."""
     shown, of = state.drafts.fields["annotate"].shown, taken(state, "annotate")
     if of == shown:
         return
@@ -329,7 +329,7 @@ def _take_causes(state: Session, effect: str, name: str) -> None:
 
 
 def _take_role(state: Session, role: str) -> None:
-    """Set a role as chosen; a column that had another role loses it."""
+    """Set a role as chosen. A column that had another role loses that role."""
     chosen = taken(state, f"role-{role}")
     state.editor.change_role(role, chosen if isinstance(chosen, list) else [] if chosen is None else [chosen])
 

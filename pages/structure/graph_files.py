@@ -1,4 +1,4 @@
-"""Graph files: import another tool's graph once its open questions are settled, and export the drawing."""
+"""Graph files: import another tool's graph once its open questions are answered, and export the drawing."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def _pasted(state: Session, key: str) -> None:
 
 
 def _read(state: Session, title: str, data: str | bytes) -> None:
-    """Read a graph once, not at every rerun. The last graph that could be read stays."""
+    """Read a graph once, not at every rerun. The last readable graph is kept."""
     _away(state)
     try:
         if len(data) > MOST_BYTES:
@@ -154,7 +154,7 @@ def _names(project: Project) -> tuple[str, ...]:
 
 
 def _questions(state: Session, title: str, resolved: Resolved) -> None:
-    """Show a field for each question, the open ones first; there may be many with a proposed answer."""
+    """Show a field for each question, open questions first; many others may have a proposed answer."""
     open_ = {q.key for q in resolved.open}
     ranked = sorted(resolved.questions, key=lambda q: (list(KINDS).index(q.kind), q.line))
     if len(ranked) > MOST_QUESTIONS:
@@ -196,7 +196,7 @@ def _field(state: Session, title: str, question: Question) -> None:
     answer = state.drafts.graph_file.answers.get(question.key, question.default)
     st.session_state[key] = answer if answer in question.choices else question.default
     place, label = st.container(), f"Line {question.line}: {plain(question.text)}"
-    if question.kind == "column":  # one row of a table, with the name and its meaning
+    if question.kind == "column":  # one row of the table: the name and its meaning
         said, place = st.columns((2, 3), vertical_alignment="center")
         said.markdown(label)
     place.selectbox(
@@ -265,7 +265,7 @@ def _roles(have: Roles, given: Any) -> Roles:
 
 
 def _on_the_board(places: dict[str, tuple[float, float]]) -> dict[str, tuple[float, float]]:
-    """Return positions in the drawing's pixels, stretched if the boxes would not have room otherwise."""
+    """Return positions in pixels of the drawing, stretched if the boxes would otherwise overlap."""
     points = list(places.values())
     if len(points) < 2 or len(points) > 400:
         return places if len(points) == 1 else {}
@@ -286,7 +286,7 @@ def _close(state: Session) -> None:
 
 
 def _list(sentences: Any) -> None:
-    """Show the first sentences, and the others on a click."""
+    """Show the first sentences; a click shows the others."""
     lines = [f"- {plain(sentence)}" for sentence in sentences]
     if lines:
         st.markdown("\n".join(lines[:8]))

@@ -95,9 +95,7 @@ def apart(one: str, other: str, separation: Separation, own: bool) -> str:
 
 
 def avoiding(found: Implied, roles: Roles) -> list[Path]:
-    """Return the open paths that avoid the admissible columns. Other paths are open only because of conditioning on
-    these columns.
-    """
+    """Return the open paths that avoid the admissible columns. Only conditioning on these columns opens other paths."""
     return [p for p in found.paths if not set(p) & set(roles.admissible)]
 
 

@@ -1,4 +1,4 @@
-"""Compare two drawings, settle each difference, and merge them."""
+"""Compare two drawings, resolve each difference, and merge them."""
 
 from __future__ import annotations
 
@@ -54,8 +54,8 @@ def show(state: Session) -> None:
 
 
 def read(data: bytes, title: str = "") -> tuple[Dag, tuple[str, ...]]:
-    """Return the drawing of a project file, of its ``dag`` part alone, or of another tool's graph file, and the steps
-    that converted it. Raises :class:`EspalierError`, also if a person must decide something first.
+    """Return the drawing in a project file, in its ``dag`` part alone, or in another tool's graph file, and the steps
+    of its conversion. Raises :class:`EspalierError`, also if a person must decide something first.
     """
     try:
         parsed = json.loads(data)

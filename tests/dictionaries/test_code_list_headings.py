@@ -129,7 +129,7 @@ def test_the_first_line_is_a_header_if_it_has_another_shape_or_a_known_word(text
 
 
 def test_two_columns_without_known_headings_need_the_name_of_a_column():
-    with pytest.raises(SchemaError, match="unless it lists the codes of one column.*write FILE:COLUMN") as asked:
+    with pytest.raises(SchemaError, match="If it lists the codes of one column.*write FILE:COLUMN") as asked:
         read("M,Male\nF,Female\n")
     assert asked.value.data["key"] == "column"
     for table in ("M,Male\nM,Female\n", "M,Male\n", "M,Male,x\nF,Female,y\n", "M,\nF,Female\n"):

@@ -67,7 +67,9 @@ def test_reserved_spent_and_returned_deltas_add_up(tmp_path: Path) -> None:
     assert first.facts()["delta_for_draws"] == {"total": FOR_DRAWS, "reserved": 1e-7}
     exact = Fraction(1e-7) + Fraction(2e-7) + Fraction(1e-7)
     assert ledger.population_of("people").delta_counted == exact
-    with pytest.raises(LedgerError, match="δ₀ = 1e-12, and of the δ of 'people'.*nothing was read") as refusal:
+    with pytest.raises(
+        LedgerError, match="δ₀ = 1e-12, but 'people' has only .* left for draws; nothing was read"
+    ) as refusal:
         reserve(ledger, 1e-12)
     assert refusal.value.data["key"] == "delta_for_draws"
 
@@ -129,7 +131,7 @@ def test_what_is_for_draws_must_leave_some_of_delta(tmp_path: Path, for_draws: f
 def test_a_budget_that_keeps_nothing_for_draws_refuses_them(tmp_path: Path) -> None:
     ledger = opened(tmp_path / "l.db", 0.0)
     assert ledger.population_of("people").rho == rho_of(3.0, DELTA)
-    with pytest.raises(LedgerError, match="nothing was left for draws"):
+    with pytest.raises(LedgerError, match="has no δ left for draws"):
         reserve(ledger, 1e-12)
     reserve(ledger, 0.0).spend(0.001, FILES, [Subtotal("measure", "one-way", 1, 0.001)])
     assert [row["delta"] for row in ledger.store.read()][2:] == [None, None]
@@ -181,7 +183,7 @@ def test_a_release_reserves_what_its_rehearsal_shows(tmp_path: Path, monkeypatch
     assert ledger.verify() == []
     account = opened(tmp_path / "none.db", 0.0).account("people")
     monkeypatch.setattr(PrivateCurator, "_counts", lambda *_: pytest.fail("drew"))
-    with pytest.raises(LedgerError, match="nothing was left for draws"):
+    with pytest.raises(LedgerError, match="has no δ left for draws"):
         release(PROJECT, table, ledger=account)
 
 

@@ -108,7 +108,7 @@ def test_a_budget_is_opened_paid_from_and_seen(app: AppTest, where: Path) -> Non
     go(app, "plan")
     assert "After this plan" in sentences(app)
     go(app, "ledger")
-    assert [m.label for m in app.metric] == ["Total ε", "Spent ε", "Spent ρ", "Left ρ", "Largest next ε"]
+    assert [m.label for m in app.metric] == ["Total ε", "Spent ε", "Spent ρ", "Remaining ρ", "Largest next ε"]
     assert "Releasing the same plan again, ε = 1, would leave" in sentences(app)
     state(app).editor.change_plan(epsilon=0.5)
     assert "The open plan, ε = 0.5, would leave" in sentences(go(app, "ledger"))
