@@ -187,7 +187,9 @@ class Stepping:
 
     @property
     def most_pairs(self) -> int:
-        """Total number of further pairs, computed from noisy counts. It is larger if a typical pair has little noise."""
+        """Total number of further pairs, computed from noisy counts. It is larger if a typical pair has
+        little noise.
+        """
         cells = sorted(self.layout.cells(pair) for pair in self.layout.candidates(self.layout.columns))
         typical = cells[len(cells) // 2] if cells else 1
         unit, total = self.unit.count_sensitivity, max(self.total, 1.0)

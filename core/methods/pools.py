@@ -1,4 +1,6 @@
-"""Plain names of a budget's pools, for screens and the first pages of the report. The annex shows the internal names."""
+"""Plain names of a budget's pools, for screens and the first pages of the report. The annex shows the
+internal names.
+"""
 
 from __future__ import annotations
 

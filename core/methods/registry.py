@@ -42,7 +42,9 @@ def offered(project: Project) -> list[str]:
 
 
 def method_of(plan: Plan) -> Method:
-    """Return the method that ``plan`` names. Raises :class:`ProjectError` for a method that is unknown or not private."""
+    """Return the method that ``plan`` names. Raises :class:`ProjectError` for a method that is unknown or not
+    private.
+    """
     refuse_blurring(plan)
     if plan.method not in METHODS:
         known = ", ".join([*METHODS, *BLURRINGS])

@@ -51,7 +51,9 @@ def gaussian_scale(sensitivity: float, rho: float) -> float:
 
 
 def add_gaussian(counts: NDArray[np.int64], sigma: float) -> NDArray[np.float64]:
-    """Return ``counts`` (any shape, in rows) plus discrete Gaussian noise of scale ``sigma``: whole numbers, as floats."""
+    """Return ``counts`` (any shape, in rows) plus discrete Gaussian noise of scale ``sigma``: whole numbers,
+    as floats.
+    """
     noisy = _opendp().gaussian(sigma)(counts.ravel().tolist())
     return np.asarray(noisy, dtype=np.float64).reshape(counts.shape)
 

@@ -1,4 +1,6 @@
-"""Expected counts of a pair of columns, computed from noisy answers alone. They are the public half of an edge's score."""
+"""Expected counts of a pair of columns, computed from noisy answers alone. They are the public half of an
+edge's score.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Private choices after a tree: further pairs of columns, and PRISM's pairs that are measured together with the target."""
+"""Private choices after a tree: further pairs of columns, and PRISM's pairs that are measured together with
+the target.
+"""
 
 from __future__ import annotations
 
