@@ -1,4 +1,4 @@
-"""Published methods, each of which queries a curator and turns its answers into a model."""
+"""Published methods. Each queries a curator and turns the answers into a model."""
 
 from espalier.core.methods.base import Fitted, Method
 from espalier.core.methods.frame import Frame, Task

@@ -19,25 +19,25 @@ from espalier.core.project.options import read_options
 from espalier.core.project.plan import AccountingRule, Plan
 
 Fence = Literal["always", "never", "optional"]
-"""When a method keeps the roles' fence: always, never, or if the plan requests it."""
+"""Whether a method keeps the roles' fence: always, never, or if the plan requests it."""
 
 
 class Fitted(Protocol):
-    """Result of a method. It contains all inputs of its model, which have already been paid for. No protective noise is
-    drawn afterwards.
+    """Result of a method. It contains all inputs of the model, already paid for. No protective noise is drawn
+    afterwards.
 
-    ``cliques`` are the sets of columns that were counted together, ``features`` the columns measured with a target
+    ``cliques`` are the sets of columns that were measured together, ``features`` the columns measured with a target
     (empty for most methods).
     """
 
     @property
     def cliques(self) -> tuple[Clique, ...]:
-        """Sets of columns that were counted together, without repetition."""
+        """Sets of columns that were measured together, without repetition."""
         ...
 
     @property
     def features(self) -> tuple[str, ...]:
-        """Columns that were measured with a target."""
+        """Columns measured with a target."""
         ...
 
     @property
@@ -46,7 +46,7 @@ class Fitted(Protocol):
         ...
 
     def size(self, max_cells: int, further: tuple[Clique, ...] = ()) -> Size:
-        """Return the cost of the model, with ``further`` tables in it; raise :class:`SizeError` above ``max_cells``."""
+        """Return the cost of the model, including ``further`` tables. Raises :class:`SizeError` above ``max_cells``."""
         ...
 
     def model(self, report: Report = silent) -> Model:
@@ -60,7 +60,7 @@ class Fitted(Protocol):
 
 @runtime_checkable
 class DrawnFamilies(Protocol):
-    """A fit that counts some columns together with their drawn causes."""
+    """A fit that measures some columns together with their drawn causes."""
 
     @property
     def becomes(self) -> tuple[str, ...]:
@@ -79,7 +79,7 @@ class TrainedPairs(Protocol):
 
     @property
     def trained_pairs(self) -> Mapping[Clique, float]:
-        """Weight of a row in the noisy sums about each pair; in counts of the pair, it would be 1."""
+        """Weight of a row in the noisy sums for each pair; in counts of the pair, it would be 1."""
         ...
 
 
@@ -105,12 +105,12 @@ def as_given(project: Project, separations: Separations, warnings: list[str]) ->
 
 
 def nothing(project: Project, frame: Frame) -> tuple[Clique, ...]:  # noqa: ARG001
-    """Return no tables beyond those that the method counts."""
+    """Return no further tables."""
     return ()
 
 
 def largest_pair(project: Project, frame: Frame, among: Sequence[str] = ()) -> tuple[Clique, ...]:
-    """Return the largest pair of columns in ``among`` that a private choice may count together in this frame."""
+    """Return the largest pair of columns in ``among`` that a private choice in this frame may select."""
     schema, sizes = project.schema, project.schema.sizes
     names = sorted(among or schema.names, key=lambda n: -sizes[n])
     pairs = ((a, b) for i, a in enumerate(names) for b in names[i + 1 :] if not frame.forbids(a, b))
@@ -119,18 +119,18 @@ def largest_pair(project: Project, frame: Frame, among: Sequence[str] = ()) -> t
 
 
 def any_association(drawn: bool) -> str:  # noqa: ARG001
-    """Return the description of a table without separations, as most methods produce it."""
+    """Return the description, used by most methods, of a table without separations."""
     return "No separation: the table may contain any association that the budget can measure."
 
 
 def no_steps(project: Project, outcome: str, others: Sequence[str], treatment: str | None) -> str:  # noqa: ARG001
-    """Return no steps, because no option of the method determines which columns are counted together."""
+    """Return no steps, because no option of the method determines which columns are measured together."""
     return ""
 
 
 @dataclass(frozen=True)
 class Purpose:
-    """Recommendation of a method for a purpose: the plan keys it needs, and the reason in one sentence."""
+    """Recommendation of a method for a purpose: the plan keys to set, and the reason in one sentence."""
 
     why: str
     changes: Mapping[str, Any] = field(default_factory=dict)
@@ -154,12 +154,12 @@ def no_effect(plan: Plan) -> PlannedEffect | None:  # noqa: ARG001
 
 
 def no_advice(project: Project) -> tuple[str, ...]:  # noqa: ARG001
-    """Return nothing: the method has no advice on the drawing."""
+    """Return an empty result: the method has no advice on the drawing."""
     return ()
 
 
 def no_arrows(project: Project) -> tuple[tuple[str, str], ...]:  # noqa: ARG001
-    """Return nothing: no drawn arrow shapes the table."""
+    """Return an empty result: no drawn arrow shapes the table."""
     return ()
 
 
@@ -180,8 +180,8 @@ class Guidance:
     ``when`` is one sentence about when to choose it. ``purposes`` are its recommended purposes (keys of
     :data:`espalier.core.methods.purpose.PURPOSES`). ``unseparated`` describes a table without separations; its argument
     is true if arrows are drawn. ``advice`` explains the drawing's annotations for the method. ``counts_with`` returns
-    the steps on the Plan page which ensure that given columns are counted with an outcome (and a treatment); it is
-    empty if no option does. ``pools`` maps the method's own pools to plain names.
+    the steps on the Plan page that make the method measure given columns together with an outcome (and a treatment);
+    empty if no option does this. ``pools`` maps the method's own pools to their names on screen.
     """
 
     when: str
@@ -196,13 +196,14 @@ class Guidance:
 class Capabilities:
     """Capabilities of a method. ``targets``: it spends budget on predicting the plan's target. ``constraints``: its
     model can keep cells at probability 0. ``links``: its model may link columns. ``numbers``: it reads numeric columns
-    as numbers, so it refuses tables that contain only codes. ``questions``: its support for questions and counts. With
-    ``no`` it ignores them. With ``beside`` it returns `Marginals`, so a separate share of the budget can measure them
-    (`espalier.core.methods.question_answers`). With ``alone`` it spends its own budget on them. ``embedding``: it
+    as numbers, so it refuses tables that contain only codes. ``questions``: its support for questions and counts.
+    ``no``: it ignores them. ``beside``: it returns `Marginals`, so a separate share of the budget can measure the
+    questions (`espalier.core.methods.question_answers`). ``alone``: it spends its own budget on them. ``embedding``: it
     returns `Marginals`, and a second stage may follow it (`espalier.core.methods.embedding`). ``linked``: it releases
-    people with their visits, from two linked tables. ``accounting`` lists the rules by which its draws can be paid for;
+    people with their visits, from two linked tables. ``accounting`` lists the accounting rules that its draws support;
     if ``pure`` is among them, every draw can have a pure guarantee (δ = 0). ``unread`` lists the common plan keys that
-    it does not read. A plan with one of these gets a warning or is refused, and the app does not show a field for it.
+    the method does not read. A plan that sets one of them causes a warning or is refused, and the app does not show a
+    field for it.
     """
 
     fence: Fence = "optional"
@@ -221,10 +222,9 @@ class Capabilities:
 class Limits:
     """Bounds on a method's model before anything is read.
 
-    ``largest`` are the largest tables to which private choices could lead; if one of them is too large, the plan is
-    refused before a release. ``cells`` is the largest size of the whole model, if a cap bounds it. ``fits`` is the
-    number of intermediate models fitted. ``width`` is the size of the largest group of columns that a plan allows,
-    minus one.
+    ``largest`` are the largest tables that private choices could select. If one is too large, the plan is refused
+    before a release. ``cells`` is the largest size of the whole model, if a cap bounds it. ``fits`` is the number of
+    intermediate models to fit. ``width`` is the size of the largest group of columns that a plan allows, minus one.
     """
 
     largest: Callable[[Project, Frame], tuple[Clique, ...]] = nothing
@@ -235,13 +235,13 @@ class Limits:
 
 @dataclass(frozen=True)
 class Method:
-    """One published method. All other code reads this object; no other file names the method.
+    """A published method. All other code reads this object, and no other file names the method.
 
     ``title`` is its name on screen, and ``summary`` is a clause that states what it does. ``fit`` is the algorithm,
     ``load`` reads its model's file, ``options`` is the dataclass of its plan keys.
 
-    ``frame`` builds the plan's frame from the separations required by the fence and the project (none without a fence)
-    and a list for warnings. ``without_fence`` are the plan changes that remove the fence from the same method.
+    ``frame`` builds the plan's frame from the separations required by the fence and the project (none without a fence),
+    and appends to a list of warnings. ``without_fence`` are the plan changes that remove the fence and keep the method.
     ``arrows`` returns the drawn arrows that shape the table, and ``effect_of`` the effect requested by a plan.
     ``causes_only`` returns whether the plan links the target only to its drawn direct causes.
     """
@@ -270,9 +270,7 @@ class Method:
         return [key for key in self.capabilities.unread if getattr(plan, key) != getattr(Plan, key)]
 
     def offers(self, plan: Plan, key: str) -> bool:
-        """Return whether the app shows a field for ``key``, because the method reads it or the plan must be
-        corrected.
-        """
+        """Return whether the app shows a field for ``key``: the method reads the key, or the plan must be corrected."""
         return key not in self.capabilities.unread or key in self.unread(plan)
 
     def read(self, plan: Plan) -> Any:

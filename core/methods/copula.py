@@ -1,7 +1,7 @@
-"""Smooth regression on numbers, with inputs from a Gaussian copula and the target from a regression on noisy moments.
-This is the private counterpart of the two-stage idea of Liu et al.: Latin hypercube inputs with the noisy correlation
-of normal scores, followed by a smooth function of them plus a residual. Nominal columns come from a tree of pair
-counts. Everything is a sum over the rows with Gaussian noise, so ρ adds up exactly.
+"""Smooth regression on numeric columns: a Gaussian copula for the inputs, and a regression on noisy moments for the
+target. This is the private counterpart of the two-stage idea of Liu et al.: Latin hypercube inputs with the noisy
+correlation of normal scores, followed by a smooth function of them plus a residual. Nominal columns come from a tree of
+pair counts. Everything is a sum over the rows with Gaussian noise, so ρ adds up exactly.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ if TYPE_CHECKING:
     from espalier.core.models.copula.model import CopulaModel
 
 NOMINAL = 0.15
-"""Share of ρ for counting nominal columns and linking them, if there are any."""
+"""Share of ρ for measuring and linking nominal columns, if there are any."""
 
 ALONE, CHOICE = 0.4, 0.2
-"""Parts of this share for one-way counts and for choosing pairs; the pairs' counts get the rest."""
+"""Parts of this share for one-way counts and for choosing pairs. Counts of the pairs get the rest."""
 
 BYTES_PER_SUM, SECONDS_PER_SUM = 40, 20e-6
 """Approximate memory and time of one noisy sum."""
@@ -41,7 +41,7 @@ BYTES_PER_SUM, SECONDS_PER_SUM = 40, 20e-6
 
 @dataclass(frozen=True)
 class Smooth:
-    """Fitted model, and the counted cliques of nominal columns."""
+    """Fitted model, and the measured cliques of nominal columns."""
 
     fitted: CopulaModel
     counted: tuple[Clique, ...]
@@ -50,7 +50,7 @@ class Smooth:
 
     @property
     def cliques(self) -> tuple[Clique, ...]:
-        """Each column alone, and the counted pairs of nominal columns."""
+        """Each column alone, and the measured pairs of nominal columns."""
         return tuple(dict.fromkeys([*((name,) for name in self.fitted.inputs.layout.axes), *self.counted]))
 
     @property
@@ -76,8 +76,8 @@ class Smooth:
 
 
 def copula(curator: Curator, project: Project, frame: Frame, report: Report = silent) -> Smooth:  # noqa: ARG001
-    """Count a tree of nominal columns; then measure one-way counts, dependence, regression and residuals of the
-    numbers.
+    """Measure a tree of nominal columns, then the numeric columns: one-way counts, dependence, regression and
+    residuals.
     """
     from espalier.core.models.copula.fit import fit, parts
     from espalier.core.models.copula.layout import Layout
@@ -95,7 +95,7 @@ def copula(curator: Curator, project: Project, frame: Frame, report: Report = si
 
 
 def _nominal(curator: Curator, layout: Layout) -> tuple[GraphicalModel | None, tuple[Clique, ...]]:
-    """Count a tree of pairs over the nominal columns, grown as in MST, with their share of the budget."""
+    """Measure a tree of pairs over the nominal columns, grown as in MST, with their share of the budget."""
     names = list(layout.categories)
     if not names:
         return None, ()

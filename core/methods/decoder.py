@@ -1,7 +1,7 @@
 """Causal decoder, in which every column is a softmax of its drawn causes, trained with noisy gradients (causal VAE,
 paper 003). If ``latent`` is 0, there is no shared z, so the model factors along the drawing, and a separation that the
-drawing implies holds exactly. If ``groups`` is joint, a panel of columns is one node of the drawing. If ``latent`` is
-above 0, the design is the paper's, with an encoder and a z that every column reads.
+drawing implies holds exactly. If ``groups`` is joint, each group of columns is one node of the drawing. If ``latent``
+is above 0, the model is the paper's, with an encoder and a z that every column reads.
 """
 
 from __future__ import annotations
@@ -46,19 +46,19 @@ LARGEST_IMPORTANCE = 6.0
 EASY_COLUMNS = 8
 COLUMNS_PER_IMPORTANCE = 4.0
 """Weight of a target's residual: one for every four columns beyond the first eight, at least 1 and at most 6. With many
-columns, the target's gradient would otherwise be lost in the clipped sum; with few, a weight only takes budget from the
-other columns. The weight depends only on the number of columns.
+columns, the target's gradient would otherwise be lost in the clipped sum. With few columns, a higher weight would only
+reduce the budget of the other columns. The weight depends only on the number of columns.
 """
 
 SECONDS_PER_PARAMETER, SECONDS_PER_COLUMN, SECONDS_PER_ENTRY, SECONDS_PER_COUNT = 22e-6, 560e-6, 40e-9, 0.014
 """CPU seconds of a training step for each parameter (its noise), for each column (its solver), and for each category
-and row. The last value is the CPU seconds for each noisy table, which is shrunk and fitted. They were chosen on the
-fifteen tables with a drawing in ``TUNED`` (benchmarks/verdict.py); the times of the eight other tables were already
-known then.
+and row. The last value is the CPU seconds for shrinking and fitting each noisy table. These values were chosen on the
+fifteen tables with a drawing in ``TUNED`` (benchmarks/verdict.py), when the times of the eight other tables were
+already known.
 """
 
 USUAL_ROWS = 50_000
-"""Number of rows assumed for the planned seconds if n is private."""
+"""Number of rows assumed for the planned time if n is private."""
 
 
 @dataclass(frozen=True)
@@ -153,13 +153,13 @@ class Trained:
 
     @property
     def told(self) -> Marginals:
-        """Only the counts, which do not contain the associations learned by the training steps."""
+        """The counts alone, without the associations learned by the training steps."""
         sizes = self.decoder.heads.sizes
         return Marginals(sizes, sizes, self.rows, (*self.ones, *self.tables))
 
     @property
     def cliques(self) -> tuple[Clique, ...]:
-        """Single columns, and families that were counted as tables."""
+        """Single columns, and families that were measured as tables."""
         return (*((name,) for name in self.counts), *(m.clique for m in self.tables))
 
     @property
@@ -169,7 +169,7 @@ class Trained:
         return tuple(itertools.combinations(heads.sizes, 2)) if heads.latent else self.decoder.edges
 
     def size(self, max_cells: int, further: tuple[Clique, ...] = ()) -> Size:  # noqa: ARG002
-        """Return the number of parameters instead of cells. There is no junction tree, so its width has no limit."""
+        """Return the number of parameters instead of cells. There is no junction tree, so the width has no limit."""
         count, steps = self.decoder.heads.parameters, self.decoder.steps
         cells = sum(m.values.size for m in self.tables)
         heads, rows = self.decoder.heads, self.decoder.total if self.decoder.total > 1 else USUAL_ROWS
@@ -189,10 +189,10 @@ class Trained:
 
     @property
     def trained_pairs(self) -> dict[Clique, float]:
-        """Weight of a row in the noisy sums about each trained (cause, column); in counts, it would be 1.
+        """Weight of a row in the noisy sums for each trained (cause, column); in counts, it would be 1.
 
-        A step counts the rows for each category of the cause with each category of the column, minus the expected rows.
-        The weight of a row is that of the column, times the factor that clips the row's gradient. The factor is
+        A step sums the rows for each category of the cause with each category of the column, minus the expected rows.
+        The weight of a row is the column's weight times the factor that clips the row's gradient. This factor is
         computed for a row of evenly distributed columns.
         """
         heads, tables = self.decoder.heads, {family.column for family in self.families if family.table}
@@ -202,7 +202,7 @@ class Trained:
 
     @property
     def becomes(self) -> tuple[str, ...]:
-        """One sentence for each drawn family, describing its model."""
+        """One sentence about the model of each drawn family."""
         return tuple(family.sentence(self.decoder.heads.sizes) for family in self.families)
 
     def facts(self, project: Project) -> dict[str, Any]:  # noqa: ARG002
@@ -220,9 +220,9 @@ class Trained:
 def decoder(curator: Curator, project: Project, frame: Frame, report: Report = silent) -> Trained:  # noqa: ARG001
     """Spend 30 % of ρ on one-way counts, and divide the rest over the drawn families.
 
-    1. Count every column.
+    1. Measure every column.
     2. Choose the model of each family from public numbers (`decoder_families`).
-    3. Count the tables and interactions of families.
+    3. Measure the tables and interactions of families.
     4. Train the heads of the other families by full-batch noisy gradients, with the sum of their shares.
 
     Every step is one Gaussian of sensitivity kC (add-remove) or 2kC (replace-one), so ρ adds up exactly;
@@ -265,7 +265,7 @@ def _trained(
     """Train the heads of all columns except those with a table in ``counted``.
 
     In training, columns with a table keep only their intercept, with almost no weight, because their heads are not
-    used. A row's gradient is shorter without them, so ``clip``, and with it the noise, is lower.
+    used. Without these heads a row's gradient is shorter, so ``clip`` and the noise are lower.
     """
     heads, tables = counted.heads, set(counted.tables)
     parents = {n: () if n in tables else heads.inputs(n) for n in heads.sizes}
@@ -306,9 +306,9 @@ def heads_of(project: Project) -> Heads:
 def _drawn(project: Project, options: DecoderOptions) -> tuple[tuple[str, str], ...]:
     """Return the arrows that shape the table.
 
-    If groups are joint nodes, an arrow applies to all columns of a group. Inside a group, each column depends on those
-    before it, in an order that follows the arrows drawn there, so the group implies no independences. Raises
-    :class:`ProjectError` if the groups, as nodes, cause each other in a cycle.
+    If groups are joint nodes, an arrow applies to all columns of a group. Inside a group, each column depends on the
+    columns before it, in an order that follows the arrows drawn there, so the group implies no independences. Raises
+    :class:`ProjectError` if the groups form a cycle when they are treated as nodes.
     """
     if options.arrows == "none":
         return ()
@@ -338,7 +338,8 @@ def _drawn(project: Project, options: DecoderOptions) -> tuple[tuple[str, str], 
 
 
 def _frame(project: Project, separations: tuple[Separation, ...], warnings: list[str]) -> Frame:
-    """Before anything is spent, check separations against the drawing and refuse those that it does not imply."""
+    """Check separations against the drawing before anything is spent, and refuse those that the drawing does not
+    imply."""
     options = read_options(DecoderOptions, project.plan.options)
     causal = options.regime == "causal"
     if options.latent and (separations or causal):

@@ -1,4 +1,4 @@
-"""Decoder's model of each drawn family: a table, additive causes with interactions, or additive causes alone.
+"""The decoder's model of each drawn family: a table, additive causes with interactions, or additive causes alone.
 
 A family is a column with its drawn causes. The choice reads public numbers only: the numbers of categories, the number
 of rows, and the family's share of the budget. If the number of rows is neither public nor declared, its noisy count is
@@ -25,8 +25,8 @@ from espalier.core.privacy.softmax_heads import CONSTANT, FloatArray, Heads
 Way = Literal["auto", "tables", "additive"]
 
 MOST_NOISE = 0.2
-"""Largest expected noise of a table, as a share of the rows. Cells that additive causes would need as well are not
-included, because in training, a head's weights are about as noisy as the same number of cells. The value was chosen on
+"""Largest expected noise of a table, as a share of the rows. Only cells beyond the parameters of additive causes are
+included, because training makes a head's weights about as noisy as the same number of cells. The value was chosen on
 generated tables and Adult.
 """
 
@@ -34,13 +34,13 @@ COUNTED = 0.5
 """Part of a family's share that pays for counts of its interactions; the rest trains its head."""
 
 MOST_CAUSES = 6
-"""Maximum number of causes for which all pairs are counted."""
+"""Maximum number of causes for which all pairs are measured."""
 
 
 @dataclass(frozen=True)
 class Family:
     """A ``column`` with its drawn ``causes``, its ``share`` of the budget for families, and its chosen model.
-    ``together`` are the sets of causes that are counted together with the column: all of them for a table, some for
+    ``together`` are the sets of causes that are measured together with the column: all of them for a table, some for
     interactions, none if the causes are additive.
     """
 
@@ -51,16 +51,16 @@ class Family:
 
     @property
     def table(self) -> bool:
-        """True if the whole family is counted as one table."""
+        """True if the whole family is measured as one table."""
         return self.together == (self.causes,)
 
     @property
     def counted(self) -> float:
-        """Part of its share that pays for counts; the rest trains its head."""
+        """Part of the family's share that pays for counts; the rest trains its head."""
         return 1.0 if self.table else COUNTED if self.together else 0.0
 
     def cells(self, sizes: Mapping[str, int]) -> int:
-        """Number of cells that are counted."""
+        """Number of measured cells."""
         return sum(math.prod(sizes[n] for n in clique) for clique in self.cliques(sizes))
 
     def sentence(self, sizes: Mapping[str, int]) -> str:
@@ -80,7 +80,7 @@ class Family:
         return {**out, "interactions": [list(causes) for causes in self.together]} if kind == "interactions" else out
 
     def counts(self, tables: Sequence[Measurement]) -> list[NoisyInteraction]:
-        """Return the counts of each of ``together`` among ``tables``, with the axis of the column last."""
+        """Return the counts of each of ``together`` from ``tables``, with the column's axis last."""
         out = []
         for causes in self.together:
             m = next(m for m in tables if set(m.clique) == {self.column, *causes})
@@ -88,7 +88,7 @@ class Family:
         return out
 
     def cliques(self, sizes: Mapping[str, int]) -> tuple[Clique, ...]:
-        """Return the tables to count, with their columns in schema order."""
+        """Return the tables to measure, with their columns in schema order."""
         return tuple(tuple(n for n in sizes if n == self.column or n in causes) for causes in self.together)
 
 
@@ -114,9 +114,9 @@ class Noise:
 
 
 def families_of(heads: Heads, drawn: Sequence[Interaction], noise: Noise, way: Way) -> tuple[Family, ...]:
-    """Choose the model of the family of each column with causes.
+    """Choose a model for the family of each column with causes.
 
-    A family's share is about the share of its head in the squared norm of a row's gradient: the square of the column's
+    A family's share is roughly its head's share of the squared norm of a row's gradient: the square of the column's
     weight, times one more than the number of its causes. A target therefore keeps the part of the budget that training
     would give it. The model is the first that applies:
 

@@ -1,7 +1,8 @@
 """Second stage for structure beyond pairs and triples of columns, from sums of features of whole rows. A method's model
 is the base. One Gaussian measurement of random features of whole rows, by class of the target, shows the structure that
-the base misses. Rows of the base are then weighted until they reproduce it (`espalier.core.models.tilted`). A small
-part of the measurement, the probe, decides whether the stage justifies its budget.
+the base misses. Rows of the base are then weighted until they reproduce the measurement
+(`espalier.core.models.tilted`). A small part of the measurement, the probe, decides whether the stage justifies its
+budget.
 """
 
 from __future__ import annotations
@@ -40,15 +41,16 @@ from espalier.core.project.plan import Plan
 from espalier.core.project.schema import Schema
 
 FREQUENCIES, PROBED = 500, 50
-"""Numbers of random directions, each with a cosine and a sine: those that the rows reproduce, and those of the probe.
-With fewer directions, the total noise is smaller, while the expected length of the base's error stays the same.
+"""Numbers of random directions, each with a cosine and a sine: directions that the rows reproduce, and directions of
+the probe. With fewer directions, the total noise is smaller, while the expected length of the base's error stays the
+same.
 """
 
 WIDTH = 0.2
 """Width of the kernel. Two rows are similar if their mid-ranks differ by less than this."""
 
 NOMINAL = 3.0
-"""Scale of one-hot columns, by which two values of a nominal column are √2/3 apart."""
+"""Scale of one-hot columns. Two values of a nominal column are √2/3 apart."""
 
 MARKED = 0.3
 """Share of a row's squared length that encodes its coarse cell."""
@@ -57,13 +59,13 @@ LARGEST_SET = 5
 """Maximum number of columns in the coarse cell."""
 
 CHOICE_SECONDS, PER_ROW, PER_SET = 3.0, 4e-9, 3e-5
-"""Maximum CPU time for choosing the coarse columns, and the seconds for one set of columns (per row, and fixed)."""
+"""Maximum CPU seconds for choosing the coarse columns, and the seconds for one set of columns (per row, and fixed)."""
 
 LEAST, SURE, ABOVE_BASE = 0.02, 3.0, 2.7
-"""The gate opens if the base misses more than this share of the rows. This share must also exceed the share that a base
-with the same noise misses of its own rows, by this number of standard deviations of the probe's noise and by more than
-this factor. On generated tables of pairs the factor was at most 2.1, except once; on XOR and latent classes it was at
-least 3.5 (benchmarks/README.md). 2.7 is the geometric mean of the two.
+"""The gate opens if the base misses more than this share of the rows. The missed share must also exceed the share that
+an equally noisy base misses of its own rows, by this number of standard deviations of the probe's noise and by this
+factor. On generated tables of pairs the factor was at most 2.1, except once; on XOR and latent classes it was at least
+3.5 (benchmarks/README.md). 2.7 is the geometric mean of the two.
 """
 
 MOST_DRAWN = 4_000_000
@@ -73,7 +75,7 @@ MOST_CLASSES = 200
 """Maximum number of target classes, each of which has its own vector of noisy sums."""
 
 SECONDS = 8.0
-"""Seconds for weighting the rows twice, for the planned time: 5 to 9 CPU s for every table."""
+"""Seconds for weighting the rows twice, used in the planned time. All tables took 5 to 9 CPU seconds."""
 
 
 @dataclass(frozen=True)
@@ -95,10 +97,10 @@ class Shares:
 
 @dataclass(frozen=True)
 class Found:
-    """Result of the probe: the share of rows that the base misses, the same share for a base with equal noise, and the
-    noise. ``missed`` is the length of the base's error relative to n rows, and ``by_noise`` is the same for the
-    bootstrap. ``sure`` is the distance between the two in standard deviations of the probe's noise. ``limit`` is the
-    smallest ``missed`` that the probe can detect, with noise ``sigma`` in each of its ``sums``.
+    """Result of the probe: the share of rows that the base misses, the share that an equally noisy base misses of its
+    own rows, and the noise. ``missed`` is the length of the base's error relative to n rows, and ``by_noise`` is the
+    same length for the bootstrap. ``sure`` is the distance between the two in standard deviations of the probe's noise.
+    ``limit`` is the smallest ``missed`` that the probe can detect, with noise ``sigma`` in each of its ``sums``.
     """
 
     missed: float
@@ -123,7 +125,7 @@ def detectable(sigma: float, cells: int, rows: float) -> float:
 class Embedded:
     """Marginals of a method, and the noisy sums over whole rows; ``sums`` is `None` if the stage was not used.
 
-    ``found`` is the probe's result; `None` if a share was given by hand. ``given`` is the base's model.
+    ``found`` is the probe's result, or `None` if the plan sets a share. ``given`` is the base's model.
     """
 
     base: Marginals
@@ -135,12 +137,12 @@ class Embedded:
 
     @property
     def cliques(self) -> tuple[Clique, ...]:
-        """Sets of columns that were counted together."""
+        """Sets of columns that were measured together."""
         return self.base.cliques
 
     @property
     def features(self) -> tuple[str, ...]:
-        """Columns that were measured with a target."""
+        """Columns measured with a target."""
         return self.base.features
 
     @property
@@ -188,7 +190,7 @@ class Embedded:
         return tilted(model, self.sums, self.ordered, self.base.impossible, rng, part(report, 0.2, 1.0))
 
     def facts(self, project: Project) -> dict[str, Any]:
-        """Return the base's entries, and an entry that states whether the stage was used and why."""
+        """Return the base's entries and an entry that states whether the stage was used, and why."""
         said: dict[str, Any] = {"used": self.sums is not None, "columns": list(self.marked)}
         if self.sums is not None:
             said |= {"target": self.sums.recipe.target, "sigma": self.sums.sigma, "sums": self.sums.values.size}
@@ -227,8 +229,8 @@ def check(project: Project, method: Method, frame: Frame) -> None:
 def embed(method: Fit, curator: Curator, project: Project, frame: Frame, report: Report = silent) -> Embedded:
     """Run ``method`` as the base, then the second stage with its share of the budget.
 
-    Sensitivities are proved at :class:`ClassSums` and :class:`ColumnSets`. Everything else reads only the base's model
-    and noisy sums, which is post-processing. The costs in ρ add up.
+    Sensitivities are proved in :class:`ClassSums` and :class:`ColumnSets`. Everything else reads only the base's model
+    and noisy sums, so it is post-processing. The costs in ρ add up.
     """
     plan, whole, rng = project.plan, curator.budget, curator.chance()
     shares, auto = Shares.of(plan.embedding_share), isinstance(plan.embedding_share, str)
@@ -276,7 +278,7 @@ def embed(method: Fit, curator: Curator, project: Project, frame: Frame, report:
 
 
 def _counted_again(base: Marginals, curator: Curator, split: BudgetSplit, share: float) -> Marginals:
-    """Return the base with further counts of its tables, which cost this share of the budget."""
+    """Return the base with further counts of its tables, bought with this share of the budget."""
     again = curator.measure(_further(base, split.evenly(share, [1.0])[0]), "further counts")
     return replace(base, measurements=(*base.measurements, *again))
 
@@ -284,8 +286,8 @@ def _counted_again(base: Marginals, curator: Curator, split: BudgetSplit, share:
 def _further(base: Marginals, rho: float) -> dict[Clique, float]:
     """Return ρ of further counts of the base's tables of several columns, in proportion to their earlier ρ.
 
-    If there are such tables, single columns get nothing more, because their share was already larger with half a
-    budget.
+    If there are such tables, single columns get no further counts, because their share of half a budget was already
+    larger.
     """
     joint = [m for m in base.measurements if len(m.clique) > 1] or list(base.measurements)
     whole, out = math.fsum(m.rho for m in joint), dict[Clique, float]()
@@ -295,7 +297,7 @@ def _further(base: Marginals, rho: float) -> dict[Clique, float]:
 
 
 def _pool(model: GraphicalModel | None, curator: Curator, rng: np.random.Generator) -> tuple[Rows, float]:
-    """Return rows of the base's model and its number of rows; made-up rows in a rehearsal."""
+    """Return rows of the base's model, and its number of rows. A rehearsal returns made-up rows."""
     if model is None:
         made = {name: rng.integers(0, size, 64) for name, size in curator.whole.items()}
         return made, float(curator.rows or 10_000)
@@ -303,7 +305,7 @@ def _pool(model: GraphicalModel | None, curator: Curator, rng: np.random.Generat
 
 
 def ordered_columns(schema: Schema, target: str) -> tuple[str, ...]:
-    """Return the columns whose codes are ordered, without the target."""
+    """Return the columns with ordered codes, except the target."""
     return tuple(c.name for c in schema.columns if c.kind != "categorical" and c.name != target)
 
 
@@ -318,7 +320,8 @@ def column_sets(
 ) -> ColumnSets | None:
     """Return the score of all sets of 2 to `LARGEST_SET` columns, up to the size whose sets take `CHOICE_SECONDS`.
 
-    `None` if even the pairs would take longer. The penalty is the expected distance between two samples of one model.
+    Return `None` if even the pairs would take longer. The penalty is the expected distance between two samples of one
+    model.
     """
     held = len(pool[target])
     most, sets = CHOICE_SECONDS / (PER_SET + PER_ROW * (rows + held)), list[Clique]()
@@ -336,14 +339,16 @@ def column_sets(
 
 
 def directions(rows: float, sigma: float, columns: int) -> int:
-    """Return how many columns one random direction may have while a neighbourhood still has more rows than noise."""
+    """Return how many columns one random direction may read while a neighbourhood still contains more rows than
+    noise."""
     return max(1, min(columns, math.floor(math.log2(max(2.0, rows / (8 * sigma))))))
 
 
 def phases(
     ranks: Mapping[str, NDArray[np.float64]], ordered: Sequence[str], together: int, rng: np.random.Generator
 ) -> dict[str, NDArray[np.uint16]]:
-    """Return each column's term of every angle, by code, in units of 1/`TURN` of a turn: w·x with w ~ N(0, 1/`WIDTH`²).
+    """Return each column's contribution to every angle, by code, in units of 1/`TURN` of a full turn: w·x with w ~ N(0,
+    1/`WIDTH`²).
 
     A direction reads ``together`` random columns. An ordered column is read at its mid-rank, any other column as
     one-hot.
@@ -395,7 +400,7 @@ def probed(
 
 
 def sums_of(rows: Rows, recipe: ClassSums, weights: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
-    """Return the class sums of public rows, each counted once or with its weight."""
+    """Return the class sums of public rows, each with weight 1 or its own weight."""
     count = len(rows[recipe.target])
     weights = np.ones(count) if weights is None else weights
     total = np.zeros((recipe.classes, recipe.features.size))
@@ -408,7 +413,7 @@ def sums_of(rows: Rows, recipe: ClassSums, weights: NDArray[np.float64] | None =
 
 
 def _noisy(m: Any, base: Marginals, rows: Rows, rng: np.random.Generator, each: float) -> Any:
-    """Return the counts of ``rows``, where one row represents ``each`` people, with noise as in ``m``.
+    """Return the counts of ``rows``, each of which represents ``each`` people, with noise as in ``m``.
 
     The noise protects no one, because these rows are synthetic.
     """

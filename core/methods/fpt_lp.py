@@ -1,10 +1,10 @@
-"""First algorithm of FPT: answer all questions, then apply the smallest L∞ correction that makes the answers consistent
+"""First FPT algorithm: answer all questions, then apply the smallest L∞ correction that makes the answers consistent
 with some table (Ghazi, Guzmán, Kamath, Knop, Kumar & Manurangsi 2026). It uses linear programming with a max-plus
-pricing oracle. The method reproduces the paper's figures and proves that no table agrees better with the answers. It
-does not improve the answers themselves; in most cases the projection makes them worse (its maximum error is 1.2 to 1.7
-times that of the plain answers). It is not suited to drawing rows either, because a vertex of the program repeats a few
-hundred rows. The released rows are therefore drawn from the maximum-entropy fit of the same answers, and the projection
-is shown next to each answer for comparison.
+pricing oracle. The method reproduces the paper's figures and proves that no table agrees better with the answers. The
+projection does not improve the answers. In most cases it makes them worse: its maximum error is 1.2 to 1.7 times that
+of the plain answers. Nor is it a good source of rows, because a vertex of the program repeats a few hundred rows. The
+released rows are therefore drawn from the maximum-entropy fit of the same answers, and the projection is shown next to
+each answer for comparison.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Second algorithm of FPT: private multiplicative weights on an implicit distribution (Ghazi, Guzmán, Kamath, Knop,
-Kumar & Manurangsi 2026), with exact expectations and zCDP. Samples and the paper's composition are options. With that
-composition over 60 rounds at ε = 1 and δ = 1e-6, its noise is 1.7 times as large. The method is suited to thousands of
-questions on a few thousand rows. With fewer questions or more rows, fitted direct answers are several times closer, and
-columns that no question names become uniform.
+"""Second FPT algorithm: private multiplicative weights on an implicit distribution (Ghazi, Guzmán, Kamath, Knop, Kumar
+& Manurangsi 2026), with exact expectations and zCDP. Sampling and the paper's composition are options. With that
+composition over 60 rounds at ε = 1 and δ = 1e-6, the noise is 1.7 times as large. The method is suited to thousands of
+questions on a few thousand rows. With fewer questions or more rows, fitted direct answers are several times closer.
+Columns that no question names become uniform.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from espalier.core.project.options import option, read_options
 from espalier.core.project.question_types import Question
 
 TOTAL = 0.05
-"""Share of the budget for the number of rows, if that is private."""
+"""Share of the budget for the number of rows, if it is private."""
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ class WeightsOptions:
 
 @dataclass(frozen=True)
 class Chosen(Answers):
-    """Chosen questions, with the last noisy answer to each: number → (answer, σ)."""
+    """Last noisy answer to each chosen question: number → (answer, σ)."""
 
     measured: dict[int, tuple[float, float]] = field(default_factory=dict)
 
@@ -122,7 +122,7 @@ class Weighted:
 
     @property
     def cliques(self) -> tuple[Clique, ...]:
-        """Counted columns, each by itself; no columns were counted together."""
+        """Measured columns, each on its own; no columns were measured together."""
         return tuple(m.clique for m in self.ones)
 
     @property
@@ -159,13 +159,13 @@ class Weighted:
 
 def fpt_mw(curator: Curator, project: Project, frame: Frame, report: Report = silent) -> Weighted:  # noqa: ARG001
     """Run T rounds of one private choice and one noisy margin, with 1/(2T) of the budget each, and stop when a margin
-    is only noise. The share ``one_way`` of the budget first counts every column, so that the search starts from
+    is only noise. The share ``one_way`` of the budget first measures every column, and the search starts from
     independent columns with these counts. T and the threshold follow from public figures (`public_rule`). The choice is
-    the exponential mechanism over all questions on both sides, Δ = k rows; the margin has Gaussian noise (under pure
-    accounting Laplace noise) and Δ = k rows, and is charged in every round that runs, because it both moves the weight
-    and determines whether to stop. If the search ends early, the rest of the budget stays unspent. The choices of the
-    rounds that ran are paid for, and a filter that stops at the planned total remains valid if the number of rounds is
-    adaptive. A count without a question becomes a question for each of its values.
+    made by the exponential mechanism over all questions and both signs, with Δ = k rows. The margin has Gaussian noise
+    (Laplace noise under pure accounting) and Δ = k rows. It is charged in every round that runs, because it both moves
+    the weight and determines whether to stop. If the search ends early, the rest of the budget stays unspent. All
+    rounds that ran are charged, and a filter that stops at the planned total remains valid for an adaptive number of
+    rounds. A count without a question becomes a question for each of its values.
     """
     plan, whole = project.plan, curator.whole
     options = read_options(WeightsOptions, plan.options)
@@ -238,10 +238,10 @@ def fpt_mw(curator: Curator, project: Project, frame: Frame, report: Report = si
 def published_prices(budget: Budget, rounds: int) -> tuple[float, float]:
     """Return ρ of a choice and of a margin if ``rounds`` rounds compose as in the paper (Proposition 29).
 
-    The 2T draws are ε₀-DP each and together (ε₀√(4T ln(1/δ)) + 2Tε₀(exp(ε₀) − 1), δ)-DP, or (2Tε₀, 0)-DP; ε₀ is the
-    largest that stays within ``budget``. A choice that is ε₀-DP costs ε₀²/8. The paper's Laplace noise has a standard
-    deviation of √2/ε₀; Gaussian noise with the same standard deviation costs ε₀²/4. Raises :class:`ProjectError` for a
-    pure budget.
+    Each of the 2T draws is ε₀-DP. Together they are (ε₀√(4T ln(1/δ)) + 2Tε₀(exp(ε₀) − 1), δ)-DP, or (2Tε₀, 0)-DP. ε₀ is
+    the largest value that stays within ``budget``. A choice that is ε₀-DP costs ε₀²/8. The paper's Laplace noise has a
+    standard deviation of √2/ε₀; Gaussian noise with the same standard deviation costs ε₀²/4. Raises
+    :class:`ProjectError` for a pure budget.
     """
     if budget.pure:
         raise ProjectError(
@@ -258,12 +258,12 @@ def published_prices(budget: Budget, rounds: int) -> tuple[float, float]:
 
 
 def _network(lowered: Lowered, ones: Sequence[Measurement]) -> Network:
-    """Return the statistics: every question, then the cells of every counted column."""
+    """Return the statistics: every question, then the cells of every measured column."""
     return Network(lowered.sizes, [*lowered.blocks, *(Block(m.clique, None) for m in ones)], lowered.zeros)
 
 
 def _logarithms(m: Measurement) -> FloatArray:
-    """Return the logarithms of a column's noisy shares, each at least that of one standard deviation of its noise."""
+    """Return the logarithms of a column's noisy shares, each raised to at least one standard deviation of its noise."""
     return np.log(np.maximum(m.values, max(m.sigma, 1.0)) / max(float(m.values.sum()), 1.0))
 
 

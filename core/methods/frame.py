@@ -1,4 +1,4 @@
-"""Frame of a plan: separations from roles, features and conflicts, all derived before anything is read."""
+"""Frame of a plan: separations from roles, features and conflicts. Everything is derived before any data is read."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from espalier.core.project.file import Project
 from espalier.core.project.plan import Plan
 
 LARGEST_BASIC = 4.0
-"""Largest ε of PRISM's experiments. The classical calibration has been proved up to ε = 1 per measurement."""
+"""Largest ε in PRISM's experiments. The classical calibration is proved up to ε = 1 per measurement."""
 
 
 GAUSSIAN_ALONE = (
@@ -22,12 +22,12 @@ GAUSSIAN_ALONE = (
     "analysis_share",
     "copies",
 )
-"""Plan keys whose draws or intervals are proved only for Gaussian noise."""
+"""Plan keys with draws or intervals that are proved only for Gaussian noise."""
 
 
 @dataclass(frozen=True)
 class Task:
-    """One target of prism: its weight, its features S and the refused columns.
+    """One of PRISM's targets: its weight, its features S and the refused columns.
 
     ``features`` is `None` if S is chosen privately from ``candidates``.
     """
@@ -43,11 +43,11 @@ class Task:
 class Frame:
     """Constraints that a plan imposes on the model's graph.
 
-    - ``features``: prism's S if the drawing decides it; `None` if it is chosen privately; empty for other methods.
+    - ``features``: PRISM's S if the drawing determines it; `None` if it is chosen privately; empty for other methods.
     - ``candidates``: columns for a private choice of S.
     - ``refused``: columns left out of S because the fence forbids their pair with the target.
     - ``warnings``: sentences for the author of the plan.
-    - ``tasks``: one per target (prism only). ``features`` and ``candidates`` belong to the first target.
+    - ``tasks``: one per target (PRISM only). ``features`` and ``candidates`` belong to the first target.
     """
 
     separations: tuple[Separation, ...] = ()
@@ -63,7 +63,7 @@ class Frame:
 
 
 def check_plan(plan: Plan) -> None:
-    """Raise :class:`ProjectError` if parts of the plan contradict each other; these checks apply to every method."""
+    """Raise :class:`ProjectError` if parts of the plan contradict each other. These checks apply to every method."""
     if plan.accounting == "basic" and plan.epsilon > LARGEST_BASIC:
         raise ProjectError(
             f"basic accounting calibrates noise for a small ε, at most {LARGEST_BASIC:g} here: "
@@ -126,7 +126,7 @@ def _of_roles(project: Project, warnings: list[str]) -> tuple[Separation, ...]:
 
 
 def _listed(project: Project) -> tuple[Separation, ...]:
-    """Return the separations that the project lists; they may overlap."""
+    """Return the separations that the project lists, which may overlap."""
     clique = project.schema.clique
     return tuple(
         Separation(clique(s.left), clique(s.right), clique(s.given), s.why or "a further separation")

@@ -1,4 +1,4 @@
-"""Independent columns from one-way counts only, the baseline that every other method must beat."""
+"""Independent columns, from one-way counts alone: the baseline that every other method must beat."""
 
 from __future__ import annotations
 

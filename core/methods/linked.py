@@ -1,9 +1,9 @@
 """Model of people with their first visit, and of the step from each visit to the next.
 
 A wide table (``insulin_1``, ``insulin_2``, …) loses the dynamics between visits. Here, the budget is divided in two.
-One part buys the person model as in the method `workload`. The other counts pairs of columns over all steps; each
-person has total weight 1, however many visits they have (`espalier.core.privacy.steps`). The step model is fitted to
-these counts on *synthetic* people. Only its conditionals come from the counts, so columns may have any number of
+One part buys the person model as in the method `workload`. The other part measures pairs of columns over all steps;
+each person has total weight 1, however many visits they have (`espalier.core.privacy.steps`). The step model is fitted
+to these counts on *synthetic* people. The counts determine only its conditionals, so columns may have any number of
 parents.
 """
 
@@ -90,9 +90,10 @@ class LinkedOptions:
 
 
 def linked(curator: Curator, project: Project, frame: Frame, report: Report = silent) -> LinkedFit:
-    """Spend the budget on the person model, then on the steps: own pairs, echoes, and further pairs in batches.
+    """Spend the budget on the person model, then on the steps: each column with its previous value, echoes, and further
+    pairs in batches.
 
-    Before the steps, columns that the plan names are counted at each visit and with the return after it.
+    Before the steps, columns that the plan names are measured at each visit and with the return after it.
     """
     chosen = read_options(LinkedOptions, project.plan.options)
     link, share = linked_of(project), chosen.visit_share
@@ -120,12 +121,12 @@ class LinkedFit:
 
     @property
     def cliques(self) -> tuple[Clique, ...]:
-        """Sets of columns of a row that were counted together."""
+        """Sets of columns of a row that were measured together."""
         return self.people.cliques
 
     @property
     def features(self) -> tuple[str, ...]:
-        """Nothing, because no column is measured only with a target."""
+        """Empty, because no column is measured only with a target."""
         return ()
 
     @property
@@ -134,7 +135,7 @@ class LinkedFit:
         return self.people.edges
 
     def size(self, max_cells: int, further: tuple[Clique, ...] = ()) -> Size:
-        """Return the cost of the person model, which is larger than that of the steps."""
+        """Return the cost of the person model, which exceeds the cost of the steps."""
         return self.people.size(max_cells, further)
 
     def model(self, report: Report = silent) -> LinkedModel:
@@ -146,8 +147,8 @@ class LinkedFit:
         return LinkedModel(self.steps.person_model, self.steps.model, self.steps.layout.slices)
 
     def facts(self, project: Project) -> dict[str, Any]:
-        """Return the pairs counted over steps, the counts of columns at each visit and of returns, the order in which a
-        visit is drawn, and the facts of the person model.
+        """Return the pairs measured over steps, the counts of columns at each visit and of returns, the order in which
+        a visit's columns are drawn, and the entries of the person model.
         """
         link = linked_of(project)
         return {
@@ -170,9 +171,9 @@ class LinkedFit:
 
 
 def _frame(project: Project, separations: Separations, warnings: list[str]) -> Frame:
-    """Widen the separations to all visits. If a visit would break one, refuse the plan and name the path.
+    """Widen the separations to all visits. If a visit would break a separation, refuse the plan and name the path.
 
-    The check is on the largest model that the frame allows, so it holds for every release.
+    The check is made on the largest model that the frame allows, so it holds for every release.
     """
     link, plan = linked_of(project), project.plan
     for key, given in (("accounting", plan.accounting == "basic"), ("copies", plan.copies), *_not_yet(project)):

@@ -1,6 +1,7 @@
 """Counts of steps between visits, and the step model that is fitted to them while pairs are chosen.
 
-The method is `espalier.core.methods.linked`; how a step is counted is in `espalier.core.privacy.steps`.
+The method is in `espalier.core.methods.linked`, and the recipes for counting steps are in
+`espalier.core.privacy.steps`.
 """
 
 from __future__ import annotations
@@ -33,32 +34,32 @@ Array = NDArray[np.float64]
 
 OWN_POOL = "visits"
 OWN, ECHOES, CHOICE, CHOSEN = 0.50, 0.06, 0.10, 0.34
-"""Shares of the visits' budget for counting each column with itself at the previous visit, for counting repeats, for
-choosing further pairs, and for counting these pairs.
+"""Shares of the visits' budget for measuring each column with itself at the previous visit, for measuring repeats, for
+choosing further pairs, and for measuring these pairs.
 """
 BATCHES = 8
-"""Rounds of choosing and counting further pairs, each based on the model's remaining errors."""
+"""Rounds of choosing and measuring further pairs, each based on the model's remaining errors."""
 EVEN_SHARES = 2
 """Largest share of a batch for one column's pairs, because one missing pair makes many others wrong."""
 FEW_PAIRS, MOST_PAIRS, GOOD_PAIR = 16, 60, 0.008
 """Minimum and maximum number of further pairs, and the largest expected TV error of a typical pair at which another
-pair is counted.
+pair is measured.
 """
 TIED_VISITS, TIED_PEOPLE = 4, 2
-"""Maximum number of columns of the same visit, and of the person, to which a column is tied without a joint count."""
+"""Maximum numbers of columns of the same visit, and of the person, to which a column is tied without a joint count."""
 TIE, WEAK_TIE = 4.0, 0.1
 """σ of a tie: this multiple of the median σ of the counts, but at least this fraction of an average cell's count."""
 WEAKER = 3
 """Divisor of the scores of pairs without the plan's target."""
 EVIDENCE, LATE_EVIDENCE, LAST_EVIDENCE = 10_000, 25_000, 100_000
-"""Numbers of steps of synthetic people for fitting the model while pairs are chosen, afterwards, and at the end. With P
-parameters per column, a sample of n steps leaves a total variation of about √P/(2√n)."""
+"""Numbers of synthetic people's steps for fitting the model while pairs are chosen, afterwards, and at the end. With P
+parameters per column, sampling n steps leaves a total variation of about √P/(2√n)."""
 EVALUATIONS, LATE_EVALUATIONS, LAST_EVALUATIONS = 20, 80, 20
 
 
 @dataclass(frozen=True)
 class Layout:
-    """Columns of a linked project, and the arcs allowed by its frame."""
+    """Columns of a linked project, and the arcs that its frame allows."""
 
     linked: Linked
     sizes: Mapping[str, int]
@@ -78,12 +79,12 @@ class Layout:
         return cls(link, link.step_sizes(schema), person, steps, slices, tuple(separations))
 
     def allows(self, pair: Pair) -> bool:
-        """Return whether the first of ``pair`` may lead to the second."""
+        """Return whether the frame allows an arc from the first of ``pair`` to the second."""
         parent, child = column_of(pair[0]), pair[1]
         return parent == POSITION or all(self.slices.allows(s, parent, child) for s in self.separations)
 
     def candidates(self, order: Sequence[str]) -> list[Pair]:
-        """Return the pairs that may be counted if columns are drawn in ``order``, the largest first."""
+        """Return the pairs that may be measured if columns are drawn in ``order``, the largest first."""
         past = [name + suffix for name in self.columns for suffix in (BEFORE, EARLIER)]
         pairs = [*itertools.product((*self.person, POSITION, *past), self.columns), *itertools.combinations(order, 2)]
         varied = (p for p in pairs if min(self.sizes[name] for name in p) > 1 and self.allows(p))
@@ -116,7 +117,7 @@ class Stepping:
 
     @classmethod
     def of(cls, curator: Curator, project: Project, frame: Frame, rho: float, people: Marginals) -> Stepping:
-        """Return the initial state: nothing is counted yet."""
+        """Return the initial state, with no measurements."""
         layout = Layout.of(project, frame.separations)
         target, most = project.plan.target or "", project.plan.max_cells
         return cls(curator.takes_first, curator.unit, layout, rho * (1 - 1e-9), people, target, most, curator.chance())
@@ -124,14 +125,14 @@ class Stepping:
     # Counting ---------------------------------------------------------------------------------------------------------
 
     def count_own(self, curator: Curator) -> None:
-        """Count each column with itself at the previous visit, with ρ ∝ cells^(2/3) and all shares that have no other
-        purpose.
+        """Measure each column with itself at the previous visit, with ρ ∝ cells^(2/3). Shares without another purpose
+        are added.
         """
         share = OWN + (0 if self.has_echoes else ECHOES) + (0 if self.candidates() else CHOICE + CHOSEN)
         self.count(curator, [(name + BEFORE, name) for name in self.layout.columns], share * self.rho, OWN_POOL)
 
     def count_echoes(self, curator: Curator) -> None:
-        """Count how often each column repeats its value from the visit before the previous one."""
+        """Measure how often each column repeats its value from the visit before the previous one."""
         if not self.has_echoes:
             return
         columns = self.layout.columns
@@ -144,7 +145,7 @@ class Stepping:
         return self.layout.linked.keep > 2
 
     def candidates(self) -> list[Pair]:
-        """Return the pairs that may be counted but are not counted yet."""
+        """Return the pairs that may be measured but are not yet."""
         found = self.layout.candidates(self.order)
         return [p for p in found if p not in self.tables and self.layout.cells(p) <= self.max_cells]
 
@@ -155,7 +156,7 @@ class Stepping:
         return [(b - a, 1 / batches) for a, b in itertools.pairwise(ends)]
 
     def count_chosen(self, curator: Curator, most: int, share: float) -> None:
-        """Choose ``most`` pairs for which the model is wrong, each by the exponential mechanism, and count them."""
+        """Choose ``most`` pairs for which the model is wrong, each by the exponential mechanism, and measure them."""
         candidates, count = self.candidates(), share * CHOSEN * self.rho
         noise = math.sqrt(2 / math.pi) * self.unit.count_sensitivity / math.sqrt(2 * count / most)
         score = StepScore(self.expected(), self.layout.linked.units, noise, self.target, WEAKER)
@@ -174,7 +175,7 @@ class Stepping:
         return math.ceil(EVEN_SHARES * most / len(self.layout.columns))
 
     def count(self, curator: Curator, pairs: Sequence[Pair], rho: float, pool: str) -> None:
-        """Count ``pairs`` for ``rho`` in total."""
+        """Measure ``pairs`` for ``rho`` in total."""
         sizes = [self.layout.cells(pair) ** (2 / 3) for pair in pairs]
         self.stale = {name for _, name in pairs}
         for pair, size in zip(pairs, sizes, strict=True):
@@ -186,8 +187,8 @@ class Stepping:
 
     @property
     def most_pairs(self) -> int:
-        """Total number of further pairs, which is larger if a typical pair is counted well. It is computed
-        from noisy counts.
+        """Total number of further pairs, computed from noisy counts. It is larger if a typical pair has
+        little noise.
         """
         cells = sorted(self.layout.cells(pair) for pair in self.layout.candidates(self.layout.columns))
         typical = cells[len(cells) // 2] if cells else 1
@@ -265,13 +266,13 @@ class Stepping:
     # Fitting ----------------------------------------------------------------------------------------------------------
 
     def parents(self, name: str) -> dict[str, NoisyTable]:
-        """Return the parents of a column: the columns counted with it, and the columns to which it is tied."""
+        """Return the parents of a column: the columns measured with it, and the columns to which it is tied."""
         counted = {parent: table for (parent, child), table in self.tables.items() if child == name}
         before = self.order[: self.order.index(name)]
         return counted | {other: self.tie(other, name) for other in self.tied(name, before) if other not in counted}
 
     def tied(self, name: str, before: Sequence[str]) -> list[str]:
-        """Return the columns to which ``name`` is tied, which are those with the strongest links at the first visit."""
+        """Return the columns to which ``name`` is tied: those with the strongest links at the first visit."""
         found = list[str]()
         for others, most in ((before, TIED_VISITS), (self.layout.person, TIED_PEOPLE)):
             may = [o for o in others if self.layout.allows((o, name)) and self.strength(o, name) > 0]
@@ -296,7 +297,7 @@ class Stepping:
     def fit(
         self, cells: Callable[[str], Any], weights: Array, evaluations: int, stale: Iterable[str]
     ) -> tuple[dict[str, Any], dict[str, Array]]:
-        """Fit the ``stale`` columns, in order, on the synthetic steps; return the codes drawn for this visit, and all
+        """Fit the ``stale`` columns, in order, on the synthetic steps. Return the codes drawn for this visit, and all
         probabilities.
         """
         now, shown = dict[str, Any](), dict[str, Array]()
@@ -312,7 +313,8 @@ class Stepping:
     def fitted(
         self, most: int, evaluations: int, stale: Iterable[str]
     ) -> tuple[Steps, dict[str, Any], dict[str, Array]]:
-        """Fit on the steps of new synthetic people: on their first steps if there is no model yet, then on all."""
+        """Fit on the steps of new synthetic people: on their first steps if there is no model yet, then on all
+        steps."""
         if not self.columns:
             first = self.people_with_steps(most)
             made = first_visits(self.layout.linked, self.layout.sizes, first, list(self.layout.columns))
@@ -332,7 +334,7 @@ class Stepping:
         mean = max(float(shares @ np.arange(len(shares))), 1e-2)
         rows = self.person_model.sample(math.ceil(most / mean), self.rng)
         kept = np.flatnonzero(rows[number] > 0)
-        if not len(kept):  # noise removed all second visits, so give everyone two
+        if not len(kept):  # noise removed all second visits, so everyone gets one
             rows, kept = {**rows, number: np.ones_like(rows[number])}, np.arange(len(rows[number]))
         return {name: codes[kept] for name, codes in rows.items()}
 
@@ -342,8 +344,8 @@ class Stepping:
         return StepModel(self.layout.linked, self.layout.sizes, tuple(self.columns[name] for name in self.order))
 
     def expected(self) -> Callable[[Pair], Array]:
-        """Return the model's expected counts of a pair, with rows scaled to noisy counts if these are known. A counted
-        pair determines a conditional, but cannot correct the distribution of the parent.
+        """Return the model's expected counts of a pair, with rows scaled to noisy counts of the parent if these are
+        known. A measured pair determines a conditional, but cannot correct the parent's distribution.
         """
         if self.is_rehearsal:
             return lambda pair: np.zeros((self.layout.sizes[pair[0]], self.layout.sizes[pair[1]]))
@@ -366,7 +368,7 @@ class Stepping:
         return table
 
     def _rows_known(self, parent: str) -> Array | None:
-        """Return noisy counts of a parent's values; `None` if it was not counted."""
+        """Return noisy counts of a parent's values; `None` if the parent was not measured."""
         if parent in self.layout.columns:
             return _positive(self.margin(parent), self.total)
         own = self.tables.get((parent, parent.removesuffix(BEFORE)))
@@ -374,7 +376,7 @@ class Stepping:
 
 
 def column_of(name: str) -> str:
-    """Return the column's name without the mark of its visit."""
+    """Return the column's name without its visit suffix."""
     return name.removesuffix(BEFORE).removesuffix(EARLIER)
 
 
@@ -390,15 +392,13 @@ def linked_of(project: Project) -> Linked:
 
 
 def _positive(values: Array, total: float) -> Array:
-    """Return noisy counts scaled to ``total``, with negative counts set to zero."""
+    """Return noisy counts with negative counts set to zero, scaled to ``total``."""
     kept = np.maximum(values, 0.0) + 1e-6 * total
     return np.asarray(kept * (total / kept.sum()))
 
 
 def _looked_up(now: Mapping[str, Any], cells: Callable[[str], Any], name: str) -> Any:
-    """Return the cells of ``name``, from the columns drawn at this visit if it is one of them, otherwise from the
-    evidence.
-    """
+    """Return the cells of ``name``: from this visit if it was drawn there, otherwise from the evidence."""
     return now[name] if name in now else cells(name)
 
 

@@ -1,4 +1,4 @@
-"""Common part of methods that count marginals: their answers, and the graphical model fitted to them."""
+"""Common part of methods that measure marginals: the answers, and the graphical model fitted to them."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ from espalier.core.progress import Report, silent
 from espalier.core.project.file import Project
 
 TREE_CHOICE = "tree choice"
-"""Pool for choosing a tree."""
+"""Pool that pays for choosing a tree."""
 WEIGHTS = "weights"
-"""Pool for noisy associations that are used only as weights of an allocation."""
+"""Pool that pays for noisy associations that serve only as weights in an allocation."""
 
 
 @runtime_checkable
@@ -39,21 +39,21 @@ class CountsInPart(Protocol):
 
     @property
     def told(self) -> Marginals:
-        """Only the counts."""
+        """The counts alone."""
         ...
 
 
 @dataclass(frozen=True)
 class Marginals:
     """Noisy counts of cliques, and scores that were bought in addition. ``sizes`` are the numbers of categories of all
-    columns; ``counted`` are their numbers in the counts, which count groups of categories if ``merged`` is not empty.
-    ``rows`` is the number of rows if it is public. ``explained`` are the scores that were bought to report the cost of
-    the fence: first the scores of the tree's edges, then those of the pairs that the frame refused; ``scores`` are all
-    vectors of scores that were bought, including these. ``impossible`` are the cells that no row may have, by clique:
-    the model contains them in addition to the counts. ``shrunk``: the model shrinks each pair's association by the part
-    that noise explains (`espalier.core.models.graphical.shrinkage`), after smoothing the counts of pairs along the
-    values of the ``ordered`` columns, given with the number of these values. A model that is fitted together with
-    questions does not. ``best_tree`` is the tree found from scores bought for this purpose.
+    columns; ``counted`` are the numbers of categories in the counts, which are over groups of categories if ``merged``
+    is not empty. ``rows`` is the number of rows if it is public. ``explained`` are the scores that were bought to
+    report the cost of the fence: first the scores of the tree's edges, then the scores of the pairs that the frame
+    refused. ``scores`` are all bought vectors of scores, including these. ``impossible`` are the cells that no row may
+    be in, by clique: constraints of the model in addition to the counts. ``shrunk``: the model shrinks each pair's
+    association by the part that noise explains (`espalier.core.models.graphical.shrinkage`), after smoothing the counts
+    of pairs along the values of the ``ordered`` columns, given with their numbers of values. A model that is fitted
+    together with questions does not shrink. ``best_tree`` is the tree found from scores bought for this purpose.
     """
 
     sizes: Mapping[str, int]
@@ -71,7 +71,7 @@ class Marginals:
 
     @classmethod
     def of(cls, curator: Curator, measurements: list[Measurement], **more: Any) -> Marginals:
-        """Build the marginals from the answers of ``curator``; ``more`` are the other fields."""
+        """Return the marginals from the ``measurements`` of ``curator``; ``more`` are the other fields."""
         return cls(
             curator.whole,
             curator.sizes,
@@ -89,8 +89,8 @@ class Marginals:
 
     @property
     def edges(self) -> tuple[tuple[str, str], ...]:
-        """Pairs inside measured cliques and constraints, without fill-in. The model is Markov with respect to this
-        graph.
+        """Pairs inside measured cliques and constraints, without fill-in. The model is Markov with respect to the graph
+        of these pairs.
         """
         return clique_edges((*self.cliques, *self.impossible))
 
@@ -120,7 +120,7 @@ class Marginals:
         return refine(fitted, self.sizes, self.merged) if self.merged else fitted
 
     def facts(self, project: Project) -> dict[str, Any]:
-        """Return the entries that only some plans have: scores of refused pairs, errors of pairs, weights, merged
+        """Return the entries that not all plans have: scores of refused pairs, errors of pairs, weights, merged
         categories.
         """
         out: dict[str, Any] = {}

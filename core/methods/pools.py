@@ -1,5 +1,5 @@
-"""Plain names of the pools of a budget, for screens and the first pages of the report. The annex shows the pools' own
-names.
+"""Plain names of a budget's pools, for screens and the first pages of the report. The annex shows the
+internal names.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ SHARED = {
     "AUC": "counts of right rankings",
     "CMI": "counts for the fairness figure",
 }
-"""Pools that any plan may have. Each method also declares its own pools (`espalier.core.methods.base.Guidance`)."""
+"""Pools that any plan may have. Each method declares further pools (`espalier.core.methods.base.Guidance`)."""
 
 
 def pool_in_words(pool: str) -> str:
     """Return the pool's plain name, or the pool itself if no method declares it.
 
-    The pool of a further target, such as ``task: income``, names its column.
+    The name of a further target's pool, such as ``task: income``, includes its column.
     """
     base, _, column = pool.partition(": ")
     known = SHARED | {name: words for m in METHODS.values() for name, words in m.guidance.pools.items()}

@@ -43,14 +43,14 @@ from espalier.core.project.file import Project
 from espalier.core.project.options import read_options
 
 ONE_WAY, SELECTION, TASK, BACKGROUND = 0.05, 0.10, 0.55, 0.30
-"""Pools, as shares of the budget (§5.4): one-way counts, choosing S, counting with the target, and the background
+"""Pools, as shares of the budget (§5.4): one-way counts, choosing S, counts with the target, and the background
 including its own choices. If S contains all columns, nothing is chosen, and the task also gets the share for choosing
 S. The task also gets the share that `CLEAR` takes from the background.
 """
 
 FITS = 4
-"""Number of intermediate models, for the planned seconds: two of the background, and the same again for shrinkage in
-the last fit. On 18 tables at ε = 0.2 to 3 a release took 0.2 to 3.3 times the planned time."""
+"""Number of intermediate models, for the planned time: two for the background, and two for shrinkage in the last fit.
+On 18 tables at ε = 0.2 to 3, a release took 0.2 to 3.3 times the planned time."""
 
 TRIPLES = 0.025
 """Share of the budget for choosing three-way tables, taken from the background's share."""
@@ -59,32 +59,32 @@ FOR_WEIGHTS = 0.05
 """Share of the budget for weights of the target's pairs (§5.4: ε_mi), taken from the task's share."""
 
 CLEAR = 45.0
-"""Signal at which the background gets its full share; below this value, it gets proportionally less, but no less than
-the one-way counts, and the task gets the rest. The signal is the number of rows of the target's rarer value per value
-of a feature, divided by the noise in a cell. A background makes features correlated, and a regression on correlated
-features magnifies the noise of their counts with the target. The differences from the star's AUC, over 50 pairs of runs
-and for the values 30, 45 and 60, are: COMPAS at ε = 0.5 (signal about 22) −0.0024, −0.0016 and −0.0011, at 1 (about 42)
-−0.0030, −0.0024 and −0.0020 (each ± 0.0009); over eight pairs, Adult at 0.5 (about 33) + 0.0073, + 0.0064 and + 0.0046
-(± 0.0009).
+"""Signal at or above which the background gets its full share. Below this value, it gets proportionally less, but no
+less than the one-way counts, and the task gets the rest. The signal is the number of rows of the target's rarer value
+per value of a feature, divided by the noise in a cell. A background makes features correlated, and a regression on
+correlated features magnifies the noise of their counts with the target. The differences from the star's AUC, over 50
+pairs of runs and for the values 30, 45 and 60, are: COMPAS at ε = 0.5 (signal about 22) −0.0024, −0.0016 and −0.0011,
+at 1 (about 42) −0.0030, −0.0024 and −0.0020 (each ± 0.0009); over eight pairs, Adult at 0.5 (about 33) + 0.0073, +
+0.0064 and + 0.0046 (± 0.0009).
 """
 
 CHEAP = 0.4
-"""Largest expected TV error of a typical pair of the background for which it is counted. Small tables benefit greatly
-from a small background: with an error of 0.03 (asia, 3,000 rows, ε = 2) two-way TV falls from 0.031 to 0.009, with 0.05
-(alarm, 8,000 rows, ε = 2) from 0.040 to 0.022, with 0.12 (diabetes, 8,000 rows, ε = 2) from 0.048 to 0.043, with 0.24
-(child, 5,000 rows, ε = 0.5) from 0.085 to 0.082; with 0.5 it does not change. Without a background, single columns are
-counted a second time. If S also contains all columns, this is the star: a tenth for one-way counts, the rest for the
-pairs with the target. A larger share for single columns lowers the AUC (with 0.15, COMPAS at ε = 0.2 has 0.004 ± 0.003
-less than the star, paired over thirty splits).
+"""The background is measured if a typical pair's expected TV error is at most this value. Small tables benefit greatly
+from a background with little noise: with an error of 0.03 (asia, 3,000 rows, ε = 2) two-way TV falls from 0.031 to
+0.009, with 0.05 (alarm, 8,000 rows, ε = 2) from 0.040 to 0.022, with 0.12 (diabetes, 8,000 rows, ε = 2) from 0.048 to
+0.043, with 0.24 (child, 5,000 rows, ε = 0.5) from 0.085 to 0.082; with 0.5 it does not change. Without a background,
+single columns are measured a second time. If S then contains all columns, the model is the star: a tenth of the budget
+for one-way counts, the rest for the pairs with the target. A larger share for single columns lowers the AUC (with 0.15,
+COMPAS at ε = 0.2 has 0.004 ± 0.003 less than the star, paired over thirty splits).
 """
 
 MAX_CELLS = 20_000
-"""Cells of the largest clique of the background, including the targets."""
+"""Number of cells in the background's largest clique, including the targets."""
 
 
 @dataclass(frozen=True)
 class _Run:
-    """Arguments that every step of one fit needs; ``total`` is n or a noisy total that was paid for."""
+    """Arguments shared by all steps of a fit; ``total`` is n or a noisy total that was paid for."""
 
     curator: Curator
     budget: BudgetSplit
@@ -101,7 +101,8 @@ class _Run:
 
 @dataclass(frozen=True)
 class _Star:
-    """S of one target. ``part`` is the target's part of every pool, and ``unspent`` the rest of its selection share."""
+    """S of one target. ``part`` is the target's part of every pool, and ``unspent`` the unspent part of its selection
+    share."""
 
     target: str
     part: float
@@ -111,14 +112,15 @@ class _Star:
 
 
 def prism(curator: Curator, project: Project, frame: Frame, report: Report = silent) -> Marginals:
-    """Choose S; count (X, Y) for X in S, (X, X', Y) for some pairs, (X_S, Y) if small; count columns and a background.
+    """Choose S; measure (X, Y) for X in S, (X, X', Y) for some pairs, (X_S, Y) if small; measure columns and a
+    background.
 
-    S is the drawn parents (causal), the drawn blanket (graphical), or chosen privately (predictive); in the first two
-    regimes the selection pool goes to the task. Only the task links Y, because an edge (child, Y) in the background
-    would bring back the spurious link that the causal regime leaves out. Unspent shares go to the next measurement.
-    Several targets divide the selection and task pools by their weights; each has its own S, three-way and joint
-    tables. The background is chosen as in the workload method, relative to the model of the task, from all pairs except
-    those with a target. The fit smooths the counts of pairs along ordered columns
+    S is the set of drawn parents (causal), the drawn blanket (graphical), or chosen privately (predictive). In the
+    first two regimes, the selection pool goes to the task. Only the task links Y, because an edge (child, Y) in the
+    background would restore the spurious link that the causal regime leaves out. Unspent shares go to the next
+    measurement. Several targets divide the selection and task pools by their weights. Each has its own S, three-way
+    tables and joint table. The background is chosen as in the workload method, relative to the model of the task, from
+    all pairs except pairs with a target. The fit smooths the counts of pairs along ordered columns
     (`espalier.core.models.graphical.smoothness`), and shrinks each pair's association by the part that noise explains
     (`espalier.core.models.graphical.shrinkage`).
     """
@@ -166,7 +168,7 @@ def prism(curator: Curator, project: Project, frame: Frame, report: Report = sil
 
 
 def _by_noise(run: _Run, ones: Sequence[Measurement]) -> tuple[_Run, list[Measurement]]:
-    """Return the run with the pools that its noise allows. Without a background, single columns are counted again."""
+    """Return the run with the pools that its noise allows. Without a background, single columns are measured again."""
     share = max(ONE_WAY, BACKGROUND * min(1.0, _signal(run, ones) / CLEAR))
     background = share if _pair_error(run, share) <= CHEAP else 0.0
     task, pairs = TASK + BACKGROUND - (background or ONE_WAY), TRIPLES if background else 0.0
@@ -187,7 +189,7 @@ def _pair_error(run: _Run, share: float) -> float:
 
 def _signal(run: _Run, ones: Sequence[Measurement]) -> float:
     """Return the number of rows of the first target's rarer values in a cell of a typical feature, divided by the noise
-    of counts.
+    in a cell.
     """
     target = run.frame.tasks[0].target
     sizes = sorted(size for name, size in run.curator.sizes.items() if name != target and size > 1)
@@ -219,7 +221,7 @@ def _choose(run: _Run, task: Task, growth: Growth) -> _Star:
 def _count(
     run: _Run, star: _Star, share: float, choice: float, linked: Sequence[Clique]
 ) -> tuple[list[Measurement], float]:
-    """Return the counts with one target for ``share``, and the part of ``choice`` spent to choose three-way tables.
+    """Return the counts with one target for ``share``, and the part of ``choice`` spent on choosing three-way tables.
 
     Weights of the pairs are bought from ``choice`` if the plan gives the pools, and from ``share`` otherwise.
     """
@@ -256,8 +258,8 @@ def _weights(run: _Run, star: _Star, share: float) -> list[float]:
 
 
 def _joint(run: _Run, star: _Star, share: float, linked: Sequence[Clique]) -> list[Clique]:
-    """Return (X_S, Y) if it would be useful with weight |S| among |S| pairs, judged by quantities that are public or
-    already paid for.
+    """Return (X_S, Y) if it would be useful with weight |S| among |S| pairs. The decision uses only quantities that are
+    public or already paid for.
     """
     whole = run.clique(*star.features, star.target)
     cells = math.prod(run.curator.sizes[name] for name in whole)
@@ -282,7 +284,7 @@ def _three_way(
     growth = Growth(tuple(curator.sizes), run.frame.separations, features, curator.sizes)
     for pair in linked:
         growth.link(pair)
-    for pair in trunk(curator):  # they must not close a loop with the links of constraints
+    for pair in trunk(curator):  # they must not close a loop with links from constraints
         if star.target not in pair:
             growth.add(pair)
     triples, unspent = choose_triples(

@@ -1,4 +1,5 @@
-"""Effect regime of PRISM, which counts the tables that a treatment effect needs and the rest as a background."""
+"""PRISM's effect regime, which measures the tables that a treatment effect needs, and all other columns as a
+background."""
 
 from __future__ import annotations
 
@@ -22,8 +23,8 @@ ONE_WAY, TASK, BACKGROUND = 0.05, 0.75, 0.20
 
 JOINT_ROWS = 100
 """Average number of rows per cell of (treatment, target, all adjustment columns) at or above which the joint table is
-counted instead of one table per column. With 167 rows the two are equally good; with 22, the joint table has three
-times the error.
+measured instead of one table per column. With 167 rows both are equally good; with 22, the joint table has three times
+the error.
 """
 
 MAX_CELLS = 20_000

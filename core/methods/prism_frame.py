@@ -21,7 +21,7 @@ Regime = Literal["causal", "graphical", "predictive", "effect"]
 
 @dataclass(frozen=True)
 class PrismOptions:
-    """PRISM's own keys of a plan."""
+    """Plan keys that only PRISM reads."""
 
     regime: Regime = option(
         "predictive",
@@ -122,10 +122,10 @@ def causes_only(plan: Plan) -> bool:
 
 
 def largest(project: Project, frame: Frame) -> tuple[Clique, ...]:
-    """Return each column of a constraint that may be chosen, together with the targets, because a star may take all of
-    them.
+    """Return the columns of each constraint that may be chosen, together with the targets, because a star may contain
+    all of them.
 
-    If the drawing decides S, nothing is chosen, and the rehearsed fit contains it. A background stays under its own
+    If the drawing determines S, nothing is chosen, and the rehearsed fit contains S. A background stays under its own
     cap.
     """
     schema, weights = project.schema, project.plan.weights
@@ -135,7 +135,7 @@ def largest(project: Project, frame: Frame) -> tuple[Clique, ...]:
 
 
 def frame_of_prism(project: Project, separations: tuple[Separation, ...], warnings: list[str]) -> Frame:
-    """Return the targets with their S, if the drawing decides it, and the separations implied by the regime."""
+    """Return the targets, with their S if the drawing determines it, and the separations implied by the regime."""
     plan, schema = project.plan, project.schema
     options = _options(project)
     regime, fence = options.regime, separations
@@ -176,8 +176,8 @@ def frame_of_prism(project: Project, separations: tuple[Separation, ...], warnin
 
 
 def _frame_of_effect(project: Project, fence: tuple[Separation, ...], warnings: list[str]) -> Frame:
-    """Return the frame of an effect: S consists of the treatment and the adjustment columns, and the task links nothing
-    else to the target.
+    """Return the frame for an effect: S consists of the treatment and the adjustment columns, and the task links no
+    other column to the target.
     """
     plan, options = project.plan, _options(project)
     target = plan.target or ""
@@ -218,8 +218,8 @@ def _task(
 ) -> Task:
     """Return one target's S, or its candidates.
 
-    If the drawing decides S, its pairs with the target join ``linked``; a pair that, together with earlier pairs, would
-    close a path around a separation is refused.
+    If the drawing determines S, its pairs with the target are added to ``linked``. A pair is refused if, together with
+    earlier pairs, it would close a path around a separation.
     """
     plan, schema, options = project.plan, project.schema, _options(project)
     if fence and target not in project.roles.outcome:
@@ -272,7 +272,8 @@ def _regime(project: Project, tasks: tuple[Task, ...], warnings: list[str]) -> t
 
 
 def arrows(project: Project) -> tuple[tuple[str, str], ...]:
-    """Return the drawn arrows that the regime uses: into the targets and, for a Markov blanket, into their effects.
+    """Return the drawn arrows that the regime uses: arrows into the targets and, for a Markov blanket, into their
+    effects.
 
     An adjustment set depends on the whole drawing, so the effect regime uses all arrows.
     """
@@ -287,10 +288,10 @@ def arrows(project: Project) -> tuple[tuple[str, str], ...]:
 
 
 def advice(project: Project) -> tuple[str, ...]:
-    """Return warnings about arrows that are contested or may break elsewhere, and on which the regime depends.
+    """Return warnings about arrows on which the regime depends and that are contested or may break elsewhere.
 
-    A direct cause is stable in another population if its own arrow is (PRISM §3.2). The causal regime depends on the
-    arrows into the target, the graphical one on those of its Markov blanket, the predictive one on none.
+    A direct cause is stable in another population if its arrow is (PRISM §3.2). The causal regime depends on the arrows
+    into the target, the graphical regime on the arrows of its Markov blanket, and the predictive regime on none.
     """
     regime, dag, target = _options(project).regime, project.dag, project.plan.target
     if target is None or regime == "effect":
@@ -331,7 +332,7 @@ def advice(project: Project) -> tuple[str, ...]:
 
 
 def counts_with(project: Project, outcome: str, others: Sequence[str], treatment: str | None) -> str:
-    """Return the options that count each of ``others`` with ``outcome``, regardless of the noise."""
+    """Return the options that make the plan measure each of ``others`` with ``outcome``, regardless of the noise."""
     steps = [] if outcome in project.plan.weights else [f"name {outcome} as the target"]
     if treatment is not None:
         if project.plan.targets:

@@ -1,4 +1,4 @@
-"""Pools of a PRISM plan, which divide the budget (§5.4) as given by the plan or computed from noisy counts."""
+"""Pools of a PRISM plan (§5.4). The plan sets their shares of the budget, or they are computed from noisy counts."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ NAMES = {
 class Pools:
     """Shares of the budget, which sum to at most one.
 
-    ``given`` is true if the plan sets them. Then the choice of tables has a separate pool; otherwise the background
-    pays for it.
+    ``given`` is true if the plan sets them. In that case, a separate pool pays for choosing tables; otherwise the
+    background does.
     """
 
     one_way: float
@@ -36,7 +36,7 @@ class Pools:
 def pools_of(shares: Mapping[str, float]) -> Pools | None:
     """Return the pools set by a plan, scaled to sum to one; `None` if it sets none.
 
-    A pool not listed gets nothing. Raises :class:`ProjectError` for an unknown name, and if single columns or
+    A pool that is not listed gets nothing. Raises :class:`ProjectError` for an unknown name, and if single columns or
     the target's tables get nothing.
 
     >>> pools_of({"one-way": 1, "target": 4}).task

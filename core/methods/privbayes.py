@@ -17,20 +17,20 @@ from espalier.core.progress import Report, silent
 from espalier.core.project.file import Project
 
 NETWORK, COUNTS = 0.3, 0.7
-"""Pools, as shares of the budget. The paper gives half of ε to each. The R score reaches thousands of rows with noise
-of about a hundred (Adult, ε = 1), so choices remain good with a smaller share, while every counted cell benefits from
-the rest.
+"""Pools, as shares of the budget. The paper gives half of ε to each. On Adult at ε = 1, R scores reach thousands of
+rows and have noise of about a hundred. Choices therefore remain good with a smaller share, while every measured cell
+benefits from the rest.
 """
 
 
 def privbayes(curator: Curator, project: Project, frame: Frame, report: Report = silent) -> Marginals:  # noqa: ARG001
-    """Count P(X, Pa(X)) for every column X, with parents from the drawn graph if there is one, else from a privately
-    chosen network.
+    """Measure P(X, Pa(X)) for every column X, with parents from the drawn graph if there is one, otherwise from a
+    privately chosen network.
 
     A drawn graph costs nothing, so the whole budget goes to its counts. A learned network starts from the column with
-    the fewest values (at least two). Any column may be first, and this one adds the fewest cells to its children's
-    tables. A table that is contained in another is not counted separately (the paper also derives its first k tables
-    from one joint table). The model is the one with the largest entropy, fitted to all these tables together.
+    the fewest values (at least two). Any column could be first, and this one adds the fewest cells to its children's
+    tables. A table that is contained in another is not measured separately (the paper also derives its first k tables
+    from one joint table). The model is the maximum-entropy fit to all these tables together.
     """
     plan, budget = project.plan, BudgetSplit.of(project.plan, curator.budget, curator.sizes)
     if project.dag.edges:
@@ -95,6 +95,6 @@ PRIVBAYES = Method(
     arrows=lambda project: project.dag.edges,
 )
 """PrivBayes (Zhang et al. 2017). If the graph is drawn, its tables are known. If it is learned, only pairs may exceed
-``max_cells``. The rehearsal always takes the largest candidate, so it counts the largest pair as soon as one of its
+``max_cells``. The rehearsal always takes the largest candidate, so it measures the largest pair as soon as one of its
 columns is placed.
 """

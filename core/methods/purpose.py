@@ -1,4 +1,4 @@
-"""Purposes of a table, the methods recommended for them, and the unused parts of the drawing. No data is read."""
+"""Purposes of a table, the recommended methods, and the unused parts of the drawing. No data is read."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ PURPOSES = {
 
 @dataclass(frozen=True)
 class Advice:
-    """Recommended method. ``changes`` are the plan keys to set, ``why`` is one or two sentences, and ``lacking`` is the
-    missing input, if any.
+    """Recommended method. ``changes`` are the plan keys to set, ``why`` is an explanation of one or two sentences, and
+    ``lacking`` is the missing input, if any.
     """
 
     method: Method
@@ -78,8 +78,8 @@ def unused(project: Project) -> tuple[str, ...]:
 
 
 def drawing_unused(project: Project) -> str:
-    """Return a sentence if the plan uses none of the drawn arrows; it names the purpose that would use them. Otherwise
-    return an empty string.
+    """Return a sentence that names the purpose that would use the drawn arrows if the plan uses none of them; otherwise
+    an empty string.
     """
     if not project.dag.edges or is_blurring(project.plan) or method_of(project.plan).arrows(project):
         return ""

@@ -1,7 +1,7 @@
 """Questions and counts measured in addition to any method that returns marginals, and the model fitted to both.
 
 The method itself does not change. It gets a smaller budget, and its measurements are fitted together with the answers.
-Questions are measured first, so a plan and a release divide the budget in the same way.
+Questions are measured first, so a plan and its release divide the budget in the same way.
 """
 
 from __future__ import annotations
@@ -52,9 +52,9 @@ COLUMNS = 1_500
 class Answers:
     """Questions and counts of a project with their noisy answers, in rows.
 
-    ``direct`` holds the answers to all questions; it is `None` if ``marginals`` of their columns were counted instead,
-    or if there are no questions. ``histograms`` has one per count; it is empty if a method answers counts by questions.
-    ``noise`` is the distribution of the noise in all of them.
+    ``direct`` holds the answers to all questions. It is `None` if ``marginals`` of their columns were measured instead,
+    or if there are no questions. ``histograms`` has one histogram per count, and is empty if a method answers counts
+    through questions. ``noise`` is the noise distribution of all of these.
     """
 
     questions: tuple[Question, ...]
@@ -72,7 +72,8 @@ class Answers:
     def told(self, j: int) -> tuple[float, float] | None:
         """Return the noisy answer to question ``j`` and its σ; `None` if the question was not measured.
 
-        Without direct answers, it is computed from the smallest counted marginal that contains the question's columns.
+        Without direct answers, the answer is computed from the smallest measured marginal that contains the question's
+        columns.
         """
         if self.direct is not None:
             return float(self.direct.values[j]), self.direct.sigma
@@ -88,9 +89,9 @@ class Answers:
 def ask(curator: Curator, project: Project, budget: Budget, *, direct: bool = False) -> Answers:
     """Measure the project's questions and counts with ``budget``.
 
-    Questions are asked directly or through marginals of their columns, whichever has the smaller expected worst error
-    according to public figures. ``direct`` forces direct questions. Raises :class:`SizeError` for questions that are
-    jointly too wide, before anything is drawn.
+    Questions are asked directly or through marginals of their columns, whichever has the smaller worst expected error
+    according to public figures. ``direct`` forces direct questions. Raises :class:`SizeError`, before anything is
+    drawn, for questions that are too wide together.
     """
     questions, counts = project.question_list.resolve(project.schema)
     split = BudgetSplit.of(project.plan, budget, curator.whole)
@@ -122,7 +123,7 @@ def ask(curator: Curator, project: Project, budget: Budget, *, direct: bool = Fa
 
 
 def fit_beside(method: Fit, curator: Curator, plan: Project, frame: Frame, report: Report = silent) -> Asked:
-    """Run ``method`` with its share of the budget and the questions with theirs; return the combined fit."""
+    """Run ``method`` and the questions, each with its share of the budget, and return the combined fit."""
     share, whole = plan.plan.question_share, curator.budget
     answers = ask(curator, plan, whole.part(share))
     with curator.within(whole.part(1 - share)):
@@ -136,8 +137,8 @@ def fit_beside(method: Fit, curator: Curator, plan: Project, frame: Frame, repor
 class Asked:
     """Marginals of a method with answers to questions and counts, all fitted together.
 
-    ``scopes`` are the columns that each question or count joins. ``projected`` also reports the smallest L∞ correction
-    of the answers, for any number of them (`espalier.core.models.question_fit.projection`).
+    ``scopes`` are the columns that each question or count joins. With ``projected``, the fit also reports the smallest
+    L∞ correction of the answers, whatever their number (`espalier.core.models.question_fit.projection`).
     """
 
     base: Marginals
@@ -147,22 +148,22 @@ class Asked:
 
     @property
     def cliques(self) -> tuple[Clique, ...]:
-        """Sets of columns that were counted together, each once."""
+        """Sets of columns that were measured together, each once."""
         return tuple(dict.fromkeys([*self.base.cliques, *(m.clique for m in self.answers.marginals)]))
 
     @property
     def features(self) -> tuple[str, ...]:
-        """Columns that were measured with a target."""
+        """Columns measured with a target."""
         return self.base.features
 
     @property
     def edges(self) -> tuple[tuple[str, str], ...]:
-        """Pairs of columns that were counted together, or that a constraint, one question or one count joins."""
+        """Pairs of columns that were measured together, or that a constraint, one question or one count joins."""
         return tuple(dict.fromkeys([*self.base.edges, *clique_edges(self.cliques), *links_of(self.scopes)]))
 
     @property
     def measurements(self) -> tuple[Measurement, ...]:
-        """Marginals, without those of counts."""
+        """Marginals, except those of counts."""
         return (*self.base.measurements, *self.answers.marginals)
 
     @cached_property
@@ -253,7 +254,7 @@ class Asked:
     def closest(self, made: VisibleModel) -> Projection:
         """Return the table with the smallest worst deviation from the noisy answers, each in units of its σ.
 
-        Its rows start from rows of the fit. With ``projected``, the answers include one-way counts.
+        The search starts from rows of the fit. With ``projected``, the answers include one-way counts.
         """
         lowered, direct, total = self.lowered, self.answers.direct, self.total()
         ones = [m for m in self.base.measurements if self.projected and not self.base.merged]
@@ -272,7 +273,7 @@ class Asked:
         )
 
     def facts(self, project: Project) -> dict[str, Any]:
-        """Return the entries that only some plans pay for."""
+        """Return the entries that not all plans pay for."""
         return self.base.facts(project)
 
 

@@ -2,13 +2,13 @@
 
 A question joins its columns in the model. If it has columns on both sides of a separation, the separation is lost and
 the plan is refused. A column on neither side could still connect the sides, partly through a question and partly
-through a pair that the method counts. Each group of columns that questions link, except through separating columns, is
-therefore added to one side.
+through a pair that the method measures. Each group of columns that questions link, except through separating columns,
+is therefore added to one side.
 
 Proof that this suffices. Let L and R be the extended sides and S the separating columns. Every linked group lies within
-L or within R. Suppose that a path from L to R avoids S. Between its last column in L and the next column in R are only
-columns of neither side. No question links these, so all steps there are pairs that the method counted. The method's own
-graph therefore contains such a path, which its frame forbids.
+L or within R. Suppose that a path from L to R avoids S. Between its last column in L and the next column in R, it
+visits only columns on neither side. No question links these, so all steps there are pairs that the method measured. The
+method's own graph therefore contains such a path, which its frame forbids.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from espalier.core.project.file import Project
 
 
 def scopes_of(project: Project) -> dict[str, tuple[str, ...]]:
-    """Return the columns that each question and count joins; a count in a condition contributes its members."""
+    """Return the columns that each question and count joins. A count in a condition contributes its members."""
     questions, counts = project.question_list.resolve(project.schema)
     members = {count.name: tuple(count.members) for count in counts}
     found = {f"the count {name!r}": project.schema.clique(columns) for name, columns in members.items()}
@@ -42,7 +42,7 @@ def links_of(scopes: Iterable[Sequence[str]]) -> tuple[tuple[str, str], ...]:
 def widened(separation: Separation, project: Project, scopes: dict[str, tuple[str, ...]]) -> Separation:
     """Return the separation with every linked group added to one side.
 
-    Raises a :class:`ProjectError` that names the separation if a group has columns on both sides.
+    Raises :class:`ProjectError`, naming the separation, if a group has columns on both sides.
     """
     given, left, right = set(separation.given), set(separation.left), set(separation.right)
     for group in _groups(scopes.values(), given):

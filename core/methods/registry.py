@@ -33,16 +33,16 @@ from espalier.core.project.plan import ALWAYS, Plan
 _ALL = (WORKLOAD, LINKED, PRISM, PRIVCI, MST, PREFAIR, PRIVBAYES, DECODER, COPULA, FPT_LP, FPT_MW, INDEPENDENT)
 METHODS: dict[str, Method] = {m.name: m for m in _ALL}
 DEFAULT = WORKLOAD.name
-"""Method in the plan of a new project."""
+"""Method of a new project's plan."""
 
 
 def offered(project: Project) -> list[str]:
-    """Return the names of the methods for the project's tables: a single table, or two linked ones."""
+    """Return the names of the methods for the project's tables: a single table, or two linked tables."""
     return [m.name for m in METHODS.values() if m.capabilities.linked == (project.linked is not None)]
 
 
 def method_of(plan: Plan) -> Method:
-    """Return the method that ``plan`` names; raises :class:`ProjectError` for a method that is unknown or not
+    """Return the method that ``plan`` names. Raises :class:`ProjectError` for a method that is unknown or not
     private.
     """
     refuse_blurring(plan)
@@ -83,7 +83,7 @@ def options_of(plan: Plan) -> type[Any]:
 
 
 def unused_options(plan: Plan) -> list[str]:
-    """Return the keys that the plan gives and its method ignores, without those that repeat the default."""
+    """Return the keys that the plan sets and its method ignores, except keys set to their default."""
     method = method_of(plan)
     read = declared(method.options)
     usual: dict[str, Any] = {}
@@ -211,7 +211,7 @@ def _check_targets(project: Project) -> None:
 
 
 def _around(project: Project, separations: tuple[Separation, ...]) -> tuple[Separation, ...]:
-    """Return the separations with the pairs that constraints join; raise an error if these pairs form a path that
+    """Return the separations, including the pairs that constraints join. Raise an error if these pairs form a path that
     bypasses a separation.
     """
     if found := project.constraints.conflict(separations):

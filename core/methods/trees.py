@@ -1,4 +1,4 @@
-"""MST, PrivCI and PreFair, three methods that grow one tree of pair counts and differ only in the frame."""
+"""MST, PrivCI and PreFair: three methods that grow one tree of pair counts and differ only in the frame."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ cliques.
 """
 
 ADAPTIVE = (0.15, 0.10, 0.35, 0.40)
-"""The same shares if the model may be wider than a tree. Moving a tenth from one to another changes TV and AUC on Adult
-and COMPAS at ε = 1 by less than their spread over folds."""
+"""The same shares if the model may be wider than a tree. Moving a tenth from one share to another changes TV and AUC on
+Adult and COMPAS at ε = 1 by less than their spread over folds."""
 
 
 @dataclass(frozen=True)
@@ -82,15 +82,15 @@ class TreeOptions:
 
 
 def tree(curator: Curator, project: Project, frame: Frame, report: Report = silent) -> Marginals:
-    """Run PrivCI's Algorithm 1 for the given frame: one-way counts, the choice of the tree and two-way counts each
-    receive a third of ρ.
+    """Run PrivCI's Algorithm 1 for the given frame. One-way counts, the choice of the tree and two-way counts each get
+    a third of ρ.
 
-    With constraints, the tree begins with their pairs, which are counted without a choice.
+    With constraints, the tree starts from their pairs, which are measured without a choice.
 
     Budget that a forest, or a choice without alternatives, leaves unspent goes to the two-way counts (or to further
-    one-way counts if there are no two-way counts). If the plan requests it, there are steps beyond the paper: rare
-    categories are merged after the one-way counts (``compress``), scores of the refused pairs are bought (``explain``),
-    and further cliques are chosen against the model so far (``width``).
+    one-way counts if there are no two-way counts). A plan can request three steps beyond the paper: rare categories are
+    merged after the one-way counts (``compress``), scores of the refused pairs are bought (``explain``), and further
+    cliques are chosen against the model so far (``width``).
     """
     plan, options = project.plan, read_options(TreeOptions, project.plan.options)
     steps = _rounds(project)
@@ -141,7 +141,7 @@ def tree(curator: Curator, project: Project, frame: Frame, report: Report = sile
 
 
 def _allowed(curator: Curator, frame: Frame, linked: Sequence[Clique]) -> list[Clique]:
-    """Return the pairs that the frame allows as edges, largest table first; none if there is nothing to choose."""
+    """Return the pairs that the frame allows as edges, largest table first; empty if there is nothing to choose."""
     growth = Growth(
         tuple(curator.sizes), frame.separations, [c for c in curator.sizes if curator.sizes[c] > 1], curator.sizes
     )
@@ -179,11 +179,11 @@ def _frame(project: Project, separations: tuple[Separation, ...], warnings: list
 
 
 def _prefair(project: Project, separations: tuple[Separation, ...], warnings: list[str]) -> Frame:
-    """PreFair (Pujol, Gilad & Machanavajjhala 2023) as PrivCI §II-C describes it, as one more frame.
+    """PreFair (Pujol, Gilad & Machanavajjhala 2023), as described in PrivCI §II-C, expressed as a frame.
 
     The rule that an outcome o is linked only to admissible columns is the separation o | everything else, given
     admissible. The published code removes items from a list while iterating over it, and so admits forbidden edges.
-    Here, the frame decides in the loop shared by all methods.
+    Here, the loop shared by all methods checks the frame.
     """
     schema, admissible = project.schema, set(project.roles.admissible)
     touching = tuple(

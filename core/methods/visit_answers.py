@@ -2,7 +2,7 @@
 the share of visits with a value after which the person returns within a number of days.
 
 The first visit is part of a person's row, so the person model's counts cover it at no further cost. Everything else is
-counted only for the columns that the plan names. The counts are published with the release, but no model is fitted to
+measured only for the columns that the plan names. The counts are published with the release, but no model is fitted to
 them.
 """
 
@@ -35,9 +35,9 @@ class AtVisit(TypedDict):
 
 
 class Returns(TypedDict):
-    """Noisy weighted numbers of visits with each value of ``column``, and the σ of each cell: each row holds those
-    after which the person returned within ``days``, those after which the person returned later, and those with no
-    later kept visit.
+    """Noisy weighted numbers of visits with each value of ``column``, and the σ of each cell. Each row holds three
+    numbers: visits after which the person returned within ``days``, visits after which the person returned later, and
+    visits with no later kept visit.
     """
 
     column: str
@@ -47,7 +47,7 @@ class Returns(TypedDict):
 
 
 class Asked(Protocol):
-    """Options of a plan that request these counts."""
+    """Plan options that request these counts."""
 
     @property
     def count_at_visits(self) -> Sequence[str] | None:
@@ -85,9 +85,9 @@ def check_asked(asked: Asked, linked: Linked, schema: Schema) -> None:
 
 
 def bins_within(linked: Linked, days: int) -> int:
-    """Return the number of bins of the days between visits that hold at most ``days`` days.
+    """Return the number of bins for the days between visits that cover at most ``days`` days.
 
-    Raises :class:`ProjectError` if the tables have no such days, or if a bin holds shorter and longer times.
+    Raises :class:`ProjectError` if the tables have no such column, or if a bin contains both shorter and longer times.
     """
     if not linked.gap:
         raise ProjectError(
@@ -111,8 +111,8 @@ def bins_within(linked: Linked, days: int) -> int:
 def count_asked(
     curator: Curator, linked: Linked, schema: Schema, asked: Asked, rho: float
 ) -> tuple[list[AtVisit], list[Returns]]:
-    """Count each column that the plan names, at each visit after the first or with the return after it, for ``rho`` in
-    total.
+    """Measure each column that the plan names, at each visit after the first or with the return after it, for ``rho``
+    in total.
     """
     later, after, sizes = asked.count_at_visits or (), asked.count_returns_after or (), schema.sizes
     shares, returns, days = list[AtVisit](), list[Returns](), asked.return_days
@@ -130,7 +130,7 @@ def count_asked(
 
 
 def first_visits_of(people: Marginals, linked: Linked, schema: Schema) -> list[AtVisit]:
-    """Return the counts of the visits' columns at the first visit, from the counts of people's rows."""
+    """Return the counts of the visit columns at the first visit, from the counts of people's rows."""
     names = [name for name in linked.step_columns(schema) if name in schema and name not in people.merged]
     read = ((name, summed(people.measurements, (name,))) for name in names)
     return [_answer(name, 1, *of) for name, of in read if of is not None]

@@ -1,8 +1,8 @@
-"""Workload method, which chooses counts that minimise the error of a workload (by default, all pairs).
+"""Workload method, which chooses measurements that minimise the error of a workload (by default, all pairs).
 
-It is similar to SWIFT (dpsynth) and AIM (McKenna, Mullins, Sheldon & Miklau 2022), with the exact solver of this
-project. First, a tree is counted. Then noisy errors of the model fitted to it are bought, and the subset and shares
-that minimise the predicted error are counted.
+It is similar to SWIFT (dpsynth) and AIM (McKenna, Mullins, Sheldon & Miklau 2022), but uses the exact solver of this
+project. First, a tree is measured. Then the method buys noisy errors of the model fitted to the tree, and measures the
+subset of marginals, with the shares, that minimises the predicted error.
 """
 
 from __future__ import annotations
@@ -52,26 +52,26 @@ from espalier.core.project.file import Project
 from espalier.core.project.options import read_options
 
 FEW = 350
-"""Maximum number of weighted candidates that are scored together. Their noise grows with the root of their number; with
-one choice at a time, it grows with the root of the number chosen."""
+"""Maximum number of weighted candidates that are scored together. Their noise grows with the square root of the number
+of candidates; with one choice at a time, it grows with the square root of the number of choices."""
 
 ONE_WAY, MOST_ONE_WAY = 0.08, 0.25
 """Smallest and largest share of the budget for the one-way counts. Pairs of small columns also improve single columns.
-With a limit of 0.6, 3,000 rows of asia at ε = 0.2 have a two-way TV of 0.050; with 0.25, it is 0.041. Adult reaches
-neither limit.
+On 3,000 rows of asia at ε = 0.2, two-way TV is 0.050 with a limit of 0.6, and 0.041 with 0.25. Adult reaches neither
+limit.
 """
 
 GOOD_ENOUGH = 0.015
-"""Expected TV error of a one-way count at which it gets no more than `ONE_WAY`."""
+"""Expected TV error of one-way counts at or below which they get no more than `ONE_WAY`."""
 
 CHOICE = 0.06
 """Share of the budget for choosing in each of the two rounds."""
 
 FIRST = 0.5
-"""The first round's share of the remaining budget for pairs."""
+"""Share of the remaining budget for pairs that the first round gets."""
 
 FITS = 1 + BATCHES
-"""Number of intermediate models, for the planned seconds. There is one for the tree, and one per batch."""
+"""Number of intermediate models, for the planned time: one for the tree, and one per batch."""
 
 CLEAR = 0.03
 """Largest expected error that noise adds to a score, as a TV, if the scores of all pairs are bought together. Mean TV
@@ -91,7 +91,7 @@ instead of 40, whatever the error, alarm with 30,000 rows has a TV of 0.0054 ins
 
 @dataclass(frozen=True)
 class Request:
-    """A request to measure counts for ``wanted`` inside ``separations``, with ``curator`` and ``budget``."""
+    """Request to measure counts for ``wanted`` inside ``separations``, with ``curator`` and ``budget``."""
 
     curator: Curator
     budget: BudgetSplit
@@ -101,10 +101,10 @@ class Request:
 
 
 def workload(curator: Curator, project: Project, frame: Frame, report: Report = silent) -> Marginals:
-    """Measure one-way counts, then choose and count in two rounds, inside ``frame``.
+    """Measure one-way counts, then choose and measure in two rounds, inside ``frame``.
 
-    With ``explain`` and a frame, that share buys scores of the pairs that the frame has refused. If columns are
-    ordered, the fit smooths the counts of pairs along their values (`espalier.core.models.graphical.smoothness`).
+    With a frame, the share ``explain`` buys scores of the pairs that the frame refused. If columns are ordered, the fit
+    smooths the counts of pairs along their values (`espalier.core.models.graphical.smoothness`).
     """
     budget = BudgetSplit.of(project.plan, curator.budget, curator.sizes)
     explain = read_options(WorkloadOptions, project.plan.options).explain if frame.separations else 0.0
@@ -121,7 +121,8 @@ def workload(curator: Curator, project: Project, frame: Frame, report: Report = 
 def _explain(
     request: Request, share: float, ones: Sequence[Measurement], made: Sequence[Measurement]
 ) -> tuple[ScoreMeasurement | None, float]:
-    """Score the pairs that the frame refused against the strongest tree of counted pairs; return the rest of ``share``.
+    """Score the pairs that the frame refused against the strongest tree of measured pairs; return the rest of
+    ``share``.
 
     The strongest tree is determined by the noisy counts of its pairs.
     """
@@ -144,7 +145,7 @@ def measure_ones(curator: Curator, budget: BudgetSplit, share: float) -> tuple[l
     """Measure one-way counts; return them and the rest of ``share``.
 
     They get the share that brings their expected TV error to `GOOD_ENOUGH`, between `ONE_WAY` and `MOST_ONE_WAY` of
-    ``share``. That depends on n, or, if n is private, on the noisy total of the first of two portions.
+    ``share``. It depends on n or, if n is private, on the noisy total of the first of two portions.
     """
     ones = curator.measure(budget.split(ONE_WAY * share, one_ways(curator)), "one-way")
     cells = sum(curator.sizes.values()) / len(curator.sizes)
@@ -162,11 +163,11 @@ def measure_pairs(
 ) -> tuple[list[Measurement], float]:
     """Measure counts for ``share``, in addition to ``ones`` and ``known``; return them and the rest of the share.
 
-    First a tree is counted, each edge chosen by the exponential mechanism. Then come the pairs on which the fitted
-    model still errs: all together, if their scores are clear (`_clear`) or have different weights, or else one at a
-    time. Scores bought together show how many pairs are worth counting: 60 to 110 on tables of 22 columns, where two
-    choices per column reach 60. But their noise grows with the root of the number of candidates, and on small tables
-    they are mostly noise.
+    First a tree is measured, with each edge chosen by the exponential mechanism. The pairs for which the fitted model
+    is still wrong follow: all together if their scores are clear (`_clear`) or have different weights, otherwise one at
+    a time. Scores bought together show how many pairs are worth measuring: 60 to 110 on tables of 22 columns, where two
+    choices per column reach 60. But their noise grows with the square root of the number of candidates, and on small
+    tables they are mostly noise.
     """
     curator, wanted = request.curator, request.wanted
     held = [*curator.impossible, *(m.clique for m in known)]
@@ -198,8 +199,8 @@ def measure_pairs(
 
 @dataclass(frozen=True)
 class Second:
-    """State of the second round: the ``share`` of the budget, of which ``count`` is for counting; the ``tree`` of the
-    first round; the counts ``found`` so far; and ``alone``, the expectations for independent columns.
+    """State of the second round: the ``share`` of the budget, of which ``count`` pays for measurements; the ``tree`` of
+    the first round; the measurements ``found`` so far; and ``alone``, the expectations for independent columns.
     """
 
     request: Request
@@ -213,7 +214,7 @@ class Second:
 def _counted(
     request: Request, share: float, cliques: Sequence[Clique], alone: Expected, sigma: float | None = None
 ) -> list[Measurement]:
-    """Count ``cliques`` with ρ_i ∝ (w_i·cells_i)^(2/3), where cells_i is the effective number of cells; shares given by
+    """Measure ``cliques`` with ρ_i ∝ (w_i·cells_i)^(2/3), where cells_i is the effective number of cells; shares set by
     hand are kept.
     """
     curator, budget, wanted = request.curator, request.budget, request.wanted
@@ -224,11 +225,12 @@ def _counted(
 
 
 def _clear(second: Second, cliques: Sequence[Clique]) -> bool:
-    """Return whether scores of all ``cliques``, bought together, show which pairs of many columns need counting.
+    """Return whether scores of all ``cliques``, bought together, show which pairs to measure.
 
-    If the tree and one choice at a time reach half of all pairs, as with up to twelve columns, they are better: asia
-    with 3,000 rows at ε = 1 has a TV of 0.0080, and 0.0105 with all pairs scored together; Adult at ε = 3 has 0.0053
-    and 0.0057. They are also better if pairs are counted well: each choice then accounts for the earlier counts.
+    If the tree and one choice at a time reach half of all pairs, as with up to twelve columns, one choice at a time is
+    better: asia with 3,000 rows at ε = 1 has a TV of 0.0080, and 0.0105 with all pairs scored together; Adult at ε = 3
+    has 0.0053 and 0.0057. It is also better if pairs are measured with little noise, because each choice then accounts
+    for the earlier counts.
     """
     request, curator = second.request, second.request.curator
     pairs = [q for q in cliques if len(q) == 2]
@@ -242,7 +244,7 @@ def _clear(second: Second, cliques: Sequence[Clique]) -> bool:
 
 
 def _at_once(second: Second, cliques: Sequence[Clique], room: Room) -> list[Measurement]:
-    """Buy noisy errors of all candidates together and count their best subset, or the tree if no candidate helps."""
+    """Buy noisy errors of all candidates together, and measure their best subset, or the tree if no candidate helps."""
     request, alone, curator = second.request, second.alone, second.request.curator
     asked = [*cliques, *_triangles(second, cliques)]
     (rho,) = request.budget.split(CHOICE * second.share, one_ways(curator)[:1]).values()
@@ -260,7 +262,7 @@ def _at_once(second: Second, cliques: Sequence[Clique], room: Room) -> list[Meas
 
 
 def _triangles(second: Second, cliques: Sequence[Clique]) -> list[Clique]:
-    """Return triples that the tree links, up to the wanted number, those with the strongest edges first."""
+    """Return triples that the tree links, up to the wanted number, with the strongest edges first."""
     request, strength = second.request, dict[Clique, float]()
     if not request.wanted.triples:
         return []
@@ -277,9 +279,9 @@ def _triangles(second: Second, cliques: Sequence[Clique]) -> list[Clique]:
 
 def _one_by_one(second: Second, pairs: Sequence[Clique], linked: Sequence[Clique], room: Room) -> list[Measurement]:
     """Choose further pairs by the exponential mechanism and measure them, in batches that use the results of earlier
-    ones.
+    batches.
 
-    Small columns may be counted together (`tells_its_pairs`).
+    Small columns may be measured together (`tells_its_pairs`).
     """
     request, curator, wanted = second.request, second.request.curator, second.request.wanted
     batches = wanted.batches
@@ -308,7 +310,7 @@ def _one_by_one(second: Second, pairs: Sequence[Clique], linked: Sequence[Clique
 
 
 def _how_many(second: Second, pairs: Sequence[Clique]) -> int:
-    """Return the number of cliques that may join the tree, from quantities that are public or paid for (see
+    """Return the number of cliques that may join the tree. It depends on quantities that are public or paid for (see
     `GOOD_PAIR`).
     """
     curator, budget = second.request.curator, second.request.budget
@@ -322,7 +324,7 @@ def _how_many(second: Second, pairs: Sequence[Clique]) -> int:
 
 
 def _rows(second: Second) -> float:
-    """Return the number of rows, or its estimate from the counts of single columns."""
+    """Return the number of rows, or an estimate from the counts of single columns."""
     return max(1.0, noisy_total(second.request.curator, [m for m in second.found if len(m.clique) == 1]))
 
 
@@ -342,8 +344,8 @@ def _frame(project: Project, separations: Separations, warnings: list[str]) -> F
 def most_cells(project: Project, max_cells: int) -> int:
     """Return the largest number of cells of a model whose largest clique may have ``max_cells``.
 
-    It is less than twice the number of cells of the whole table: a junction tree has a table for each column, over some
-    of the columns not yet eliminated, and every eliminated column at least halves the rest.
+    It is less than twice the number of cells in the joint table of all columns: a junction tree has a table for each
+    column, over some of the columns not yet eliminated, and every eliminated column at least halves the rest.
     """
     return min(TREES * max_cells, 2 * math.prod(project.schema.sizes.values()))
 

@@ -14,22 +14,22 @@ from espalier.core.project.file import Project
 from espalier.core.project.options import option, read_options
 
 MAX_CELLS = 100_000
-"""Cells of the largest clique. On Adult at ε = 1, 50,000 cells give a TV of 0.0097 in 1.6 s, and 200,000 cells give
-0.0092 in 6 s.
+"""Number of cells in the largest clique. On Adult at ε = 1, 50,000 cells give a TV of 0.0097 in 1.6 s, and 200,000
+cells give 0.0092 in 6 s.
 """
 
 WIDTH, MOST_PAIRS, BATCHES = 6, 80, 8
-"""If pairs are chosen one at a time: the size of the largest clique minus one, the maximum number of pairs added to the
-tree, and the number of batches. Width 4 with 4 batches gives Adult a TV of 0.0098 at ε = 1, and these values give
-0.0090; alarm with 30,000 rows has 0.0062 with 4 batches and 0.0055 with 8.
+"""Limits if pairs are chosen one at a time: the size of the largest clique minus one, the maximum number of pairs added
+to the tree, and the number of batches. On Adult at ε = 1, width 4 with 4 batches gives a TV of 0.0098, and these values
+give 0.0090. On alarm with 30,000 rows, 4 batches give 0.0062 and 8 batches 0.0055.
 """
 
 PER_COLUMN = 2
-"""If pairs are chosen one at a time: the maximum number of choices per column if counts of pairs are poor. Mean two-way
-TV at ε = 1 of six random networks of twelve binary columns (1,600 rows) and two draws of asia (1,200 and 1,600), ten
-runs each: 0.0176 with up to 40 pairs, 0.0170 with 16; 0.0168 with up to 40 pairs and tables of three or four columns
-that are counted instead of their pairs, 0.0160 to 0.0162 with 16 or 24. Adult, whose columns are larger (five runs):
-0.0095 with up to 40, 0.0090 with 26.
+"""Maximum number of choices per column, if pairs are chosen one at a time and their counts are noisy. Mean two-way TV
+at ε = 1 of six random networks of twelve binary columns (1,600 rows) and two draws of asia (1,200 and 1,600), ten runs
+each: 0.0176 with up to 40 pairs, 0.0170 with 16; 0.0168 with up to 40 pairs and tables of three or four columns that
+are counted instead of their pairs, 0.0160 to 0.0162 with 16 or 24. Adult, whose columns are larger (five runs): 0.0095
+with up to 40, 0.0090 with 26.
 """
 
 
@@ -80,11 +80,11 @@ class WorkloadOptions:
 @dataclass(frozen=True)
 class Workload:
     """Purpose of the table. ``columns`` and ``cliques`` have weights, which default to 1. A pair has the weight given
-    for it, or else the product of its columns' weights. ``cliques`` may contain triples, which become further
-    candidates. ``max_cells`` caps the model; at most ``triples`` additional tables join the second round. If pairs are
-    chosen one at a time, they are counted in ``batches``, with at most ``rounds`` choices unless pairs are counted
-    well; with ``together``, small columns may be counted together. With ``compared``, all pairs are scored together if
-    the scores are clear.
+    for it, or otherwise the product of its columns' weights. ``cliques`` may contain triples, which become further
+    candidates. ``max_cells`` caps the model; at most ``triples`` additional tables join the second round. Pairs chosen
+    one at a time are measured in ``batches``, with at most ``rounds`` choices unless pairs have little noise. With
+    ``together``, small columns may be measured together. With ``compared``, all pairs are scored together if the scores
+    are clear.
     """
 
     columns: Mapping[str, float] = field(default_factory=dict)
@@ -126,8 +126,8 @@ class Workload:
         return self.cliques.get(clique, math.prod(self.columns.get(name, 1.0) for name in clique))
 
     def candidates(self, sizes: Mapping[str, int]) -> list[Clique]:
-        """Return all pairs of columns that vary, and the named cliques, except those with weight 0 and those that are
-        too large.
+        """Return all pairs of columns with two values or more, and the named cliques, except those with weight 0 and
+        those that are too large.
         """
         varied = [name for name in sizes if sizes[name] > 1]
         pairs = [*itertools.combinations(varied, 2), *(q for q in self.cliques if len(q) > 2)]

@@ -1,1 +1,1 @@
-"""Models, which methods return and which draw rows."""
+"""Models, which methods return and from which rows are drawn."""

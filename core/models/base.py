@@ -15,12 +15,12 @@ Codes = Mapping[str, NDArray[Any]]
 """Rows as codes: one array per column, one code per row."""
 
 Answer = Literal["exact", "by design", "not promised"]
-"""Ways in which a model keeps a separation: exactly in its distribution, by construction, or not at all."""
+"""How a model keeps a separation: exactly in its distribution, by construction, or not at all."""
 
 
 @runtime_checkable
 class Model(Protocol):
-    """A distribution over rows. ``total`` is the number of rows that it represents."""
+    """A distribution over rows. ``total`` is the number of rows that the model represents."""
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -37,7 +37,7 @@ class Model(Protocol):
         ...
 
     def answers(self, separation: Separation) -> Answer:
-        """Return the way in which the model keeps ``separation``."""
+        """Return how the model keeps ``separation``."""
         ...
 
     def facts(self) -> Mapping[str, Any]:
@@ -45,7 +45,8 @@ class Model(Protocol):
         ...
 
     def dumps(self) -> bytes | None:
-        """Return the model's file: plain arrays under a tag, no pickle; None for a model that must not be written."""
+        """Return the model's file: plain arrays and a tag, without pickle. None for a model that must not be
+        written."""
         ...
 
 

@@ -1,5 +1,5 @@
 """Decoder: a Bayesian network in which every column is a softmax of its drawn parents (causal VAE, paper 003, §3).
-Without a latent z, it is Markov with respect to the drawn arrows. It then needs no junction tree and has no width,
+Without a latent z, the model is Markov with respect to the drawn arrows. It needs no junction tree and has no width,
 because a row is drawn column by column, causes first. With a latent z, every column depends on z, and no separation is
 promised.
 """
@@ -26,30 +26,30 @@ from espalier.core.progress import Report
 
 FORMAT = "espalier-decoder/3"
 SECOND_FORMAT = "espalier-decoder/2"
-"""Old format, still readable. Its intercepts, and the encoder's, were multiplied by 1 instead of `CONSTANT`."""
+"""Old format, still readable. Its intercepts, including the encoder's, were multiplied by 1 instead of `CONSTANT`."""
 
 FIRST_FORMAT = "espalier-decoder/1"
-"""Old format, still readable. It resembles the second; early files had weights for every category of a cause and no
-base.
+"""Oldest format, still readable. It resembles `SECOND_FORMAT`, but early files had weights for every category of a
+cause and no base.
 """
 
 LARGEST_PARAMETER = 1e100
-"""Bound on a parameter, within which sums stay finite. Fitted parameters are at most a few thousand."""
+"""Bound on a parameter. Within it, sums stay finite. Fitted parameters are at most a few thousand."""
 
 _CHUNK = 16_384
 
 Causes = tuple[str, ...]
-"""Some causes of a column, in schema order."""
+"""A subset of a column's causes, in schema order."""
 
 
 @dataclass(frozen=True)
 class Decoder:
     """A fitted network. ``heads`` is its shape, and ``parameters`` are its numbers in the layout of `Heads.blocks`.
 
-    ``total`` is the number of rows that it represents, ``steps`` the number of its training steps. ``tables`` has
-    p(column | its inputs), the column's axis last, for columns whose family was counted as a full table. Their
-    heads are not used. ``interactions`` has log factors of interacting causes, the column's axis last, that are added
-    to a head's logits.
+    ``total`` is the number of rows that it represents, ``steps`` the number of training steps. ``tables`` has p(column
+    | its inputs), with the column's axis last, for columns whose family was measured as a full table. The heads of
+    these columns are not used. ``interactions`` has log factors of interacting causes, with the column's axis last,
+    which are added to a head's logits.
     """
 
     heads: Heads
@@ -99,7 +99,7 @@ class Decoder:
         return out
 
     def odds(self, block: FloatArray, name: str, made: Mapping[str, NDArray[Any]], z: FloatArray) -> FloatArray:
-        """Return log odds of ``name``, categories × rows: from its table, or from its head and interactions."""
+        """Return log odds of ``name`` (categories × rows), from its table or from its head and interactions."""
         if name not in self.tables:
             out = logits(self.heads, block, name, made, z)
             for causes, factors in self.interactions.get(name, {}).items():
@@ -109,8 +109,8 @@ class Decoder:
         return np.asarray(np.log(np.maximum(self.tables[name][given], 1e-300)).T)
 
     def holds(self, left: Iterable[str], right: Iterable[str], given: Iterable[str]) -> bool | None:
-        """Return whether left ⊥ right | given holds exactly in this model; `None` with a latent z, which promises
-        nothing.
+        """Return whether left ⊥ right | given holds exactly in this model; `None` with a latent z, where nothing is
+        promised.
 
         Lauritzen et al. (1990): in a distribution that factors along a drawing, two sets are independent given a third
         if the third separates them in the moral graph of the smallest ancestral set of all three.
@@ -121,7 +121,7 @@ class Decoder:
         return separated(parents, set(left), set(right), set(given))
 
     def answers(self, separation: Separation) -> Answer:
-        """Return ``exact`` if the drawing separates the two sides and there is no z; otherwise ``not promised``."""
+        """Return ``exact`` if the drawing separates both sides and there is no z, otherwise ``not promised``."""
         kept = self.holds(separation.left, separation.right, separation.given)
         return "exact" if kept else "not promised"
 
@@ -132,8 +132,8 @@ class Decoder:
     def strength(self) -> dict[tuple[str, str], float]:
         """Return the strength of each arrow, a total variation from 0 to 1.
 
-        It compares the effect's distributions under two categories of the cause, with the other causes at their base
-        categories, and is averaged over all pairs of categories.
+        The strength compares the effect's distributions under two categories of the cause, with the other causes at
+        their base categories, averaged over all pairs of categories.
         """
         out = {}
         blocks, _ = self.heads.blocks(self.parameters)
@@ -157,12 +157,13 @@ class Decoder:
         return float(apart.sum() / (len(p) * (len(p) - 1)))
 
     def _others_at_base(self, cause: str, causes: Causes) -> tuple[Any, ...]:
-        """Return the index of a table of ``causes`` at all categories of ``cause`` and the base of the others."""
+        """Return the index into a table of ``causes`` that selects all categories of ``cause`` and the base of the
+        other causes."""
         return tuple(slice(None) if c == cause else self.heads.base.get(c, 0) for c in causes)
 
     def dumps(self) -> bytes:
-        """Return the model file, which contains a tag; sizes, arrows, importance, latent and bases as JSON; and the
-        numbers as arrays.
+        """Return the model file: a tag; sizes, arrows, importance, latent and bases as JSON; and the numbers
+        as arrays.
         """
         head = {
             "format": FORMAT,
@@ -234,7 +235,7 @@ def _check_tables(heads: Heads, tables: Mapping[str, FloatArray]) -> None:
 
 
 def _check_interaction(heads: Heads, name: str, causes: Causes, factors: FloatArray) -> None:
-    """Raise :class:`ValueError` for factors that do not belong to causes of ``name``, or are not numbers."""
+    """Raise :class:`ValueError` for factors that do not match causes of ``name``, or are not numbers."""
     known = tuple(n for n in heads.inputs(name) if n in causes)
     shape = tuple(heads.sizes[n] for n in (*causes, name))
     if causes != known or factors.shape != shape or not np.all(np.abs(factors) <= LARGEST_PARAMETER):
@@ -242,7 +243,7 @@ def _check_interaction(heads: Heads, name: str, causes: Causes, factors: FloatAr
 
 
 def _rebased(heads: Heads, whole: FloatArray) -> FloatArray:
-    """Return the same distribution without weights for base categories, by adding the base weights of ``whole`` to the
+    """Return the same distribution without weights for base categories: the base weights in ``whole`` are added to the
     intercepts.
     """
     out = np.zeros(heads.parameters)
@@ -272,9 +273,8 @@ def parents_of(sizes: Mapping[str, int], edges: Iterable[tuple[str, str]]) -> di
 
 
 def logits(heads: Heads, block: FloatArray, name: str, made: Mapping[str, NDArray[Any]], z: FloatArray) -> FloatArray:
-    """Return the logits, categories of ``name`` × rows, from the parents' codes in ``made`` and ``z`` (latent ×
-    rows).
-    """
+    """Return the logits (categories of ``name`` × rows) from the parents' codes in ``made`` and from ``z`` (latent ×
+    rows)."""
     if not len(block):
         return np.zeros((1, z.shape[1]))
     out = np.repeat(CONSTANT * block[0][:, None], z.shape[1], axis=1)
@@ -292,7 +292,7 @@ def probabilities(values: FloatArray) -> FloatArray:
 
 
 def draw(values: FloatArray, at: FloatArray) -> NDArray[np.intp]:
-    """Return one category for each column of logits: the one whose interval within [0, 1] contains the number in
+    """Return one category for each column of logits: the category whose interval within [0, 1] contains the number in
     ``at``.
     """
     below = np.cumsum(probabilities(values), axis=0)
@@ -306,9 +306,9 @@ def causes_of(heads: Heads, name: str, made: Mapping[str, NDArray[Any]]) -> list
 
 
 def separated(parents: Mapping[str, tuple[str, ...]], left: set[str], right: set[str], given: set[str]) -> bool:
-    """Return whether ``given`` separates the others in the moral graph of all their ancestors."""
+    """Return whether ``given`` separates the other two sets in the moral graph of all their ancestors."""
     kept, queue = left | right | given, sorted(left | right | given)
-    for name in queue:  # grows during the loop
+    for name in queue:  # the list grows during the loop
         for cause in parents.get(name, ()):
             if cause not in kept:
                 kept.add(cause)

@@ -1,9 +1,9 @@
-"""Steps of a decoder's training that take the noise in each gradient into account.
+"""Training steps of a decoder that account for the noise in each gradient.
 
-A step is a natural-gradient step (Martens & Grosse 2015, K-FAC) with a ridge set by the noise. Near a layer of weights
-W (inputs × outputs) the summed gradient changes by −A·dW·B: A is the sum over rows of x·xᵀ, where x is the layer's
-input, each row weighted by its clipping factor and the variance of its prediction; B is the mean covariance of the
-outputs. Neither is computed from the table. Both come from rows that the decoder drew itself, so they are
+Each step is a natural-gradient step (Martens & Grosse 2015, K-FAC) with a ridge set by the noise. If a layer's weights
+W (inputs × outputs) change by dW, the summed gradient changes by −A·dW·B. A is the sum over rows of x·xᵀ, where x is
+the layer's input and each row is weighted by its clipping factor and the variance of its prediction. B is the mean
+covariance of the outputs. Both are computed from rows drawn from the decoder, never from the table, so they are
 post-processing.
 
 The mean of T steps with Gaussian noise of scale σ has the noise variance s² = σ²/T. If an arrow's weights are assumed
@@ -11,9 +11,9 @@ normal around their start with variance τ², their posterior mean given the mea
 
     W ← W + rate · M⁻¹[A·g·B − (s²/τ²)·(W − W₀)],   M = A² ⊗ B² + s²/τ²,
 
-so a weight whose signal is lost in noise stays near its start, and a well-measured one moves freely.
-τ² is estimated for every arrow from its weights (expectation maximisation, as in automatic relevance determination:
-MacKay 1994, Tipping 2001), with `STRENGTH` as a prior that counts as `PRIOR_WEIGHTS` weights.
+so a weight whose signal is lost in noise stays near its start, and a well-measured weight moves freely. τ² is estimated
+for every arrow from its weights (expectation maximisation, as in automatic relevance determination: MacKay 1994,
+Tipping 2001), with `STRENGTH` as a prior that is worth `PRIOR_WEIGHTS` weights.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ from espalier.core.privacy.draws import SumMeasurement
 from espalier.core.privacy.softmax_heads import CONSTANT, FloatArray, Heads
 
 RATE = 0.2
-"""Learning rate: the fraction of each step that is taken."""
+"""Learning rate: the fraction of each step to take."""
 
 LEFT_OUT = 1 / 3
-"""Share of initial steps left out of the average because the parameters have not settled yet."""
+"""Share of initial steps left out of the average, because the parameters have not settled yet."""
 
 STRENGTH = 2.0
 """Prior standard deviation of an arrow's weights."""
@@ -42,11 +42,11 @@ STRENGTH = 2.0
 PRIOR_WEIGHTS = 2.0
 
 INTERCEPT = 2.0 / CONSTANT
-"""Standard deviation of an intercept around its start, which comes from the one-way counts."""
+"""Prior standard deviation of an intercept around its start, which is computed from the one-way counts."""
 
 DRAWN_ROWS = 2000
 RENEWED = 5
-"""Number of steps after which new rows are drawn and the variances of arrows are estimated again."""
+"""Number of steps after which new rows are drawn and the arrows' variances are estimated again."""
 
 LARGEST_BLOCK = 128
 """Maximum number of a head's inputs in one block. A longer head is split into parts, which are treated as independent.
@@ -62,14 +62,14 @@ noise.
 
 LEAST_SPREAD = 1e-9
 LARGEST_WEIGHT = 50.0
-"""Bound on the parameters; beyond it, probabilities are 0 or 1."""
+"""Bound on the parameters. Beyond it, probabilities are 0 or 1."""
 
 
 class Descent:
-    """State of the steps: the current ``parameters``, and their ``mean`` without the first steps."""
+    """State of the training: the current ``parameters``, and their ``mean`` without the first steps."""
 
     def __init__(self, start: Decoder, clip: float, steps: int, counted: Decoder | None = None) -> None:
-        """Start from ``start``, whose ``total`` is the (noisy) number of rows, and take ``steps`` steps.
+        """Prepare to take ``steps`` steps from ``start``, whose ``total`` is the (noisy) number of rows.
 
         Columns with a table in ``counted`` have no causes in ``start``; drawn rows follow their tables.
         """
@@ -100,7 +100,7 @@ class Descent:
             self._taken += 1
 
     def _renew(self, noise: float, rng: np.random.Generator) -> None:
-        """Estimate the variances of arrows again (except at the start), and measure on new rows."""
+        """Estimate the arrows' variances again (except at the start), and recompute A and B on new rows."""
         if self._solvers:
             for i, (layer, solver) in enumerate(zip(self._layers, self._solvers, strict=True)):
                 away = layer.of(self.mean) - layer.of(self._start.parameters)
@@ -116,8 +116,8 @@ class Descent:
 class _Layer:
     """Some of the inputs of the head of ``name``, or of the encoder if ``name`` is None, each with all its outputs.
 
-    They are ``inputs`` of the block at ``span`` in the parameters, which has ``parts`` parts. ``groups`` maps each
-    input to its group of weights: 0 is the intercept, then one for each arrow.
+    They are the inputs ``inputs`` of the block at ``span`` in the parameters, which is split into ``parts`` parts.
+    ``groups`` maps each input to its group of weights: 0 is the intercept, then one for each arrow.
     """
 
     name: str | None
@@ -133,7 +133,7 @@ class _Layer:
 
 
 def _layers(heads: Heads) -> Iterator[_Layer]:
-    """Yield every head and the encoder; long ones are split into parts."""
+    """Yield every head and the encoder, with long layers split into parts."""
     blocks, encoder = heads.blocks(np.arange(heads.parameters))
     whole: list[tuple[str | None, NDArray[Any], list[int]]] = []
     for name, block in blocks.items():
@@ -172,13 +172,13 @@ class _Solver:
         )
 
     def solve(self, gradient: FloatArray, away: FloatArray) -> FloatArray:
-        """Return the step for weights at the distance ``away`` from their start."""
+        """Return the step for weights that are ``away`` from their start."""
         pull = (self._inputs @ (gradient @ self._vectors)) * self._values
         pull -= self._ridge[:, None] * (away @ self._vectors)
         return np.asarray(np.einsum("kij,jk->ik", self._inverse, pull) @ self._vectors.T)
 
     def variances(self, away: FloatArray, groups: NDArray[np.intp], before: FloatArray) -> FloatArray:
-        """Return τ² of every group: the mean square of its weights, including their posterior error."""
+        """Return τ² of every group: the mean square of its weights, including their posterior variance."""
         errors = np.diagonal(self._inverse, axis1=1, axis2=2).T * (self._ridge * before[groups])[:, None]
         squares = ((away @ self._vectors) ** 2 + errors).sum(axis=1)
         many = np.bincount(groups, minlength=len(before)) * len(self._values)
@@ -216,7 +216,7 @@ class _Drawn:
 
 
 def _drawn(heads: Heads, parameters: FloatArray, counted: Decoder, clip: float, rng: np.random.Generator) -> _Drawn:
-    """Draw `DRAWN_ROWS` rows of the decoder with the tables of ``counted``, and compute the factors by which clipping
+    """Draw `DRAWN_ROWS` rows from the decoder with the tables in ``counted``, and compute the factors by which clipping
     would shorten their gradients.
     """
     blocks, _ = heads.blocks(parameters)

@@ -1,7 +1,7 @@
 """Training of a decoder from noisy sums alone. Everything here is post-processing of the curator's answers.
 
 A share of ρ buys one-way counts, which set the intercepts. Full-batch noisy gradient steps follow (`decoder_steps`). At
-the end the intercepts are raked to the same counts. `espalier.core.privacy.clipped` explains why every step reads all
+the end, the intercepts are raked to the same counts. `espalier.core.privacy.clipped` explains why every step reads all
 rows instead of a Poisson sample.
 """
 
@@ -24,18 +24,18 @@ from espalier.core.privacy.softmax_heads import CONSTANT, FloatArray, Heads
 from espalier.core.progress import Report, silent
 
 COUNTS_SHARE = 0.3
-"""Share of ρ for the one-way counts with which training starts and ends. It was chosen in the same way as the number of
-steps and the rate.
+"""Share of ρ for the one-way counts with which training starts and ends. It was chosen by the same comparison as the
+number of steps and the rate.
 """
 
 RAKING_ROWS = 20_000
 RAKING_ROUNDS = 30
 RAKING_ERROR = 2e-4
-"""Number of rows drawn for raking the intercepts, maximum number of rounds, and L1 tolerance of the shares."""
+"""Number of rows drawn for raking the intercepts, maximum number of rounds, and L1 tolerance for the shares."""
 
 SMALL_EFFECT, FALSE_ALARM = 0.1, 0.05
-"""An effect size (Cohen's w; for two binary columns, their correlation), and the largest probability with which an
-arrow with this effect may be reported as having none.
+"""An effect size (Cohen's w; for two binary columns, their correlation), and the largest probability that an arrow with
+this effect is reported as having none.
 """
 
 
@@ -49,8 +49,8 @@ class NoisyInteraction:
 
 
 NoisySum = Callable[[FloatArray, int], SumMeasurement]
-"""(parameters, step) → the noisy clipped gradient sum, in rows, laid out like the parameters. The called function pays
-for it.
+"""(parameters, step) → the noisy clipped gradient sum, in rows, laid out like the parameters. The function pays for
+each call.
 """
 
 
@@ -81,11 +81,11 @@ def train(
     """Return a decoder from noisy one-way ``counts`` (rows) and ``training.steps`` calls of ``noisy_sum``, not raked
     yet.
 
-    Every step is one of `decoder_steps.Descent`; the decoder is the mean of their parameters. ``rng`` initialises the
-    encoder's weights and draws the rows on which steps are computed; privacy does not depend on it. Columns with a
-    table in ``counted`` have no causes in ``heads``, and follow their tables in these rows. ``report`` is called at
-    every step; an exception from it cancels the training. The function uses one BLAS thread, because two were six to
-    nine times slower on a busy machine.
+    Every step is a step of `decoder_steps.Descent`, and the decoder has the mean of the steps' parameters. ``rng``
+    initialises the encoder's weights and draws the rows on which steps are computed. Privacy does not depend on it.
+    Columns with a table in ``counted`` have no causes in ``heads``, and follow their tables in these rows. ``report``
+    is called at every step; if it raises an exception, the training is cancelled. The function uses one BLAS thread,
+    because two were six to nine times slower on a busy machine.
     """
     from threadpoolctl import threadpool_limits
 
@@ -107,10 +107,10 @@ def rake(
 ) -> Decoder:
     """Return the decoder with its intercepts adjusted until every column has its distribution in ``targets``.
 
-    Columns are taken in topological order. Given rows drawn from the columns before it, a column's intercepts are
-    scaled (iterative proportional fitting of one margin) until the mean of its conditional probabilities is the target.
-    The factors of its ``interactions`` are scaled likewise, until the column has its counted distribution, with the
-    noise shrunk, for every combination of the interacting causes.
+    Columns are processed in topological order. With the preceding columns drawn, a column's intercepts are scaled
+    (iterative proportional fitting of one margin) until the mean of its conditional probabilities is the target. The
+    factors of its ``interactions`` are scaled likewise, until the column has its measured distribution, with the noise
+    shrunk, for every combination of the interacting causes.
     """
     heads = decoder.heads
     parameters, tables = decoder.parameters.copy(), dict(decoder.tables)
@@ -143,7 +143,7 @@ def rake(
 
 @dataclass
 class _Raked:
-    """Factors of one interaction, raked to ``targets`` in the rows of each combination of its causes (``cells``)."""
+    """Factors of one interaction, raked to ``targets`` in the rows with each combination of its causes (``cells``)."""
 
     causes: Causes
     factors: FloatArray
@@ -163,7 +163,7 @@ class _Raked:
         return out
 
     def rake(self, odds: FloatArray) -> float:
-        """Scale the factors and ``odds`` once; return the L1 distance from the targets before that."""
+        """Scale the factors and ``odds`` once; return the previous L1 distance from the targets."""
         means = self._means(odds)
         moved = np.where(self.rows[:, None] > 0, np.log(self.targets / means), 0.0)
         self.factors += moved.reshape(self.factors.shape)
@@ -180,12 +180,14 @@ class _Raked:
 def family_table(noisy: FloatArray, sigma: float, alone: FloatArray) -> FloatArray:
     """Return p(column | causes) from noisy counts of a family, the column's axis last.
 
-    The rows of each combination of causes are spread like ``alone``, the column's distribution without them (one, or
-    one for each combination), plus deviations. Rows and deviations are `shrunk`, then the deviations of each
-    combination are shrunk again, by the share of their squares that the remaining noise explains.
+    The rows of each combination of causes are distributed like ``alone``, the column's distribution without the causes
+    (one, or one for each combination), plus deviations. Rows and deviations are `shrunk`. The deviations of each
+    combination are then shrunk again, by the share of their squares that the remaining noise explains.
     """
     size, every = noisy.shape[-1], noisy.sum(axis=-1, keepdims=True)
-    each = size - 2 + size * float((alone**2).sum(axis=-1).mean())  # variances of a combination's deviations over σ²
+    each = (
+        size - 2 + size * float((alone**2).sum(axis=-1).mean())
+    )  # variances of a combination's deviations divided by σ²
     apart, left = shrunk(noisy - every * alone, each * sigma**2)
     rows = np.maximum(shrunk(every, size * sigma**2)[0], 0.0)
     by_noise = (size - 1) * left * sigma**2 / np.maximum((apart**2).sum(axis=-1, keepdims=True), 1e-12)
@@ -196,10 +198,11 @@ def family_table(noisy: FloatArray, sigma: float, alone: FloatArray) -> FloatArr
 def shrunk(values: FloatArray, noise: float) -> tuple[FloatArray, float]:
     """Return ``values`` with less noise, and the remaining share of their variance.
 
-    All axes but the last are causes, and ``noise`` is the variance of each combination of them. The values are divided
-    into their mean, the main effects of causes, the interactions of two, and the rest. These parts are orthogonal, so
-    each has noise in proportion to its degrees of freedom. It is shrunk by the share of its squares that noise explains
-    (James & Stein). Effects that add up are therefore not lost in the noise of interactions that do not exist.
+    All axes but the last are causes, and ``noise`` is the variance of each combination of causes. The values are
+    divided into their mean, the main effects of causes, the two-way interactions, and the rest. These parts are
+    orthogonal, so each has noise in proportion to its degrees of freedom. Each part is shrunk by the share of its
+    squares that noise explains (James & Stein). Additive effects are therefore not lost in the noise of interactions
+    that do not exist.
     """
     axes = range(values.ndim - 1)
     cells = math.prod(values.shape[:-1])
@@ -226,8 +229,8 @@ def without_effect(noisy: FloatArray, sigma: float, axis: int) -> bool:
     """Return whether a family's noisy counts contradict an effect of the cause on ``axis``.
 
     The statistic is χ² of the counts against the counts expected if the column is independent of the cause given the
-    other causes. It is compared with its distribution under the effect `SMALL_EFFECT`, spread evenly over the cells: a
-    noncentral χ². If there is such an effect or a stronger one, the answer is wrong with probability at most
+    other causes. It is compared with its distribution, a noncentral χ², under an effect of size `SMALL_EFFECT` spread
+    evenly over the cells. If the effect has this size or more, the function returns True with probability at most
     `FALSE_ALARM`.
     """
     from scipy.stats import ncx2
@@ -248,7 +251,7 @@ def distributions(counts: Mapping[str, FloatArray]) -> dict[str, FloatArray]:
 
 
 def _distribution(counts: FloatArray) -> FloatArray:
-    """Return noisy counts as shares that sum to 1; no count is below a tenth of a row."""
+    """Return noisy counts as shares that sum to 1, with each count raised to at least a tenth of a row."""
     kept = np.maximum(counts, 0.1)
     return np.asarray(kept / kept.sum())
 

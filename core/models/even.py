@@ -1,4 +1,4 @@
-"""Even draws: numbers in [0, 1) that select the codes of rows and are spread evenly over rows with equal causes."""
+"""Even draws: numbers in [0, 1) that select the rows' codes and are spread evenly over rows with equal causes."""
 
 from __future__ import annotations
 
@@ -14,13 +14,12 @@ GOLDEN = (5**0.5 - 1) / 2
 def uniforms(
     rows: int, causes: Iterable[tuple[NDArray[Any], int]] | None, rng: np.random.Generator
 ) -> NDArray[np.float64]:
-    """Return a number in [0, 1) for each row: independent numbers, or numbers spread evenly over rows with equal
-    ``causes``.
+    """Return a number in [0, 1) for each row, independent or spread evenly over rows with equal ``causes``.
 
     Each of ``causes`` is a column's codes and its number of categories. To spread the numbers, rows are sorted by the
-    causes' codes, with ties in random order, and take the multiples of the golden ratio modulo 1 from a random start.
-    Each number is uniform by itself, so every row is drawn from the model. Any run of neighbours fills [0, 1) evenly,
-    so counts err less than counts of independent rows.
+    causes' codes, with ties in random order, and receive the multiples of the golden ratio modulo 1 from a random
+    start. Each number alone is uniform, so every row is drawn from the model. Any run of neighbours fills [0, 1)
+    evenly, so counts have smaller errors than with independent rows.
     """
     if causes is None:
         return rng.random(rows)

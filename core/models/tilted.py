@@ -1,7 +1,7 @@
 """Weighting of a graphical model's rows until they reproduce noisy sums of features of whole rows.
 
-The weights are the maximum-entropy distribution relative to the model's rows. A ridge set by the noise scale
-prevents overfitting the noise. Everything here is post-processing of noisy answers and costs no budget.
+The weights have maximum entropy relative to the model's rows. A ridge set by the noise scale prevents overfitting the
+noise. Everything here is post-processing of noisy answers and costs no budget.
 """
 
 from __future__ import annotations
@@ -30,22 +30,23 @@ Rows = Mapping[str, NDArray[Any]]
 FloatArray = NDArray[np.float64]
 
 POOL = 60_000
-"""Number of model rows that are weighted. Of 20,000 rows, too few are close to the data; 150,000 were no better."""
+"""Number of weighted model rows. With 20,000 rows, too few are close to the data; 150,000 were no better."""
 
 STEPS = (40, 80)
-"""Numbers of steps of the optimiser, from the first round to the last."""
+"""Number of optimiser steps in each round."""
 
 MUTATED = 0.25
-"""Share of the cells that change between two rounds."""
+"""Share of the cells that are mutated between two rounds."""
 
 SWEEPS = 20
-"""Rounds of raking to the one-way counts."""
+"""Number of rounds of raking to the one-way counts."""
 
 BLOCK = 4096
 """Number of rows whose features are computed at a time."""
 
 PROPOSALS, PATIENCE = 64, 40
-"""Number of rows compared for one exchange in an even draw, and number of consecutive failed exchanges that end it."""
+"""Number of rows compared for one exchange in an even draw, and number of consecutive failed exchanges that end the
+draw."""
 
 
 @dataclass(frozen=True)
@@ -59,10 +60,10 @@ class NoisySums:
 
 @dataclass(frozen=True)
 class TiltedModel:
-    """A weighted list of rows. ``base`` is the model from which they were drawn, before they were weighted.
+    """A weighted list of rows. ``base`` is the model from which the rows were drawn before they were weighted.
 
-    ``pool`` are the rows as codes; ``weights`` sum to one. They reproduce the noisy ``sums``, which are kept for
-    copies.
+    ``pool`` are the rows as codes; ``weights`` sum to one. The weighted rows reproduce the noisy ``sums``, which are
+    kept for copies.
     """
 
     base: GraphicalModel
@@ -87,7 +88,7 @@ class TiltedModel:
 
     @property
     def edges(self) -> tuple[tuple[str, str], ...]:
-        """Pairs of columns that the counts link. The weights may link other columns too."""
+        """Pairs of columns that the counts link. The weights may also link other columns."""
         return self.base.edges
 
     def answers(self, separation: Separation) -> Answer:  # noqa: ARG002
@@ -99,13 +100,13 @@ class TiltedModel:
         return self.base.facts()
 
     def marginal(self, clique: Sequence[str]) -> FloatArray:
-        """Return expected counts of ``clique`` in rows, one axis per column in the order given."""
+        """Return expected counts of ``clique`` in rows, with one axis per column in the given order."""
         shape = tuple(self.sizes[name] for name in clique)
         cell = np.ravel_multi_index([self.pool[name] for name in clique], shape)
         return np.asarray(self.total * np.bincount(cell, self.weights, minlength=math.prod(shape)).reshape(shape))
 
     def cmi(self, left: Clique, right: Clique, given: Clique) -> float:
-        """Return the conditional mutual information in nats."""
+        """Return the conditional mutual information, in nats."""
         table = self.marginal((*left, *right, *given)) / self.total
         a, b = tuple(range(len(left))), tuple(range(len(left), len(left) + len(right)))
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -127,12 +128,12 @@ class TiltedModel:
     def sample_batches(
         self, rows: int, rng: np.random.Generator, *, even: bool = False
     ) -> Iterator[dict[str, NDArray[Any]]]:
-        """Yield the rows of `sample` in batches; with ``even`` each batch is drawn evenly."""
+        """Yield the rows of `sample` in batches. With ``even``, each batch is drawn evenly."""
         for start in range(0, rows, 10 * POOL):
             yield self.sample(min(10 * POOL, rows - start), rng, even=even)
 
     def dumps(self) -> bytes:
-        """Return the base's file with the pool, the weights, the features and their sums added."""
+        """Return the base's file, with the pool, the weights, the features and their sums added."""
         with np.load(io.BytesIO(self.base.dumps()), allow_pickle=False) as file:
             arrays: dict[str, NDArray[Any]] = dict(file)
         recipe, features = self.sums.recipe, self.sums.recipe.features
@@ -202,9 +203,9 @@ def tilted(
     rng: np.random.Generator,
     report: Report = silent,
 ) -> TiltedModel:
-    """Steps 8 to 10: weight rows of ``base`` until they reproduce the sums, mutate them, and weight them again.
+    """Run steps 8 to 10: weight rows of ``base`` until they reproduce the sums, mutate them, and weight them again.
 
-    ``ordered`` are the columns whose codes are ordered. No row is put into an ``impossible`` cell. One BLAS thread is
+    ``ordered`` are the columns with ordered codes. No row is moved into an ``impossible`` cell. One BLAS thread is
     used, because two are several times slower on a busy machine.
     """
     from threadpoolctl import threadpool_limits
@@ -266,7 +267,7 @@ def maximum_entropy(pool: Rows, sums: NoisySums, total: float, steps: int, repor
 
 
 def featured(pool: Rows, features: RowFeatures, order: NDArray[np.intp]) -> NDArray[np.float32]:
-    """Return φ of the rows in ``order``, of length one."""
+    """Return φ of the rows in ``order``, scaled to length one."""
     out = np.empty((len(order), features.size), dtype=np.float32)
     for start in range(0, len(order), BLOCK):
         rows = order[start : start + BLOCK]
@@ -276,7 +277,7 @@ def featured(pool: Rows, features: RowFeatures, order: NDArray[np.intp]) -> NDAr
 
 
 def raked(pool: Rows, weights: FloatArray, base: GraphicalModel) -> FloatArray:
-    """Return the weights with which each column has the distribution of ``base`` (iterative proportional fitting)."""
+    """Return weights that give each column the distribution of ``base`` (iterative proportional fitting)."""
     wanted = {name: base.marginal((name,)) / max(base.total, 1e-12) for name in base.columns if base.sizes[name] > 1}
     for _ in range(SWEEPS):
         for name, share in wanted.items():
@@ -286,7 +287,7 @@ def raked(pool: Rows, weights: FloatArray, base: GraphicalModel) -> FloatArray:
 
 
 def _resampled(pool: Rows, weights: FloatArray, rng: np.random.Generator) -> dict[str, NDArray[Any]]:
-    """Return the same number of rows as in ``pool``, each as often as its weight implies, rounded down or up."""
+    """Return as many rows as in ``pool``, each repeated as often as its weight implies, rounded down or up."""
     chosen = _systematic(weights, len(weights), rng)
     return {name: codes[chosen] for name, codes in pool.items()}
 
@@ -306,8 +307,8 @@ def _mutated(
     impossible: Mapping[Clique, NDArray[np.bool_]],
     rng: np.random.Generator,
 ) -> dict[str, NDArray[Any]]:
-    """Change a share `MUTATED` of the cells outside the target: an ordered code by one, any other to a random row's
-    code."""
+    """Change a share `MUTATED` of the cells outside the target: an ordered code by one, any other code to a random
+    row's code."""
     out: dict[str, NDArray[Any]] = {}
     for name, codes in pool.items():
         changed = rng.random(len(codes)) < (0.0 if name == target else MUTATED)

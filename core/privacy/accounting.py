@@ -5,8 +5,8 @@ A mechanism is ρ-zCDP (Bun & Steinke 2016) if its Rényi divergence of every or
 tables is at most αρ. The ρ of several releases add up, even if each is chosen after seeing the earlier ones.
 OpenDP computes the conversion, which is the tight one of Canonne, Kamath & Steinke (2020).
 
-**Rounding.** Spent ρ is rounded up wherever it is summed (`total_up`, `rounded_up`), stored or shown
-(`round_up`). Remaining ρ, and a total set from (ε, δ), are rounded down. A sum is compared with a limit exactly.
+**Rounding.** Spent ρ is rounded up wherever it is summed (`total_up`, `rounded_up`), stored or shown (`round_up`).
+Remaining ρ, and a total derived from (ε, δ), are rounded down. Comparisons of a sum with a limit are exact.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from espalier.core.errors import ProjectError
 from espalier.core.project.plan import Plan
 
 LARGEST_DELTA = 1e-3
-"""Largest δ of a plan if the number of rows is private or not given."""
+"""Largest δ that a plan may set if the number of rows is private or not given."""
 
 
 @dataclass(frozen=True)
 class Budget:
-    """Whole budget: (ε, δ) as given, and a ρ that implies it. At most this ρ is spent. With δ = 0, the budget is
-    ``pure``; then ε also adds up, and ρ = ε²/2 is the largest amount that a pure release of ε costs a ledger.
+    """Whole budget: (ε, δ) as given, and a ρ that implies (ε, δ)-DP. At most this ρ is spent. With δ = 0, the budget is
+    ``pure``: the draws' ε also add up, and a ledger charges a pure release of ε at most ρ = ε²/2.
     """
 
     epsilon: float
@@ -46,8 +46,8 @@ class Budget:
         return cls(epsilon, 0.0, math.nextafter(epsilon * epsilon / 2, math.inf), pure=True)
 
     def part(self, share: float) -> Budget:
-        """Return a part of the budget, for code that divides its own budget: ``share`` of ε, δ and ρ (for a pure
-        budget, of ε).
+        """Return this ``share`` of the budget, for code that divides its own budget. It scales ε, δ and ρ; for a pure
+        budget, it scales ε.
         """
         if self.pure:
             return Budget.of_pure(share * self.epsilon)
@@ -116,7 +116,7 @@ def delta_of(rho: float, epsilon: float) -> float:
 def _profile(rho: float) -> Any:
     converted, unit = _accountant()
     d_in = math.sqrt(rho)
-    while unit.map(d_in) < rho:  # never convert less than the amount spent
+    while unit.map(d_in) < rho:  # round up: never convert less than was spent
         d_in = math.nextafter(d_in, math.inf)
     return converted.map(d_in)
 
@@ -141,8 +141,8 @@ def rho_asked(plan: Plan, delta: float) -> float:
 
 
 def guess_right(epsilon: float, delta: float) -> float:
-    """Return the largest probability of guessing correctly which of two rows is a person's; by chance alone, it is one
-    half.
+    """Return the largest probability of guessing correctly which of two rows belongs to a person. A blind guess is
+    right with probability one half.
     """
     odds = math.exp(-epsilon)
     return min(1.0, (1 + delta * odds) / (1 + odds))

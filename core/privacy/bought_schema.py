@@ -1,9 +1,9 @@
 """Schema bought from the budget: bin edges, ranges and categories of columns that do not declare them.
 
 Everything is bought from the rows of the release, after the split and the row limits but before the method runs. The
-purchases, their order and their prices are public (:func:`prices`). The columns are declared, with the largest number
-of their bins or categories and, if it is known, the range of their numbers. Every part is a :class:`Draw`; categories
-cost a δ₀ (:mod:`espalier.core.privacy.partitions`), bins cost none (:mod:`espalier.core.privacy.quantiles`).
+purchases, their order and their prices are public (:func:`prices`). Each column is declared with its largest number of
+bins or categories and, if known, its numeric range. Every part is a :class:`Draw`; categories cost a δ₀
+(:mod:`espalier.core.privacy.partitions`), bins cost none (:mod:`espalier.core.privacy.quantiles`).
 
 A table in a database or a large file is read once, into codes (:mod:`espalier.core.project.public_grid`). A column to
 be bought is read at its finest public codes: the grid of a declared range, or the codes of a hierarchy. Everything here
@@ -63,16 +63,16 @@ from espalier.core.tables.source import Source
 POOL = "schema"
 
 FINER, MOST_CUTS = 4, 64
-"""Private quantiles first cut a column into `FINER` times its bins, and into at most `MOST_CUTS` parts."""
+"""Private quantiles first cut a column into `FINER` times as many parts as it has bins, at most `MOST_CUTS`."""
 
 CUTS, COUNTS = 0.1, 0.9
-"""Parts of a numeric column's share that pay for these quantiles and for the counts of the cells between them, from
-which its bins are built. On COMPAS and the bundled samples, other settings, including those of `FINER`, are no better
-(`python -m benchmarks.schema settings`).
+"""Fractions of a numeric column's share that pay for these quantiles and for the counts of the cells between them. Its
+bins are built from these counts. On COMPAS and the bundled samples, other settings, including those of `FINER`, are no
+better (`python -m benchmarks.schema settings`).
 """
 
 RANGE = 0.2
-"""Share taken first for a range, if the range is also bought."""
+"""Share spent first on a range, if the range is also bought."""
 
 SLIPS = 0.25
 """Share of δ that the thresholds of all text columns may use together."""
@@ -88,7 +88,7 @@ NONE = "(none)"
 _LESS = 1 - 1e-12
 
 ESCAPED, NUMBER = 12, 27
-"""Maximum number of bytes that a letter, and a number with its comma, take in JSON."""
+"""Largest size in JSON, in bytes, of a letter and of a number with its comma."""
 
 
 @dataclass(frozen=True)
@@ -154,7 +154,7 @@ def _slips(schema: Schema, plan: Plan, delta: float) -> list[float]:
 
 
 def _numbers(column: NumbersToBuy, unit: Unit, rho: float) -> list[Part]:
-    """Return the purchases for a column of numbers: a range if none is declared, cuts at private quantiles, and counts
+    """Return the purchases for a numeric column: a range if none is declared, cuts at private quantiles, and counts
     between the cuts.
     """
     out = []
@@ -217,7 +217,7 @@ def _texts(column: CategoriesToBuy, unit: Unit, rho: float, delta: float) -> Par
 
 
 def _levels(column: HierarchyToBuy, unit: Unit, rho: float) -> list[Part]:
-    """Return the purchases for a hierarchy: the rows of its groups, one histogram for each level."""
+    """Return the purchases for a hierarchy: one histogram of its groups for each level."""
     depth, each = column.tree.depth, rho / column.tree.depth
     sigma, most = gaussian_scale(unit.count_sensitivity, each), column.size
     out = []
@@ -301,7 +301,7 @@ def _expanded(table: Source, column: HierarchyToBuy, unit: Unit, calls: Sequence
 
 
 def _bought_bins(table: Source, column: NumbersToBuy, unit: Unit, calls: Sequence[float], journal: Journal) -> Column:
-    """Return the bins of a column of numbers; see `_numbers`.
+    """Return the bins of a numeric column; see `_numbers`.
 
     The cells are cut at points that are public or were chosen by earlier answers, so the counts are one histogram: a
     row is in one cell, or in none if its number is missing, and Δ is `Unit.count_sensitivity`.
@@ -339,7 +339,7 @@ def _chooser(rho: float) -> Callable[[Sequence[int], int], int]:
 
 
 def left(budget: Budget, spending: Spending) -> Budget:
-    """Return the method's budget, which is the whole ρ minus the schema's share."""
+    """Return the method's budget: the whole ρ minus the schema's share."""
     return replace(budget, rho=_LESS * (budget.rho - spending.rho)) if spending.draws else budget
 
 

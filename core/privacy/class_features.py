@@ -1,8 +1,8 @@
 """Sums of features of whole rows by class, and the choice of columns whose joint cells become features.
 
-The features are random cosines and sines of a row (Rahimi & Recht 2007), and a mark for the row's cell of a few columns
-in coarse bins. They are looked up in public tables of whole numbers. A row's features therefore depend on that row
-alone, to the last bit; a floating-point matrix product could vary with the neighbouring rows.
+The features are random cosines and sines of a row (Rahimi & Recht 2007), and an indicator of the row's cell over a few
+columns in coarse bins. They are looked up in public tables of whole numbers. A row's features therefore depend on that
+row alone, to the last bit. In a floating-point matrix product, they could vary with the neighbouring rows.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ UNIT = 2**15
 """Length of a row's features in units."""
 
 TURN = 2**16
-"""Number of units in a whole turn. Sums of angles in 16 bits overflow exactly at a whole turn."""
+"""Number of units in a full turn. Sums of 16-bit angles wrap around exactly at a full turn."""
 
 BINS = 2
 """Number of coarse bins of a column."""
@@ -38,11 +38,11 @@ BINS = 2
 
 @dataclass(frozen=True)
 class RowFeatures:
-    """φ of a row: ``frequencies`` cosines, as many sines, and a mark in the row's coarse cell.
+    """φ of a row: ``frequencies`` cosines, as many sines, and an indicator (the mark) of the row's coarse cell.
 
-    ``phases`` hold, by column and code, the term of each frequency's angle in ``TURN``s of a whole turn. ``coarse``
-    maps each code of the cell's columns to its bin; it is empty if there is no mark. ``mark`` is the
-    mark's length in units.
+    ``phases`` hold, by column and code, the term of each frequency's angle, with ``TURN`` units to a full turn.
+    ``coarse`` maps each code of the cell's columns to its bin; it is empty if there is no mark. ``mark`` is the length
+    of the mark in units.
 
     Proof of the length. Each pair (cos, sin) is a point at most r from 0, rounded towards it, where r² · frequencies ≤
     UNIT² − mark². Exactly one entry of the cells is ``mark``. So ‖φ‖² ≤ UNIT².
@@ -68,7 +68,7 @@ class RowFeatures:
         return BINS ** len(self.coarse) if self.coarse else 0
 
     def check(self, sizes: Mapping[str, int]) -> None:
-        """Raise :class:`ValueError` unless its tables belong to columns of ``sizes`` and respect the proved length."""
+        """Raise :class:`ValueError` unless the tables match columns of ``sizes`` and respect the proved length."""
         lengths = [(name, len(table)) for held in (self.phases, self.coarse) for name, table in held.items()]
         if any(length != sizes.get(name) for name, length in lengths):
             raise ValueError("the features were made for another table")
@@ -96,14 +96,14 @@ class RowFeatures:
 
 @cache
 def _circle(frequencies: int, mark: int) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """Return cosine and sine of each whole-number angle in units, truncated towards zero."""
+    """Return the cosine and sine, in units, of each whole-number angle, truncated towards zero."""
     turns = np.arange(TURN) * (2 * math.pi / TURN)
     radius = math.sqrt((UNIT**2 - mark**2) / frequencies) * (1 - 1e-9)
     return np.trunc(radius * np.cos(turns)).astype(np.int32), np.trunc(radius * np.sin(turns)).astype(np.int32)
 
 
 def cell_of(codes: Codes, coarse: Mapping[str, NDArray[np.int64]]) -> NDArray[np.int64]:
-    """Return the number of each row's cell over the ``coarse`` bins."""
+    """Return the index of each row's cell over the ``coarse`` bins."""
     cell = np.zeros(len(next(iter(codes.values()))), dtype=np.int64)
     for name, bins in coarse.items():
         cell = BINS * cell + bins[codes[name]]
@@ -143,13 +143,13 @@ class ClassSums:
     def sensitivity(self, unit: Unit) -> float:
         """Under add-remove k·UNIT, under replace-one k·√(4·UNIT² − 2·mark²); rounded up.
 
-        Proof. A row adds φ(x) to the part of its class, and ‖φ(x)‖ ≤ UNIT (:class:`RowFeatures`). A row that comes or
-        goes moves the sums by this vector. A row that changes moves them by φ(x) ⊗ e_y − φ(x′) ⊗ e_y′. If the classes
-        differ, the squared length is ‖φ(x)‖² + ‖φ(x′)‖² ≤ 2·UNIT². If they agree, each pair (cos, sin) moves by at most
-        2r and the marks by at most mark·√2, so it is at most 4·(UNIT² − mark²) + 2·mark² = 4·UNIT² − 2·mark². That is
-        at least 2·UNIT², because mark ≤ UNIT. k rows move the sums at most k times as far, by the triangle inequality.
-        With a = (mark/UNIT)², Δ is √(4 − 2a) rows. A row's contribution is found by lookup in whole numbers and depends
-        on no other row.
+        Proof. A row adds φ(x) to the part of its class, and ‖φ(x)‖ ≤ UNIT (:class:`RowFeatures`). A row that is added
+        or removed moves the sums by this vector. A row that changes moves them by φ(x) ⊗ e_y − φ(x′) ⊗ e_y′. If the
+        classes differ, the squared length is ‖φ(x)‖² + ‖φ(x′)‖² ≤ 2·UNIT². If they agree, each pair (cos, sin) moves by
+        at most 2r and the marks by at most mark·√2, so the squared length is at most 4·(UNIT² − mark²) + 2·mark² =
+        4·UNIT² − 2·mark². This bound covers both cases: it is at least 2·UNIT², because mark ≤ UNIT. k rows move the
+        sums at most k times as far, by the triangle inequality. With a = (mark/UNIT)², Δ is √(4 − 2a) rows. A row's
+        contribution is found by lookup in whole numbers and depends on no other row.
         """
         k = unit.rows_per_person
         square = UNIT**2 if unit.neighbors == "add-remove" else 4 * UNIT**2 - 2 * self.features.mark**2
@@ -172,10 +172,11 @@ def by_class(phi: NDArray[np.int32], classes: NDArray[Any], number: int) -> NDAr
 
 @dataclass(frozen=True)
 class ColumnSets:
-    """Score for sets of columns: the distance of their coarse joint counts with the target from expected ones.
-    ``coarse`` maps each code of each column to its coarse bin. ``expected(set)`` are the counts over coarse cells ×
-    classes that a public model expects, in rows; ``penalties`` are the rows explained by sampling alone. The score is
-    computed as in `espalier.core.privacy.scores.EdgeScore`: ‖c − E‖₁ minus the penalty, in units of 1/1024 row.
+    """Score for sets of columns: the distance between their coarse joint counts with the target and the expected
+    counts. ``coarse`` maps each code of each column to its coarse bin. ``expected(set)`` returns the counts, in rows,
+    that a public model expects over coarse cells × classes; ``penalties`` are the numbers of rows that sampling alone
+    explains. The score is computed as in `espalier.core.privacy.scores.EdgeScore`: ‖c − E‖₁ minus the penalty, in units
+    of 1/1024 row.
     """
 
     coarse: Mapping[str, NDArray[np.int64]]
@@ -200,8 +201,8 @@ class ColumnSets:
     def sensitivity(self, unit: Unit) -> int:
         """2k rows under replace-one, k under add-remove, in units of 1/1024 row.
 
-        Proof. The coarse cell with the class is a public function of one row, so c is a histogram. E and the penalty
-        are public. The proof of `espalier.core.privacy.scores.EdgeScore` then holds word for word.
+        Proof. The coarse cell together with the class is a public function of one row, so c is a histogram. E and the
+        penalty are public. The proof in `espalier.core.privacy.scores.EdgeScore` then applies unchanged.
         """
         return FIXED_POINT * (2 if unit.neighbors == "replace-one" else 1) * unit.rows_per_person
 

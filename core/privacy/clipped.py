@@ -1,14 +1,14 @@
 """Sum of clipped per-row gradients as whole numbers, with its sensitivity, for a training step of a decoder.
 
-**No Poisson sampling.** Every step reads every row. The amplification by sampling in DP-SGD is a statement about (ε,
-δ), not about ρ: the Poisson-sampled Gaussian of scale σ is 1/(2σ²)-zCDP like the unsampled one, because at high orders
-its Rényi divergence is that of the event in which the row was drawn. Charging "the ρ whose conversion gives the
-accountant's ε" is not justified by a theorem, because such charges do not add up. A full-batch step is exactly zCDP,
-adds up with all other purchases, and was as accurate as sampled steps in the trials behind this design.
+**No Poisson sampling.** Every step reads every row. Privacy amplification by sampling in DP-SGD improves (ε, δ) but not
+ρ: the Poisson-sampled Gaussian of scale σ is 1/(2σ²)-zCDP like the unsampled one, because at high orders its Rényi
+divergence is that of the event in which the row was sampled. No theorem justifies charging "the ρ whose conversion
+gives the accountant's ε", because such charges do not add up. A full-batch step is exactly zCDP and adds up with all
+other purchases. It was as accurate as sampled steps in the trials behind this design.
 
 **Ghost clipping.** A head's gradient for one row is the outer product of its input (the constant c, one-hot parents, z)
 and its residual δ_X. Its squared norm is ‖δ_X‖²·(c² + m_X + ‖z‖²), where m_X is the number of parents not at their base
-category in this row. No per-row gradient is therefore ever built (Goodfellow 2015; Li et al. 2022, §4).
+category in this row. Per-row gradients are therefore never built (Goodfellow 2015; Li et al. 2022, §4).
 """
 
 from __future__ import annotations
@@ -72,18 +72,19 @@ def clipped_sensitivity(unit: Unit, clip: float) -> int:
 
     Proof. Parameters and step are public (computed from earlier noisy answers), and are the same for two neighbouring
     tables. `clipped_sums` adds, for each row, a vector of whole numbers that is a function of that row, the parameters
-    and the step alone: neither its place in the table nor any other row enters (the z of a row is drawn from a hash of
-    its codes). The same is true of the rounding. Matrix products add in an order that depends on the size of the chunk
-    and the place in it, so parameters are rounded to a lattice on which these products are exact (`_on_lattices`).
-    Everything else is computed entry by entry or, if order can matter, added up column by column in one order
-    (`_down`). The squared norm of that vector is Σ_X ‖q_X‖²·(45² + m_X·64² + ‖z‖²) plus the encoder's, where q, m and z
-    are whole numbers. Every block is an outer product of one vector q_X with the head's input, which consists of 45,
-    m_X entries 64 (one for each parent that is not at its base category, counted row by row), zeros, and z. That number
-    is compared with ⌊C⌋² after all rounding, and a row that is above it, or whose numbers are not finite, adds 0. The
-    comparison is exact: all terms are whole and not negative, so a float64 sum of them is the true one up to 2⁵³ and
-    cannot fall below 2⁵³ once the true one is above, while the bound is at most 2⁵². k rows that come or go therefore
-    move the sum by at most k·⌊C⌋ (triangle inequality), replaced rows by 2k·⌊C⌋. Sums are exact (see `clipped_sums`),
-    so nothing is added for arithmetic. Base categories are public too: they are chosen by noisy counts.
+    and the step alone. It does not depend on the row's position or on any other row (the z of a row is drawn from a
+    hash of its codes). The rounding does not depend on them either. Matrix products add in an order that depends on the
+    size of the chunk and the position in it, so parameters are rounded to a lattice on which these products are exact
+    (`_on_lattices`). Everything else is computed entry by entry or, if order can matter, added up column by column in a
+    fixed order (`_down`). The squared norm of a row's vector is Σ_X ‖q_X‖²·(45² + m_X·64² + ‖z‖²) plus the encoder's,
+    where q, m and z are whole numbers. Every block is an outer product of one vector q_X with the head's input, which
+    consists of 45, m_X entries 64 (one for each parent that is not at its base category, counted row by row), zeros,
+    and z. The squared norm is compared with ⌊C⌋² after all rounding, and a row that exceeds ⌊C⌋², or whose numbers are
+    not finite, adds 0. The comparison is exact: all terms are non-negative whole numbers, so their float64 sum is exact
+    up to 2⁵³ and cannot fall below 2⁵³ if the true sum is above, while the bound is at most 2⁵². Adding or removing k
+    rows therefore moves the sum by at most k·⌊C⌋ (triangle inequality), and replacing k rows by at most 2k·⌊C⌋. Sums
+    are exact (see `clipped_sums`), so no allowance for rounding is needed. Base categories are public too, because they
+    are chosen from noisy counts.
 
     Clipping a *sum* would prove nothing: a single row could still change the direction of the whole sum.
     """
@@ -115,7 +116,7 @@ class ClippedGradient:
     def check(self, sizes: Mapping[str, int]) -> None:
         """Raise :class:`ValueError` unless the network matches these columns."""
         if dict(self.heads.sizes) != dict(sizes):
-            raise ValueError("the network was made for different columns from the table's")
+            raise ValueError("the network was made for columns other than the table's")
 
     def given(self, unit: Unit) -> tuple[tuple[str, float], ...]:  # noqa: ARG002
         """Return the largest norm of a row's gradient."""
@@ -143,7 +144,7 @@ def clipped_sums(
     partial sum is a whole number of at most rows · ⌊C⌋ in absolute value. A chunk has at most 2¹⁸ rows and ⌊C⌋ is at
     most 2²⁶, so this is at most 2⁴⁴, and no order of summation can round. Chunks and batches are added as 64-bit whole
     numbers, which hold the sum of fewer than 2³⁷ rows. Every table that can be read has fewer rows, so none is refused
-    after budget is spent. ``step`` enters the hash from which a row's z is drawn.
+    after budget is spent. ``step`` is part of the hash from which a row's z is drawn.
     """
     if parameters.shape != (heads.parameters,) or not np.all(np.abs(parameters) <= LARGEST_WEIGHT):
         raise ValueError(f"the decoder needs {heads.parameters:,} parameters of at most {LARGEST_WEIGHT:g}")
@@ -162,8 +163,8 @@ class _Rows:
     """A chunk of rows: one-hot vectors (entries × rows, entry 0 is the constant), a copy of them in single precision
     (``light``), and the noise of z (latent × rows).
 
-    ``reads`` contains, for each entry and row, the sum of squares that the entry's head reads, without z (0 without a
-    head). Probabilities are computed from ``light``, which halves the time; the sums are not. Its entry 0 is 1: the
+    ``reads`` contains, for each entry and row, the sum of squared inputs of the entry's head, without z (0 without a
+    head). Only probabilities are computed from ``light``, which halves the time. Its entry 0 is 1, because the
     intercepts are multiplied by the constant before they are rounded.
     """
 
@@ -212,7 +213,7 @@ def _chunk(rows: _Rows, heads: Heads, parameters: FloatArray, bound: int) -> NDA
 
 
 def _encode(rows: _Rows, encoder: FloatArray, heads: Heads) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return mean, standard deviation and drawn value of z, each latent × rows; z in whole multiples of 1/64."""
+    """Return the mean, standard deviation and drawn value of z, each latent × rows; z is in whole multiples of 1/64."""
     latent = heads.latent
     code = encoder.T @ rows.hot if latent else np.zeros((0, rows.hot.shape[1]))
     mean, spread = code[:latent], np.exp(0.5 * np.clip(code[latent:], -20, 5))
@@ -223,7 +224,7 @@ def _encode(rows: _Rows, encoder: FloatArray, heads: Heads) -> tuple[FloatArray,
 def _residuals(
     hot: NDArray[np.float32], heads: Heads, blocks: Mapping[str, FloatArray], z: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Return every head's weighted difference of one-hot and probability (entries × rows; entry 0 unused), and its
+    """Return every head's weighted residual, one-hot minus probability (entries × rows; entry 0 unused), and its
     gradient in z.
     """
     residuals = np.zeros(hot.shape)
@@ -300,7 +301,8 @@ def _squares(
 
 
 def _down(table: NDArray[_Float]) -> NDArray[_Float]:
-    """Return the sum of every column, added top down: numpy's own order depends on the number of columns."""
+    """Return the sum of every column, added from top to bottom, because numpy's own order depends on the number of
+    columns."""
     total: NDArray[_Float] = np.zeros_like(table[0])
     for line in table:
         total += line
@@ -324,15 +326,15 @@ def _products(
     if heads.latent:
         encoder[:] = INPUT_UNITS * (hot @ inner.T)
     if not np.all(np.abs(total) < _EXACT):
-        raise ValueError("a sum of clipped gradients exceeded the whole numbers of float64")
+        raise ValueError("a sum of clipped gradients is too large for float64 to represent exactly")
     return total.astype(np.int64)
 
 
 def _row_noise(codes: Mapping[str, NDArray[Any]], heads: Heads, step: int) -> FloatArray:
     """Return standard normal numbers, latent × rows, from a hash of a row's codes and the step.
 
-    They protect nothing and need not be secret. They are hashed from the row, so a row's contribution depends only on
-    the row, not on its position or on other rows.
+    They protect nothing and need not be secret. Hashing the row makes its contribution independent of its position and
+    of other rows.
     """
     count = len(next(iter(codes.values())))
     state = np.full(count, _mixed(np.array([step], dtype=np.uint64))[0])

@@ -2,35 +2,36 @@
 
 Each source carries out both steps (`Source.limited`, `to_total` and `split`); the proofs are here.
 
-Both are randomised transformations. One argument shows that they preserve the guarantee:
+Both are randomised transformations that preserve the guarantee, by one argument:
 
-**Coupling.** Let r be all lots drawn here, one for each row or person (and for each filler row), independent of one
-another and of the content of every row, and T_r the resulting table. Take two neighbouring tables D and D′ and pair the
-runs in which everyone else, the shared part of the two tables, has the same lots. If for each r a mechanism M on T_r(D)
-and T_r(D′) has Rényi divergence of order α at most αρ, then so do M∘T(D) and M∘T(D′), which are mixtures of these runs,
-because Rényi divergence is jointly quasi-convex (van Erven & Harremoës 2014, Theorem 13). So T may be followed by any
-mechanism that is ρ-zCDP for its output tables. It is enough to bound, for each fixed r, the difference between those
-tables.
+**Coupling.** Let r be all lots (random numbers) drawn here, one for each row or person (and for each filler row),
+independent of one another and of the content of every row. Let T_r be the resulting table. Take two neighbouring tables
+D and D′ and pair the runs in which everyone else, the shared part of the two tables, has the same lots. If for each r a
+mechanism M on T_r(D) and T_r(D′) has Rényi divergence of order α at most αρ, then so do M∘T(D) and M∘T(D′), which are
+mixtures of these runs, because Rényi divergence is jointly quasi-convex (van Erven & Harremoës 2014, Theorem 13). So T
+may be followed by any mechanism that is ρ-zCDP for its output tables. It is enough to bound, for each fixed r, the
+difference between those tables.
 
-**Secrecy.** The bound holds for every r, so anyone who knew all the lots would still learn no more than ρ allows: they
-need not stay secret. They must, however, be independent. If a seeded stream were assigned by row number, removing one
-row would shift the lots of all later rows, and with a known seed that would be a difference of many rows. So every lot
-is 64 fresh bits of the operating system's generator, or of SHAKE-256 with 256 secret bits: HMAC-SHA256 of a nonce,
-under the key of the ledger's fingerprints. Without that key the two are indistinguishable, and the key is never stored
-with a release.
+**Secrecy.** The bound holds for every r, so even someone who knew all the lots would learn no more than ρ allows: the
+lots need not stay secret. They must, however, be independent. If a seeded stream were assigned by row number, removing
+one row would shift the lots of all later rows, and with a known seed the two tables would differ in many rows. So every
+lot is 64 fresh bits of the operating system's generator, or of SHAKE-256 with 256 secret bits: HMAC-SHA256 of a nonce,
+under the key of the ledger's fingerprints. Without that key, the output of SHAKE-256 is indistinguishable from fresh
+bits, and the key is never stored with a release.
 
 **A resumed release** reads the rows again. Without a hold-out it draws fresh lots for row limits and totals. They are
-independent of the earlier ones, so answers on T_r(D) and answers on T_s(D) add up to the sum of their ρ. The same lots
-would not suffice, since they belong to positions and the rows may be in another order by then. If only one person's row
-has moved, the lots of everyone between its two places have changed; without that person, no one's lots have changed.
-For a hold-out, a person in the rest of one and in the held part of the other would pay for both. So the same lots are
-used. Before a row is counted, `same_parts` compares keyed fingerprints of both parts, and refuses different parts.
+independent of the earlier ones, so answers on T_r(D) and answers on T_s(D) add up to the sum of their ρ. Reusing the
+lots would not suffice, because they belong to positions and the rows may be in another order by then. If one person's
+row has moved, everyone between its two positions has a new lot, but in the table without that person no lot changes. A
+hold-out does reuse its lots. Otherwise a person could be in the rest of one run and in the held part of the other, and
+both costs would apply to that person. Before a row is counted, `same_parts` compares keyed fingerprints of both parts,
+and refuses different parts.
 
-**In a database** the server's strong generator draws the lots, and they are stored in the snapshot before anything is
-chosen by them (`espalier.core.tables.postgres_snapshot`). A lot is drawn for each distinct person or row of the
-snapshot, in any order: independent lots with one distribution remain so in any order, so the coupling may pair them
-with the people (rows) that both tables share. When rows are sorted by their lots, ties are broken by position
-(`split`), which a replaced row keeps, or by content (`bounded`), so all others keep their relative order.
+**In a database** the server's cryptographic generator draws the lots, and they are stored in the snapshot before they
+are used (`espalier.core.tables.postgres_snapshot`). A lot is drawn for each distinct person or row of the snapshot, in
+any order: independent lots with one distribution remain so in any order, so the coupling may pair them with the people
+(rows) that both tables share. When rows are sorted by their lots, ties are broken by position (`split`), which a
+replaced row keeps, or by content (`bounded`), so all others keep their relative order.
 
 People are compared by the text of the person column as written: a person whose identifier is written in two ways counts
 as two people.
@@ -51,9 +52,9 @@ S = TypeVar("S", bound=Source)
 
 def public_rows(plan: Plan, rows_in_table: int | None) -> int | None:
     """Return the number of rows of the private table if it is public under ``plan``, else None. It is n for replace-one
-    without a person column; the declared total for replace-one with a person column (the table is filled or cut to it,
-    see :func:`bounded`); None under add-remove. Only through this function does the number of rows of a private table
-    become part of a plan, a budget, a file or a ledger.
+    without a person column; the declared total for replace-one with a person column (the table is filled or cut to that
+    total, see :func:`bounded`); None under add-remove. This function is the only path by which a private table's number
+    of rows enters a plan, a budget, a file or a ledger.
     """
     if plan.neighbors == "add-remove":
         return None
@@ -61,10 +62,9 @@ def public_rows(plan: Plan, rows_in_table: int | None) -> int | None:
 
 
 def check_fits(project: Project, table: Source, what: str = "the table", *, figures: bool = False) -> None:
-    """Raise :class:`TableError` unless ``table`` was made for ``project``. This checks everything on which the two must
-    agree.
+    """Raise :class:`TableError` unless ``table`` was made for ``project``.
 
-    They must agree on the schema, on whether there is a person column, and on its name, because a row limit for one
+    The two must agree on the schema, on whether there is a person column, and on its name, because a row limit for one
     person column does not limit another. The curator checks that at most k rows of a person are counted
     (:func:`known_rows`). With ``figures``, the table is used only for figures that are never released, and may have
     been read without its people.
@@ -84,8 +84,8 @@ def check_fits(project: Project, table: Source, what: str = "the table", *, figu
         by = "without a person column" if said is None else f"with the person column {said!r}"
         wants = "names none" if named is None else f"names {named!r}"
         raise TableError(
-            f"{what} was read {by}, but the plan {wants}, so the promise would protect people other than those "
-            "the plan names; read the table again with the plan's person column",
+            f"{what} was read {by}, but the plan {wants}, so the guarantee would protect the wrong people; read the "
+            "table again with the plan's person column",
             column=named,
         )
 
@@ -138,14 +138,14 @@ def bounded(table: S, most: int, total: int | None = None) -> S:
     and the two tables differ by at most k kept rows of one person: they are neighbours under add-remove with k rows per
     person. The total is private, because it changes.
 
-    Unit, with R: one person's rows, however many, become any others, or none, and at most k rows of a table of R
-    change in place. Proof: of the kept rows and the filler rows the first R are taken, in the order of fresh lots, all
-    filler rows last. Let L be that order for everyone else and the filler rows: the same in both tables. With a of
-    the person's rows among the first R (a ≤ k, since no more were kept) the table is those a and the first R − a of L;
-    in the other table it is b ≤ k and the first R − b of L. If a ≥ b, the two differ in that a rows became b others and
-    the next a − b of L: a ≤ k rows changed in place; if b > a, the same holds with the roles reversed. So they are
-    neighbours under replace-one with n = R public and k rows per person, and every sensitivity proved for that unit
-    holds.
+    Unit, with R: one person's rows, however many, become any others, or none, and at most k rows of a table of R change
+    in place. Proof: the kept rows are ordered by fresh lots and followed by all filler rows, and the first R are taken.
+    Let L be that order for everyone else and the filler rows; it is the same in both tables. If a of the person's rows
+    are among the first R (a ≤ k, since no more were kept), the table consists of those a rows and the first R − a rows
+    of L. The other table consists of b ≤ k rows and the first R − b rows of L. If a ≥ b, the two differ in that a rows
+    became b others and the next a − b of L: a ≤ k rows changed in place; if b > a, the same holds with the roles
+    reversed. So they are neighbours under replace-one with n = R public and k rows per person, and every sensitivity
+    proved for that unit holds.
 
     A table without person codes is refused with :class:`TableError`: its rows are bounded by promise, or were already
     filled or cut to a total. A snapshot was cut to k rows of a person when it was made
@@ -169,16 +169,16 @@ def split(table: S, share: float, size: int | None = None) -> tuple[S, S]:
     rest's outcome, the held part's answers have the same distribution, so the divergence is that of the rest, at most
     αρ₁. If it is the held part: the outcome of the rest has the same distribution, and for each such outcome the
     divergence is at most αρ₂; so is the pair's (adaptive composition, Bun & Steinke 2016, Lemma 2.3, with 0 for the
-    rest). Neither adds: max(ρ₁, ρ₂), and the mixture over lots keeps it.
+    rest). The two costs do not add up: the bound is max(ρ₁, ρ₂), and the mixture over lots preserves it.
 
-    Proof by row. With k = 1 it is the same with "row" for "person" (under replace-one a row is its place in the table,
-    and keeps its lot). With up to k rows of a person, j may fall into the rest and k − j into the held part. Every
-    sensitivity Δ(j) in this project is at most (j/k)·Δ(k): counts √2·j and j; edge score 2j and j; feature score 3j +
-    2j²/n and 2j; conditional score 4j and 2j; several scores together √count times that; a logistic fit's gradient 2j
-    and j times a constant; sums of features by class, of regressions and of questions, and the score of column sets, j
-    times a constant. A mechanism calibrated to Δ(k) at price ρ costs (Δ(j)/Δ(k))²·ρ ≤ (j/k)²·ρ for j rows (the
-    Gaussian's Δ²/2σ², the exponential mechanism's ε²/8 with ε ∝ Δ). Together at most (j/k)²ρ₁ + ((k − j)/k)²ρ₂ ≤
-    max(ρ₁, ρ₂), since s² + (1 − s)² ≤ 1.
+    Proof by row. With k = 1 the same proof applies, with "row" for "person" (under replace-one a row is identified by
+    its position in the table and keeps its lot). With up to k rows of a person, j may fall into the rest and k − j into
+    the held part. Every sensitivity Δ(j) in this project is at most (j/k)·Δ(k): counts √2·j and j; edge score 2j and j;
+    feature score 3j + 2j²/n and 2j; conditional score 4j and 2j; several scores together √count times that; a logistic
+    fit's gradient 2j and j times a constant; sums of features by class, of regressions and of questions, and the score
+    of column sets, j times a constant. A mechanism calibrated to Δ(k) at price ρ costs (Δ(j)/Δ(k))²·ρ ≤ (j/k)²·ρ for j
+    rows (the Gaussian's Δ²/2σ², the exponential mechanism's ε²/8 with ε ∝ Δ). Together at most (j/k)²ρ₁ + ((k −
+    j)/k)²ρ₂ ≤ max(ρ₁, ρ₂), since s² + (1 − s)² ≤ 1.
     """
     if table.names_people and size is not None:
         raise TableError("people are held out with all their rows, so the number of held-out rows cannot be set")

@@ -1,7 +1,7 @@
-"""Curator, which alone can read the rows. It answers only paid requests. A method gets a :class:`Curator` and never a
-table. Every verb debits *before* it draws and refuses before it reads. :class:`PrivateCurator` queries the table and
-adds noise. The :class:`~espalier.core.privacy.rehearsal.Rehearsal` has no rows. A method run against it spends the same
-budget on made-up answers, so that a plan shows every draw and its price without reading data.
+"""The curator, the only object that can read the rows. It answers only paid requests. A method gets a :class:`Curator`
+and never a table. Every verb debits *before* it draws and refuses before it reads. :class:`PrivateCurator` queries the
+table and adds noise. The :class:`~espalier.core.privacy.rehearsal.Rehearsal` has no rows. A method run against it
+spends the same budget on made-up answers, so that a plan shows every draw and its price without reading data.
 """
 
 from __future__ import annotations
@@ -50,25 +50,24 @@ from espalier.core.tables.public_chance import Chance, fresh
 from espalier.core.tables.source import Source
 
 Impossible = Mapping[Clique, NDArray[np.bool_]]
-"""Cells that no row of the model may have, by clique; True for an impossible cell."""
+"""Cells that no row of the model may be in, by clique; True for an impossible cell."""
 
 TOGETHER = 1 << 22
 """Maximum number of cells of exact counts in memory at a time (32 MB)."""
 
 
 class Curator(ABC):
-    """Requests that a method can make. Each verb checks, debits and only then answers.
+    """Requests that a method can make. Each verb checks and debits before it answers.
 
-    ``whole`` maps the columns, in schema order, to their numbers of categories. ``sizes`` does the same after
-    categories were merged into groups. ``scored`` lists the vectors of scores that were answered. ``rows`` is the
-    number of rows if it is public, else None. ``max_cells`` is the size of the largest marginal that may be counted.
-    ``held_out`` is true if the rows belong to people held out to judge a release. ``impossible`` contains, by clique,
-    the cells that no row of the model may have (these are public constraints, which models use and sensitivities
-    ignore).
+    ``whole`` maps the columns, in schema order, to their numbers of categories. ``sizes`` is the same mapping after
+    categories were merged into groups. ``scored`` lists the score vectors that were answered. ``rows`` is the number of
+    rows if it is public, else None. ``max_cells`` is the size of the largest marginal that may be counted. ``held_out``
+    is true if the rows belong to people held out to judge a release. ``impossible`` contains, by clique, the cells that
+    no row of the model may be in (public constraints, which models use and sensitivities ignore).
     """
 
     takes_first = False
-    """True if every choice takes its first candidate, as in a rehearsal. Two candidates are then enough."""
+    """True if every choice returns its first candidate, as in a rehearsal. Two candidates are then enough."""
 
     def __init__(
         self,
@@ -91,7 +90,7 @@ class Curator(ABC):
         self.impossible: Impossible = impossible or {}
         self.whole: Mapping[str, int] = dict(sizes)
         self.chance: Chance = fresh
-        """Public random numbers for methods, such as random features. A resumed release gets the same ones again."""
+        """Public random numbers for methods, such as random features. A resumed release gets the same numbers again."""
         self._max_cells = max_cells
         self._order = {name: i for i, name in enumerate(sizes)}
         self._fine: set[Clique] = set()
@@ -117,7 +116,7 @@ class Curator(ABC):
         return recipe.total_sensitivity(self.unit)
 
     def measure(self, rhos: Mapping[Clique, float], pool: str = "") -> list[Measurement]:
-        """Return noisy counts of each clique, for the given ρ: σ = Δ/√(2ρ), with Δ from the unit of privacy
+        """Return noisy counts of each clique for the given ρ: σ = Δ/√(2ρ), where Δ depends on the unit of privacy
         (`cell_sensitivity`).
 
         Raises :class:`BudgetError` and :class:`SizeError` before anything is read.
@@ -174,8 +173,8 @@ class Curator(ABC):
         return self._pick(score, candidates, scale)
 
     def choose_question(self, recipe: WorstQuestion, rho: float, pool: str = "") -> tuple[int, int]:
-        """Return the question with the largest error of its expected answer, and the sign of the error, chosen by the
-        exponential mechanism of cost ``rho``.
+        """Return the question whose expected answer is most wrong, and the sign of the error, chosen by the exponential
+        mechanism of cost ``rho``.
 
         See :class:`WorstQuestion`.
         """
@@ -218,8 +217,8 @@ class Curator(ABC):
     def measure_scores(
         self, score: Score, cliques: Sequence[Clique], rho: float, what: str, pool: str = ""
     ) -> ScoreMeasurement:
-        """Return the noisy scores of ``cliques`` as one vector of whole numbers: discrete Gaussian noise, Δ from
-        `vector_sensitivity`.
+        """Return the noisy scores of ``cliques`` as one vector of whole numbers, with discrete Gaussian noise and Δ
+        from `vector_sensitivity`.
 
         A pure budget refuses them, because the proof for the vector covers only Gaussian noise.
         """
@@ -240,7 +239,7 @@ class Curator(ABC):
         return self.prepay(recipe, rho, 1, pool)(recipe)
 
     def prepay(self, like: SumRecipe, rho: float, times: int, pool: str = "") -> Callable[[SumRecipe], SumMeasurement]:
-        """Buy ``times`` vectors of sums like ``like``, ``rho`` each, before the first of them is drawn.
+        """Buy ``times`` vectors of sums like ``like``, for ``rho`` each, before the first of them is drawn.
 
         The returned function answers one recipe per call, at most ``times`` times; each recipe has the kind and the
         sensitivity of ``like`` and may depend on earlier answers. Unused calls stay spent.
@@ -275,7 +274,7 @@ class Curator(ABC):
 
     @abstractmethod
     def merge(self, merged: Merged) -> Merged:
-        """Count these categories in groups from now on. Return the current groups; ``sizes`` changes with them."""
+        """Count these categories in groups from now on, update ``sizes``, and return the current groups."""
 
     def _debit(self, draws: Iterable[Draw]) -> None:
         self.spending.debit(replace(draw, held_out=self.held_out) for draw in draws)
@@ -298,7 +297,7 @@ class Curator(ABC):
         recipe.check(self.whole)
 
     def _is_open(self, clique: Clique) -> bool:  # noqa: ARG002
-        """Return whether an open choice of the plan may replace exactly these columns."""
+        """Return whether a private choice at release may replace ``clique``."""
         return False
 
     def _score_rows(self) -> int | None:
@@ -345,8 +344,8 @@ class PrivateCurator(Curator):
     likelihood ratio than its parts. If a table has a person column, the curator refuses it if a person may have more
     than ``unit.rows_per_person`` rows (:func:`espalier.core.privacy.contribution.bounded` ensures the limit). Without a
     person column the limit is a promise, which nothing checks. ``rows`` is the number of rows if it is public, else
-    None: the exact number is then never shown. Each answer passes through a ``journal``, which stores it before it is
-    returned. No answer is drawn twice (:mod:`espalier.core.privacy.journal` has the proof).
+    None; a private number of rows is never shown exactly. Each answer passes through a ``journal``, which stores it
+    before it is returned. No answer is drawn twice (:mod:`espalier.core.privacy.journal` has the proof).
     """
 
     def __init__(
@@ -361,8 +360,8 @@ class PrivateCurator(Curator):
         held_out: bool = False,
         journal: Journal | None = None,
     ) -> None:
-        """``max_cells`` is the size of the largest marginal that it counts; ``spending`` is the account to charge, by
-        default a new one.
+        """``max_cells`` is the size of the largest marginal that may be measured; ``spending`` is the account to
+        charge, by default a new one.
 
         Without a ``journal`` no answer is stored.
         """
@@ -381,7 +380,7 @@ class PrivateCurator(Curator):
         self._answered: tuple[QuestionSums, NDArray[np.int64]] | None = None
 
     def merge(self, merged: Merged) -> Merged:
-        """Count in groups of categories from now on.
+        """Count categories in groups from now on.
 
         The groups must be computed from this curator's answers, so they are public. A histogram of groups is a
         histogram: every sensitivity stays the same.
@@ -483,7 +482,7 @@ class PrivateCurator(Curator):
     def _exact(self, cliques: Sequence[Clique]) -> list[NDArray[np.int64]]:
         """Return the exact counts, checked against this table: the noise scale is proved for counts that sum to n.
 
-        The counts are cached, up to `TOGETHER` cells: a second choice among pairs reads no row again.
+        The counts are cached, up to `TOGETHER` cells, so a second choice among pairs reads no rows.
         """
         out, wanted = [], [q for q in dict.fromkeys(cliques) if q not in self._counted]
         found = self._counted | dict(zip(wanted, self._source.count_many(wanted) if wanted else (), strict=True))
@@ -497,8 +496,8 @@ class PrivateCurator(Curator):
         return out
 
     def _evaluated(self, score: Score, cliques: Sequence[Clique]) -> dict[Clique, int]:
-        """Return exact values of the current score, cached so that each marginal is counted once. The values never
-        leave the curator.
+        """Return exact values of the current score, which never leave the curator. They are cached, so each marginal is
+        counted once.
         """
         if self._known[0] is not score:
             self._known = (score, {})

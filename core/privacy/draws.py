@@ -1,4 +1,4 @@
-"""Answers of a curator: one :class:`Draw` for every purchase, and the noisy answers passed to the fit."""
+"""Purchases from a curator, one :class:`Draw` each, and the noisy answers passed to the fit."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from espalier.core.graph.separations import Clique
 from espalier.core.privacy.accounting import total_up
 
 Kind = Literal["count", "choice", "scores", "gradient", "sums", "schema"]
-"""Kinds of draws: counts of a marginal, a private choice, a vector of scores, a gradient that chooses, and other sums
-over the rows.
+"""Kinds of draws: counts of a marginal, a private choice, a vector of scores, a gradient that guides a choice, and
+other sums over the rows.
 """
 
 
@@ -25,16 +25,17 @@ Noise = Literal["gaussian", "laplace"]
 
 @dataclass(frozen=True)
 class Draw:
-    """A purchase and its cost. It does not contain the answer.
+    """A purchase and its cost, without the answer.
 
     ``what`` describes it. ``columns`` are the columns that were counted or chosen, None if there are none. ``is_open``
-    is true in a rehearsal if a private choice still determines the columns, and these are the largest. ``cells`` is the
-    length of the answer (0 for a choice, which states its number of ``candidates``). ``sensitivity`` Δ and ``scale``
-    are in rows; the scale is σ of a discrete Gaussian, or the scale of a choice's noise. ``rho`` is its price in zCDP
-    and ``delta`` the δ₀ of an approximate-zCDP draw (0 for nearly all). ``held_out`` is true if it was drawn from the
-    people held out to judge the release. ``recipe`` names the proof of Δ (`PROOFS`), and ``given`` lists the public
-    numbers that Δ depends on in addition to the unit of privacy. ``noise`` is its distribution. With Laplace noise, Δ
-    is an L1 sensitivity, and the scale is σ = √2·b, the standard deviation of a Laplace distribution with parameter b.
+    is true in a rehearsal if a private choice will determine the columns; ``columns`` is then the largest candidate.
+    ``cells`` is the length of the answer (0 for a choice, which states its number of ``candidates``). ``sensitivity`` Δ
+    and ``scale`` are in rows; the scale is σ of a discrete Gaussian, or the scale of a choice's noise. ``rho`` is its
+    price in zCDP and ``delta`` the δ₀ of an approximate-zCDP draw (0 for nearly all draws). ``held_out`` is true if it
+    was drawn from the people held out to judge the release. ``recipe`` names the proof of Δ (`PROOFS`), and ``given``
+    lists the public numbers that Δ depends on in addition to the unit of privacy. ``noise`` is the noise distribution.
+    With Laplace noise, Δ is an L1 sensitivity, and the scale is σ = √2·b, the standard deviation of a Laplace
+    distribution with parameter b.
     """
 
     kind: Kind
@@ -102,8 +103,8 @@ PartKind = Literal["select", "measure", "look"]
 
 @dataclass(frozen=True)
 class Subtotal:
-    """All draws of one ``kind`` from one ``pool`` of the budget: their number, and the sums of their ρ and δ₀, rounded
-    up.
+    """Totals of all draws of one ``kind`` from one ``pool`` of the budget: their number, and the sums of their ρ and
+    δ₀, rounded up.
     """
 
     kind: PartKind
@@ -114,7 +115,7 @@ class Subtotal:
 
 
 def subtotals_of(draws: Iterable[Draw]) -> tuple[Subtotal, ...]:
-    """Return subtotals of the draws by kind and pool, in the order of first payment."""
+    """Return subtotals of the draws by kind and pool, in the order in which each was first paid."""
     bought: dict[tuple[PartKind, str], list[Draw]] = {}
     for draw in draws:
         kind: PartKind = "look" if draw.held_out else "measure" if draw.kind in ("count", "sums") else "select"
@@ -130,8 +131,8 @@ class Measurement:
     """Noisy counts of one clique.
 
     ``values`` has one axis per column of ``clique`` and is in rows; ``sigma`` is the scale in rows of the discrete
-    noise that *drew* ``values`` (computed once, in the curator; see :class:`Draw`); ``rho`` their cost in zCDP;
-    ``pool`` the share of the budget that paid.
+    noise that was *drawn* for ``values`` (computed once, in the curator; see :class:`Draw`); ``rho`` is their cost in
+    zCDP; ``pool`` is the pool of the budget that paid.
     """
 
     clique: Clique
@@ -144,7 +145,7 @@ class Measurement:
 def summed(measurements: Iterable[Measurement], columns: tuple[str, ...]) -> tuple[NDArray[np.float64], float] | None:
     """Return noisy counts over ``columns`` and their σ; `None` if no clique contains them.
 
-    Cliques are weighted by precision. Summing out the other columns of a clique adds the noise of the summed cells.
+    Cliques are weighted by precision. Summing out a clique's other columns adds up the noise of the summed cells.
     """
     total, precision = None, 0.0
     for m in measurements:
@@ -163,8 +164,8 @@ def summed(measurements: Iterable[Measurement], columns: tuple[str, ...]) -> tup
 class ScoreMeasurement:
     """Noisy scores of several cliques, bought together.
 
-    ``values`` are in rows, one for each of ``cliques``; ``sigma`` is the scale in rows of the discrete Gaussian noise
-    that drew them, ``sensitivity`` the L2 sensitivity in rows of all of them together.
+    ``values`` are in rows, one for each of ``cliques``; ``sigma`` is the scale in rows of their discrete Gaussian
+    noise, ``sensitivity`` the L2 sensitivity in rows of the whole vector.
     """
 
     cliques: tuple[Clique, ...]
@@ -192,11 +193,11 @@ class SumMeasurement:
 
 
 Merged = Mapping[str, NDArray[np.intp]]
-"""Columns whose categories are counted together in groups: for each category, the number of its group."""
+"""Columns whose categories are counted in groups: for each category, the number of its group."""
 
 
 def fold(values: NDArray[Any], clique: Clique, merged: Merged) -> NDArray[Any]:
-    """Return counts of ``clique`` over the groups of ``merged`` instead of the single categories."""
+    """Return counts of ``clique`` over the groups in ``merged`` instead of single categories."""
     for axis, name in enumerate(clique):
         if name in merged:
             groups = merged[name]
@@ -208,7 +209,7 @@ def fold(values: NDArray[Any], clique: Clique, merged: Merged) -> NDArray[Any]:
 
 
 def counts_of(clique: Clique, is_open: bool) -> str:
-    """Return the name of a draw of counts; if it is open, a private choice determines the columns at release."""
+    """Return the name of a draw of counts. If it is open, a private choice determines the columns at release."""
     if not is_open:
         return "counts of " + " × ".join(clique)
     chosen = "a pair" if len(clique) == 2 else f"{len(clique)} columns"

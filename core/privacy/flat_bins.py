@@ -1,10 +1,10 @@
 """Selection of bin edges for a column of numbers, so that its values are nearly uniform inside each bin.
 
-Rows are drawn uniformly inside a bin, so a bin has an error if its values are not uniform. For any other cut of the
-column, the error is at most the largest distance between the cumulative count inside the bin and the straight line
-between its two ends. A bin with many rows also hides differences between these rows in other columns. The chosen bins
-minimise the sum of both costs. As a result, a value shared by many rows gets a separate bin, a long tail gets bins
-although it has few rows, and flat stretches are cut into bins with similar numbers of rows.
+Synthetic values are drawn uniformly inside a bin, which is wrong if the real values are not uniform there. The error of
+the count on either side of any cut is at most the largest distance between the cumulative count inside the bin and the
+straight line between its two ends. A bin with many rows also hides differences between these rows in other columns. The
+chosen bins minimise the sum of both costs. As a result, a value shared by many rows gets a separate bin, a long tail
+gets bins although it has few rows, and flat stretches are cut into bins with similar numbers of rows.
 
 Everything is computed from noisy counts of the cells between the cuts, so it is post-processing.
 """
@@ -23,12 +23,12 @@ about this value times σ·√(m − 1) to a flat bin of m cells.
 """
 
 LUMPED = 0.2
-"""Weight of the cost of lumping, which is added to the cost of unevenness. Lumping costs this weight times p²/m rows
-for a bin of p rows out of m; m excludes the rows of single cells that have more than their share.
+"""Weight of the lumping cost, which is added to the cost of unevenness. Lumping costs this weight times p²/m rows for a
+bin of p rows out of m; m excludes the rows of single cells that have more than their share.
 """
 
 WORTH = 0.01
-"""Smallest gain, in σ, for which a division has an additional bin."""
+"""Smallest gain, in σ, that justifies an additional bin."""
 
 
 def flattest(
@@ -57,8 +57,8 @@ def flattest(
 
 
 def _places(cuts: Sequence[float], integer: bool) -> NDArray[np.float64]:
-    """Return the position of each cut on the axis of flatness; for whole numbers, it is the number of them below the
-    cut.
+    """Return the position of each cut on the axis on which flatness is judged. For whole numbers, this is how many of
+    them lie below the cut.
     """
     at = np.asarray(cuts, dtype=np.float64)
     return np.append(np.ceil(at[:-1]), math.floor(at[-1]) + 1.0) if integer else at
@@ -79,7 +79,7 @@ def _unevenness(places: NDArray[np.float64], below: NDArray[np.float64], sigma: 
 
 
 def _lumped(counts: NDArray[np.float64], below: NDArray[np.float64], bins: int) -> NDArray[np.float64]:
-    """Return the cost of lumping in a bin from cut i to cut j; 0 for a single cell, which cannot be cut."""
+    """Return the lumping cost of a bin from cut i to cut j; 0 for a single cell, which cannot be cut."""
     rows = np.maximum(below[None, :] - below[:, None], 0.0)
     rows[np.arange(len(counts)), np.arange(1, len(below))] = 0.0
     spread = counts[counts <= max(below[-1], 0.0) / bins].sum()

@@ -70,13 +70,13 @@ class LogisticGradient:
 def gradient_sensitivity(unit: Unit, columns: int, classes: int) -> int:
     """L2 sensitivity in units, rounded up: k·r·√d under add-remove and 2k·r·√d under replace-one, r = 1 or √2.
 
-    Proof. The weights are public (made from earlier noisy answers), the same for both of two neighbouring tables, and
-    numbers of at most `LARGEST_WEIGHT`, so that every p is a number from 0 to 1. A row adds its residual vector once
-    for each of the d columns, at the category it has there, so it contributes a vector of norm √d times the residual's.
-    With y = c > 0 the residual has one entry 1 − p_c and the others −p, whose squares sum to at most (1 − p_c)² + (Σ
-    p)² ≤ 2, and at most 1 if there is one class besides the reference; with y = 0 it is −p, at most 1. Rounding towards
-    0 makes no entry larger. k rows that come or go move the sum by at most k such vectors, replaced rows by 2k, by the
-    triangle inequality. One unit is added for the last digit of p.
+    Proof. The weights are public (computed from earlier noisy answers), the same for two neighbouring tables, and at
+    most `LARGEST_WEIGHT` in absolute value, so every p is a number from 0 to 1. For each of the d columns, a row adds
+    its residual vector at its category in that column. It therefore contributes a vector of norm √d times the
+    residual's norm. With y = c > 0 the residual has one entry 1 − p_c and the others −p, whose squares sum to at most
+    (1 − p_c)² + (Σ p)² ≤ 2, and to at most 1 if there is only one class besides the reference; with y = 0 it is −p, of
+    norm at most 1. Rounding towards 0 makes no entry larger. Adding or removing k rows moves the sum by at most k such
+    vectors, and replacing k rows by at most 2k, by the triangle inequality. One unit is added for the last digit of p.
     """
     rows = unit.rows_per_person * (2 if unit.neighbors == "replace-one" else 1)
     square = rows * rows * columns * (1 if classes == 2 else 2)

@@ -1,22 +1,22 @@
 """Journal of a release, which stores its noisy answers in order so that an interrupted release can be finished.
 
-Every noisy answer and every private choice passes through :meth:`Journal.answer`. A new answer is drawn, stored durably
-and only then returned. In a resumed release the stored answers are returned in their order and nothing is drawn. A
+Every noisy answer and every private choice passes through :meth:`Journal.answer`. A new answer is drawn and stored
+durably before it is returned. A resumed release first returns the stored answers in order, without drawing anything. A
 request that differs from the stored one is refused with :class:`RequestDiffers`.
 
-Guarantee: a release that was interrupted and resumed any number of times is as private as an uninterrupted one.
-Proof. Let M₁, M₂, … be the mechanisms of a release; each may depend on earlier answers, and the filter bounds the sum
-of their ρ. A journal holds a₁, …, aⱼ and public facts (the plan, seeds that generate no noise, a keyed fingerprint).
-Returning aᵢ again is post-processing of aᵢ. The plan is rehearsed and debited again from the same public facts, so the
-sum of the debits of the whole run equals that of an uninterrupted run. It remains to show that no one ever sees two
-outputs of one mechanism. An answer leaves :meth:`Journal.answer` only after it was stored. If storing failed or never
-ended, no later request, file or message depends on it, and it vanishes with the process. Whether storing failed does
-not depend on the answer's value, because the length of each record is public: answers are arrays of a public shape, or
-texts that are padded to a public length. The resumed run draws from Mⱼ₊₁ afresh, and that draw is the only output of
-Mⱼ₊₁. The bins or categories of a bought column are the output of one such mechanism, composed of several draws whose
-outputs exist nowhere else.
+Guarantee: a release that was interrupted and resumed any number of times is as private as an uninterrupted one. Proof.
+Let M₁, M₂, … be the mechanisms of a release; each may depend on earlier answers, and the filter bounds the sum of their
+ρ. A journal holds a₁, …, aⱼ and public facts (the plan, seeds that generate no noise, a keyed fingerprint). Returning
+aᵢ again is post-processing of aᵢ. The plan is rehearsed and debited again from the same public facts, so the debits of
+the whole run sum to those of an uninterrupted run. It remains to show that no one ever sees two outputs of one
+mechanism. An answer leaves :meth:`Journal.answer` only after it was stored. If storing failed or never ended, no later
+request, file or message depends on the answer, and it vanishes with the process. Whether storing failed does not depend
+on the answer's value, because the length of each record is public: answers are arrays of a public shape, or text padded
+to a public length. The resumed run draws from Mⱼ₊₁ afresh, and that draw is the only output of Mⱼ₊₁. The bins or
+categories of a bought column are the output of one such mechanism, composed of several draws whose outputs exist
+nowhere else.
 
-A hold-out uses the same lots again; row limits and declared totals use fresh ones
+A resumed release reuses the lots of a hold-out, but draws fresh lots for row limits and declared totals
 (`espalier.core.privacy.contribution`).
 
 A journal never contains a row, an exact count, an unkeyed digest, a path, or the seed of noise.
@@ -37,13 +37,13 @@ from numpy.typing import NDArray
 from espalier.core.errors import Unfinished
 
 EXACT = 1 << 20
-"""Resolution of floats in requests, relative to an array's largest entry, because other machines may add floats in a
-different order.
+"""Resolution of floats in requests, relative to an array's largest entry. It is coarse because other machines may add
+floats in a different order.
 """
 
 
 class RequestDiffers(Unfinished):
-    """Raised if a resumed release makes a request that differs from the request of the stored answer."""
+    """Raised if a resumed release makes a request that differs from the stored one."""
 
 
 class Storage(Protocol):
@@ -76,7 +76,7 @@ class Record:
 
 
 class Journal:
-    """Answers of one release: those stored before, then those drawn now.
+    """Answers of one release: the stored answers, then those drawn by this process.
 
     Without a ``storage`` nothing is stored.
     """
@@ -88,7 +88,7 @@ class Journal:
         self.drawn = 0
         """Number of answers drawn by this process."""
         self.context = ""
-        """Public facts that further requests depend on, such as the digest of the synthetic rows that are judged."""
+        """Public facts that later requests depend on, such as the digest of the synthetic rows under evaluation."""
 
     @property
     def stored(self) -> int:
@@ -118,7 +118,7 @@ class Journal:
         self.drawn += 1
         if self._storage is not None:
             self._storage.append(place, Record(digest, drawn).packed(place))
-            self._stored.append(Record(digest, b""))  # counts as stored, because its bytes are in the storage
+            self._stored.append(Record(digest, b""))  # keep it: its bytes are already in the storage
         self.place += 1
         return drawn
 
@@ -167,7 +167,7 @@ class Journal:
 
 
 def request_digest(request: Any) -> str:
-    """Return the digest of a request: of its plain values, dataclasses and arrays.
+    """Return the digest of a request, computed from its plain values, dataclasses and arrays.
 
     Floats are compared to 20 bits of the largest, since machines may add them in different orders. Objects of other
     types are represented by the name of their type.

@@ -1,7 +1,7 @@
 """The only draws that protect people: OpenDP's discrete Gaussian, discrete Laplace and exponential mechanism.
 
 All use OpenDP's secure generator. Plans with a pure guarantee (δ = 0) use Laplace noise; all others use Gaussian noise.
-Nothing here can be seeded. Apart from the draw, no function returns anything about the data.
+Nothing here can be seeded. Functions return nothing about the data except the draw.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def gaussian_scale(sensitivity: float, rho: float) -> float:
 
 
 def add_gaussian(counts: NDArray[np.int64], sigma: float) -> NDArray[np.float64]:
-    """Return ``counts`` (any shape, in rows) plus discrete Gaussian noise of scale ``sigma``, which are whole numbers
+    """Return ``counts`` (any shape, in rows) plus discrete Gaussian noise of scale ``sigma``: whole numbers,
     as floats.
     """
     noisy = _opendp().gaussian(sigma)(counts.ravel().tolist())
@@ -66,7 +66,7 @@ def laplace_scale(sensitivity: int, rho: float) -> float:
     vector that moves by at most Δ₁ in L1 changes the likelihood of any answer by at most exp(Δ₁/b) = exp(√(2ρ)). ε-DP
     implies ε²/2-zCDP (Bun & Steinke 2016, Proposition 1.4), so the cost in zCDP is at most ``rho``. σ is moved up by
     single floats until OpenDP's own map, which rounds toward privacy, agrees for the b that is used for drawing. The
-    standard deviation of the noise is below √2·b, by less than 2 % from b = 2 on.
+    standard deviation of the noise is below √2·b, by less than 2 % if b ≥ 2.
     """
     epsilon = math.nextafter(math.sqrt(2 * rho), 0)
     sigma = math.sqrt(2) * sensitivity / epsilon
@@ -81,8 +81,8 @@ def laplace_parameter(sigma: float) -> float:
 
 
 def add_laplace(counts: NDArray[np.int64], sigma: float) -> NDArray[np.float64]:
-    """Return ``counts`` (any shape, in rows) plus discrete Laplace noise with b = ``sigma``/√2, which are whole numbers
-    as floats.
+    """Return ``counts`` (any shape, in rows) plus discrete Laplace noise with b = ``sigma``/√2: whole numbers, as
+    floats.
     """
     noisy = _opendp().laplace(laplace_parameter(sigma))(counts.ravel().tolist())
     return np.asarray(noisy, dtype=np.float64).reshape(counts.shape)

@@ -1,7 +1,7 @@
-"""Two sums over the rows for a private regression, a histogram and a matrix of moments, in whole numbers.
+"""Two sums over the rows for a private regression, in whole numbers: a histogram and a moment matrix.
 
-Only the classes in ``ROW_BY_ROW`` compute a row's contribution, by lookup in public tables, so it cannot depend on the
-row's position or on other rows.
+Only the classes in ``ROW_BY_ROW`` compute a row's contribution. They look it up in public tables, so it cannot depend
+on the row's position or on other rows.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ DIAGONAL, BESIDE = 29, 41
 @dataclass(frozen=True)
 class Reading:
     """Public rule that maps rows to whole numbers from 0. Numeric columns have ``axes``, and so do the columns in
-    ``ordered``, whose numbers are their codes. All others keep their codes; ``sizes`` has their numbers of
+    ``ordered``, whose codes are used as numbers. All other columns keep their codes; ``sizes`` has their numbers of
     categories.
     """
 
@@ -43,13 +43,13 @@ class Reading:
     sizes: Mapping[str, int]
 
     def check(self, sizes: Mapping[str, int]) -> None:
-        """Raise :class:`ValueError` unless the columns that are read belong to a table with columns of ``sizes``."""
+        """Raise :class:`ValueError` unless the columns to read match a table with columns of ``sizes``."""
         for name in (*self.axes, *self.sizes):
             if name not in sizes or self.sizes.get(name, sizes[name]) != sizes[name]:
                 raise ValueError(f"{name!r} belongs to another table")
 
     def only(self, *names: str) -> Reading:
-        """Return the same rule for the columns ``names`` only."""
+        """Return the same rule, restricted to the columns ``names``."""
         return Reading(
             {n: a for n, a in self.axes.items() if n in names},
             self.ordered,
@@ -102,7 +102,8 @@ class Left:
 
 @dataclass(frozen=True)
 class Scored:
-    """Normal ``scores`` by tick, concatenated and clipped to ``length``; then ``marks`` of categories."""
+    """Normal ``scores`` by tick, concatenated and clipped to ``length``, followed by the category indicators
+    ``marks``."""
 
     scores: Tables
     marks: Tables
@@ -155,15 +156,15 @@ class WithOutcome:
 
 
 ROW_BY_ROW: tuple[type, ...] = (Bin, Left, Scored, WithOutcome)
-"""Permitted functions of a row. Each depends on that row alone, because its values are looked up."""
+"""Permitted functions of a row. Each depends on that row alone, because its values are found by lookup."""
 
 
 @dataclass(frozen=True)
 class Histogram:
     """Number of rows in each bin of ``group``, a public function of a row; ``bins`` from 0 on.
 
-    ``together`` adjacent bins are counted as one. A value outside is counted in the nearest bin, so each row counts
-    exactly once.
+    ``together`` adjacent bins are counted as one. A value outside the range is counted in the nearest bin, so each row
+    is counted exactly once.
     """
 
     what: str
@@ -181,7 +182,7 @@ class Histogram:
         return -(-self.bins // self.together)
 
     def check(self, sizes: Mapping[str, int]) -> None:
-        """Raise :class:`ValueError` unless its columns match the table and its bins are found row by row."""
+        """Raise :class:`ValueError` unless the columns match the table and the bins are found row by row."""
         _check(self.reading, self.group, sizes)
 
     def given(self, unit: Unit) -> tuple[tuple[str, float], ...]:  # noqa: ARG002
@@ -191,9 +192,9 @@ class Histogram:
     def sensitivity(self, unit: Unit) -> float:
         """Return the L2 sensitivity of the counts: k under add-remove, √2·k under replace-one.
 
-        Proof. Each row adds 1 to exactly one entry, for any ``group`` and ``together``, and both are public:
-        computed earlier from noisy answers. So these are the counts of one clique, and :attr:`Unit.count_sensitivity`
-        proves the figure.
+        Proof. Each row adds 1 to exactly one entry, for any ``group`` and ``together``. Both are public, because they
+        were computed from earlier noisy answers. So these are the counts of one clique, and the proof in
+        :attr:`Unit.count_sensitivity` applies.
         """
         return unit.count_sensitivity
 
@@ -210,8 +211,8 @@ class Histogram:
 class Moments:
     """Σ over the rows of v·vᵀ, v being ``vectors`` of a row: whole numbers, Σ v² at most ``square``.
 
-    A longer row counts as zeros. The answer is the upper triangle, row by row, the diagonal times ``DIAGONAL``
-    and the rest times 41; a row's unit is ``DIAGONAL`` times ``square``, so that the longest row has ‖v‖² = 1.
+    A longer row contributes zeros. The answer is the upper triangle, row by row, with the diagonal times ``DIAGONAL``
+    and the rest times 41. One row is ``DIAGONAL`` times ``square`` units, so the longest row has ‖v‖² = 1.
     """
 
     what: str
@@ -222,12 +223,12 @@ class Moments:
 
     @property
     def square(self) -> int:
-        """Largest Σ v² that counts."""
+        """Largest permitted Σ v²."""
         return self.vectors.square
 
     @property
     def units(self) -> int:
-        """Units of the longest row."""
+        """Units per row: the weight of the longest row."""
         return DIAGONAL * self.square
 
     @cached_property
@@ -236,7 +237,7 @@ class Moments:
         return self.vectors.size * (self.vectors.size + 1) // 2
 
     def check(self, sizes: Mapping[str, int]) -> None:
-        """Raise :class:`ValueError` unless its columns match the table and its lines are found row by row."""
+        """Raise :class:`ValueError` unless the columns match the table and the lines are found row by row."""
         _check(self.reading, self.vectors, sizes)
 
     def given(self, unit: Unit) -> tuple[tuple[str, float], ...]:  # noqa: ARG002
@@ -247,11 +248,11 @@ class Moments:
         """29·k·s under add-remove and 29·√2·k·s under replace-one, with s = ``square``.
 
         Proof. Let w be the weighted upper triangle of M = v·vᵀ. Since 41² < 2·29², ‖w‖² = 29²·Σ M_ii² + 41²·Σ_{i<j}
-        M_ij² ≤ 29²·(Σ M_ii² + 2·Σ_{i<j} M_ij²) = 29²·‖M‖_F², even where M is a difference of two such matrices; and
-        ‖v·vᵀ‖_F = ‖v‖² ≤ s, since a row beyond s counts as zeros. A row that comes or goes moves the sum by one w:
-        at most 29·s. A row that changes from u to v moves it by the w of v·vᵀ − u·uᵀ, and ‖v·vᵀ − u·uᵀ‖_F² = ‖v‖⁴ +
-        ‖u‖⁴ − 2·(u·v)² ≤ 2·s². k rows move it at most k times as far, by the triangle inequality. A row's contribution
-        is found by lookup in whole numbers and depends on no other row. Rounding is upward.
+        M_ij² ≤ 29²·(Σ M_ii² + 2·Σ_{i<j} M_ij²) = 29²·‖M‖_F², even if M is a difference of two such matrices. Also
+        ‖v·vᵀ‖_F = ‖v‖² ≤ s, since a row beyond s contributes zeros. A row that is added or removed moves the sum by one
+        w, at most 29·s. A row that changes from u to v moves it by the w of v·vᵀ − u·uᵀ, and ‖v·vᵀ − u·uᵀ‖_F² = ‖v‖⁴ +
+        ‖u‖⁴ − 2·(u·v)² ≤ 2·s². k rows move the sum at most k times as far, by the triangle inequality. A row's
+        contribution is found by lookup in whole numbers and depends on no other row. Rounding is upward.
         """
         step = DIAGONAL * self.square * unit.rows_per_person
         return float(step if unit.neighbors == "add-remove" else math.isqrt(2 * step * step) + 1)
@@ -260,8 +261,8 @@ class Moments:
         """Return the weighted sums, exact within int64 and clipped to it. For the curator only.
 
         The number of rows may be private, so no number is refused. Clipping never moves two sums farther apart, so the
-        sensitivity is unchanged. Raises :class:`OverflowError` for a ``square``, which is public, that floats cannot
-        add up.
+        sensitivity is unchanged. Raises :class:`OverflowError` for a ``square`` (which is public) too large for floats
+        to sum.
         """
         p, block = self.vectors.size, (2**53 - 1) // self.square
         if not block:
@@ -271,7 +272,7 @@ class Moments:
         for codes in self.reading.blocks(source):
             lines = self.vectors.of(codes)
             for start in range(0, len(lines), block):
-                v = lines[start : start + block].astype(np.float64)  # whose squares, unlike int64's, never wrap around
+                v = lines[start : start + block].astype(np.float64)  # unlike int64 squares, these never wrap around
                 v = np.where((v * v).sum(axis=1, keepdims=True) <= self.square, v, 0)
                 total += (v.T @ v).astype(np.int64)  # each partial sum is a whole number below 2⁵³, hence exact
         weighted = (total * _weights(p))[np.triu_indices(p)]

@@ -1,9 +1,9 @@
 """Purchase of the categories of a text column, by a private histogram over unknown keys with a threshold.
 
-Noise is added to the number of rows of each text value that occurs, and values whose noisy count stays below a
-threshold are left out (stable partition selection: Korolova et al. 2009; Rogers 2023). A value that only one person has
-may pass the threshold with probability δ₀, so the whole is δ₀-approximate ρ-zCDP (Bun & Steinke 2016, Definition 8.1),
-by OpenDP's ``make_gaussian_threshold``.
+Noise is added to the number of rows with each text value that occurs, and values with a noisy count below a threshold
+are left out (stable partition selection: Korolova et al. 2009; Rogers 2023). A value that only one person has may pass
+the threshold with probability δ₀, so the purchase is δ₀-approximate ρ-zCDP (Bun & Steinke 2016, Definition 8.1),
+computed by OpenDP's ``make_gaussian_threshold``.
 
 **Accounting.** Approximate zCDP composes: ρ and δ₀ add up (Lemma 8.2). A release that is ρ-zCDP with total Σδ₀ is (ε,
 δ)-DP if ρ alone gives (ε, δ − Σδ₀): with probability 1 − Σδ₀ the answers equal those of a ρ-zCDP mechanism, and
@@ -12,8 +12,8 @@ the rest is added to δ. So ρ is converted at δ − Σδ₀ (`rho_beside`, `ep
 **Rows chosen at random, and a part held out at random.** The two coupling arguments of
 :mod:`espalier.core.privacy.contribution` hold for (ρ, δ₀) as well. Write "P and P′ are (ρ, δ₀)-close" for: P = (1 −
 δ₀)·A + δ₀·B and P′ = (1 − δ₀)·A′ + δ₀·B′ with D_α(A ‖ A′) ≤ αρ and D_α(A′ ‖ A) ≤ αρ for all α > 1. This is Definition
-8.1: where its events have probability above 1 − δ₀, a coin that is independent of the outcome makes it exactly 1 − δ₀
-and leaves the conditional distributions.
+8.1: if its events have probability above 1 − δ₀, a coin that is independent of the outcome reduces the probability to
+exactly 1 − δ₀ and leaves the conditional distributions unchanged.
 
 1. *Mixtures over lots.* If P_r and P′_r are (ρ, δ₀)-close for all lots r, with weights w_r that are the same on both
    sides, so are Σ w_r P_r and Σ w_r P′_r. Proof: Σ w_r P_r = (1 − δ₀)·Σ w_r A_r + δ₀·Σ w_r B_r, and the other side
@@ -21,10 +21,11 @@ and leaves the conditional distributions.
    So the proof of :func:`espalier.core.privacy.contribution.bounded` for fixed lots still applies.
 2. *Held out by person.* Let everything computed from the rest be (ρ₁, δ₁) and everything computed from the held part
    (ρ₂, δ₂), for any outcome of the rest. For fixed lots, the person falls into one part and the other part is equal in
-   both tables. If it is the rest, the held part's answers are a function of the rest's outcome with fresh noise:
-   post-processing, (ρ₁, δ₁). If it is the held part, the rest's outcome has one distribution, and for each outcome the
-   answers are (ρ₂, δ₂)-close: a mixture with equal weights as in 1. Both together are (max ρ, max δ)-close.
-3. *Held out by row, k rows a person.* With j rows in the rest and k − j held out, a histogram calibrated to k rows
+   both tables. If the person is in the rest, the held part's answers are a function of the rest's outcome with fresh
+   noise: post-processing, (ρ₁, δ₁). If the person is in the held part, the rest's outcome has one distribution, and for
+   each outcome the answers are (ρ₂, δ₂)-close: a mixture with equal weights as in 1. Both together are (max ρ, max
+   δ)-close.
+3. *Held out by row, k rows per person.* With j rows in the rest and k − j held out, a histogram calibrated to k rows
    meets the distances of j rows: j·√2 or j in L2, so ρ costs at most (j/k)²·ρ₁ as in `people.split`; and at most 2j
    or j keys, each by at most j. δ₀ is no larger than for k rows, since OpenDP's map does not fall when distances
    grow: at most δ₁. Together at most (max ρ, δ₁ + δ₂). Nothing is bought with a threshold from the held part
@@ -47,13 +48,13 @@ from espalier.core.project.schema import MOST_CATEGORIES
 LARGEST = 2**61
 """Largest threshold, in rows."""
 LONGEST = 200
-"""Maximum number of characters in a category; longer text is not a category. This public rule is applied row by row."""
+"""Maximum length of a category; longer text is not a category. This public rule is applied row by row."""
 
 
 @dataclass(frozen=True)
 class Distances:
-    """One person's largest change to a histogram over text values: the number of ``keys`` that change, the change of
-    all counts (``l2``), and that of one count (``most``).
+    """One person's largest change to a histogram over text values: the number of ``keys`` that change, the L2 change of
+    all counts (``l2``), and the change of one count (``most``).
     """
 
     keys: int
@@ -63,8 +64,7 @@ class Distances:
 
 @dataclass(frozen=True)
 class Threshold:
-    """Recipe in which counts with discrete Gaussian noise of scale ``sigma`` that fall below ``threshold`` are left
-    out.
+    """Recipe for counts with discrete Gaussian noise of scale ``sigma``, without those below ``threshold``.
 
     It costs at most ``rho`` and ``delta`` (δ₀) for its unit of privacy.
     """
@@ -93,7 +93,8 @@ def distances(unit: Unit) -> Distances:
     Replace-one: k rows leave their values and k rows take others. At most 2k keys move; the counts move by u − v with
     ‖u‖₁, ‖v‖₁ ≤ k and u, v ≥ 0, so ‖u − v‖₂² ≤ ‖u‖₂² + ‖v‖₂² ≤ 2k², and each by at most k.
 
-    All bounds are attained, though not at once: the bound on keys if all k rows differ, the others if they are alike.
+    All bounds are attained, though not by the same table: the bound on keys if all k rows differ, the others if they
+    are equal.
     """
     k = unit.rows_per_person
     return Distances(2 * k if unit.neighbors == "replace-one" else k, unit.count_sensitivity, k)
@@ -123,7 +124,7 @@ def cost(unit: Unit, sigma: float, threshold: int) -> tuple[float, float]:
     OpenDP releases a count of exactly the threshold, and its map omits that event (opendp issue 2922, in 0.16.0): a new
     value with t rows passes with probability P[Z ≥ T − t], but the map uses P[N ≥ T − t] with N continuous, which is
     less. P[Z ≥ m] ≤ P[N ≥ m − 1] (Canonne, Kamath & Steinke 2020, Proposition 25), so the map of T − 1 is a bound. Keep
-    this correction while such versions may be installed; with a corrected version it costs one row.
+    this correction while such versions may be installed. With a corrected version, it raises the threshold by one row.
     """
     d = distances(unit)
     rho, delta = _mechanism(sigma, threshold - 1).map((d.keys, d.l2, float(d.most)))
@@ -159,9 +160,9 @@ def find_categories(counts: Mapping[str, int], recipe: Threshold, at_most: int) 
     """Return the text values in ``counts`` (exact numbers of rows, private) that pass the threshold, at most the
     ``at_most`` largest.
 
-    Guarantee: (``recipe.rho``, ``recipe.delta``) in approximate zCDP. The cap and the order use only the values that
-    passed, ties by text: post-processing. Empty strings are missing cells, and text longer than `LONGEST` is not a
-    category: both are excluded row by row, which changes no distance.
+    Guarantee: (``recipe.rho``, ``recipe.delta``) in approximate zCDP. The cap and the order (ties are broken by text)
+    use only the values that passed, so they are post-processing. Empty strings are missing cells, and text longer than
+    `LONGEST` is not a category: both are excluded row by row, which changes no distance.
     """
     if not 1 <= at_most <= MOST_CATEGORIES:
         raise ValueError(f"at_most ({at_most}) must be a number from 1 to {MOST_CATEGORIES:,}")

@@ -4,20 +4,20 @@ A quantile q = a/b is a choice among the points z of a finite public grid. Its s
 
     −|(b − a)·below(z) − a·above(z)|,    below(z) = #{x < z},  above(z) = #{x ≥ z},
 
-0 if a share q of the values lies below z (Smith 2011, with the score in whole numbers). Bins are half-open, so
-values equal to an edge z lie on its right, as here. Several quantiles are found by halving: first the middle one, then
-those of each half among the values of that half (Kaplan, Schnapp & Stemmer 2022). The sequence of choices depends on
-the grid and on earlier choices alone, never on the values.
+0 if a share q of the values lies below z (Smith 2011, with the score in whole numbers). Bins are half-open, so values
+equal to an edge z lie on its right, as here. Several quantiles are found by halving: first the median, then the
+quantiles of each half among the values of that half (Kaplan, Schnapp & Stemmer 2022). The sequence of choices depends
+on the grid and on earlier choices alone, never on the values.
 
-Edges are chosen from one histogram, the numbers of values between the points of the grid (`Source.grid_counts`): any
-engine that counts can compute it, and the values stay in the engine.
+Edges are chosen from one histogram, the numbers of values between the points of the grid (`Source.grid_counts`). Any
+engine that counts can compute this histogram, so the values stay in the engine.
 
 Nothing here draws. The caller pays for ``choose(scores, sensitivity)``, the exponential mechanism. Missing values (NaN)
 are not counted. Infinite values are clipped into the grid like any other.
 
 If rows are held out or limited at random: every sensitivity here is k times a constant, so an answer calibrated to k
-rows costs at most (j/k)² of its price for j of them. The proof of :func:`espalier.core.privacy.contribution.split`
-requires this of each answer.
+rows costs at most (j/k)² of its price if j of these rows are present. The proof in
+:func:`espalier.core.privacy.contribution.split` requires this for each answer.
 """
 
 from __future__ import annotations
@@ -41,20 +41,19 @@ the chosen index.
 Values = NDArray[np.float64]
 
 TAIL = 0.005
-"""Smallest share of the rows in a cell of a found range."""
+"""Smallest share of the rows that a cell needs to be part of a found range."""
 
 LIKELY, CERTAIN = 1.5, 6.0
-"""Numbers of rows, in σ, above which a cell joins a range: for a cell next to cells with rows, and for an isolated
-cell.
+"""Thresholds, in σ, above which a cell joins a range: for a cell next to cells with rows, and for an isolated cell.
 
 An isolated cell can widen a range by powers of ten. Noise alone exceeds 6 σ in one of the 114 cells of fewer than one
 in 8 million ranges (114 · 9.9·10⁻¹⁰ = 1.2·10⁻⁷).
 
-A neighbouring cell widens a range by a factor of 2 to 2.5, which costs little, since bins are bought inside it. A
-higher limit would cut off real tails: at 3.5 σ twice as many rows were outside (1,000 to 5,000 rows, seven shapes). So
-the limit is low. A range goes j empty cells too far on one side only if a sum of i ≥ j of them exceeds i times the
-limit, with probability at most Σ_{i≥j} Q(1.5·√i): 9.1 % for one cell, 2.4 % for two, 0.7 % for three (7.4, 1.3 and 0.3
-% measured).
+A neighbouring cell widens a range by a factor of 2 to 2.5, which costs little, since bins are bought inside the range.
+A higher threshold would cut off real tails: at 3.5 σ twice as many rows were outside (1,000 to 5,000 rows, seven
+shapes). A range extends j empty cells too far on one side only if a sum of i ≥ j of them exceeds i times the threshold,
+with probability at most Σ_{i≥j} Q(1.5·√i): 9.1 % for one cell, 2.4 % for two, 0.7 % for three (7.4, 1.3 and 0.3 %
+measured).
 """
 
 
@@ -67,10 +66,10 @@ def quantile_scores(below: NDArray[np.int64], values: int, q: Fraction) -> NDArr
 def score_sensitivity(unit: Unit, q: Fraction) -> int:
     """Return one person's largest change to the score of any point, for q = a/b and k rows per person.
 
-    Let s = (b − a)·below − a·above. A value below z adds b − a to s, one at or above z adds −a.
+    Let s = (b − a)·below − a·above. A value below z adds b − a to s, and a value at or above z adds −a.
 
-    Add-remove: k values come or go, some below z and some not, so s moves by at most k·max(a, b − a). A missing value
-    moves nothing.
+    Add-remove: k values are added or removed, some below z and some not, so s moves by at most k·max(a, b − a). A
+    missing value adds nothing.
 
     Replace-one: a row changes from one contribution to another. The contributions are b − a, −a and 0 (a missing
     value, or one in another part of the recursion), so a row moves s by at most b, and k rows by at most k·b.
@@ -82,15 +81,15 @@ def score_sensitivity(unit: Unit, q: Fraction) -> int:
 
 
 def calls_of_level(unit: Unit) -> int:
-    """Return the joint cost of all choices of one level of the halving, in units of the price ρ of one choice.
+    """Return the joint cost of all choices at one level of the halving, in units of the price ρ of one choice.
 
-    The parts of a level are disjoint and their borders are known. Let t_i be the number of the person's rows in part i
-    before or after. A row that is in part i once or twice moves the scores of part i by at most a 1/k of
-    `score_sensitivity`, so those of part i move by at most t_i/k of it and its choice costs at most (t_i/k)²·ρ.
+    The parts of a level are disjoint and their borders are known. Let t_i be the number of the person's rows that are
+    in part i before or after. Each of them moves the scores of part i by at most 1/k of `score_sensitivity`, so the
+    scores of part i move by at most t_i/k of `score_sensitivity` and the choice in it costs at most (t_i/k)²·ρ.
 
-    Add-remove: Σ t_i ≤ k, so Σ (t_i/k)² ≤ 1: once.
+    Add-remove: Σ t_i ≤ k, so Σ (t_i/k)² ≤ 1.
 
-    Replace-one: a row leaves one part and enters another, so Σ t_i ≤ 2k, and t_i ≤ k, so Σ (t_i/k)² ≤ 2: twice.
+    Replace-one: a row leaves one part and enters another, so Σ t_i ≤ 2k, and t_i ≤ k, so Σ (t_i/k)² ≤ 2.
     """
     return 2 if unit.neighbors == "replace-one" else 1
 
@@ -103,8 +102,8 @@ def levels_of(bins: int) -> int:
 def calls_of_edges(bins: int, unit: Unit) -> int:
     """Return the joint cost of all choices of `choose_edges`, in units of the price ρ of one choice.
 
-    The first level has one part, which costs one call for any change by a person (t ≤ k above); each further level
-    costs `calls_of_level`. The levels' costs add up.
+    The first level has one part, which costs one call for any change by a person (t ≤ k above). Each further level
+    costs `calls_of_level`, and the costs of the levels add up.
     """
     levels = levels_of(bins)
     return 1 + (levels - 1) * calls_of_level(unit) if levels else 0
@@ -115,13 +114,14 @@ def choose_edges(
 ) -> tuple[float, ...]:
     """Choose edges of at most ``bins`` bins with about the same number of values each, in `levels_of` levels.
 
-    ``counts`` count the values on ``grid`` (`Source.grid_counts`). The outermost edges are the ends of ``grid``.
-    If many values are equal, or the grid is coarse, there are fewer bins. ``rho`` is the price of one call: a cut
-    costs a public number of rows for each doubling of its distance from the lower end of its part, one noise scale. So
-    among cuts with the same counts, the one next to the equal values below is chosen, and a bin for "none" ends just
-    above 0. Adding a public number to a score does not change its sensitivity.
+    ``counts`` count the values on ``grid`` (`Source.grid_counts`). The outermost edges are the ends of ``grid``. If
+    many values are equal, or the grid is coarse, there are fewer bins. ``rho`` is the price of one call. It sets the
+    noise scale. The score of a cut is lowered by one noise scale, a public number of rows, for each doubling of its
+    distance from the lower end of its part. So among cuts with the same counts, the one next to the equal values below
+    is preferred, and a bin for "none" ends just above 0. Adding a public number to a score does not change its
+    sensitivity.
 
-    Guarantee: with ``choose`` at price ρ a call, `calls_of_edges` (bins, unit) × ρ in zCDP.
+    Guarantee: with ``choose`` at price ρ a call, `calls_of_edges` (bins, unit) × ρ x
     """
     if not 1 <= bins <= MOST_BINS:
         raise SchemaError(f"a column is cut into 1 to {MOST_BINS} bins, not {bins}")
@@ -158,7 +158,7 @@ def range_of(noisy: NDArray[np.float64], sigma: float) -> tuple[float, float]:
     """Return a range for a column, from the ``noisy`` counts of its values between the points of `range_grid`.
 
     The range contains the run of cells with the largest sum of counts above ``sigma`` times `LIKELY`, and every cell
-    with a count above ``sigma`` times `CERTAIN`. A cell with less than a share `TAIL` of the rows counts as empty.
+    with a count above ``sigma`` times `CERTAIN`. A cell with less than a share `TAIL` of the rows is treated as empty.
     Values outside join the outermost bins. This is post-processing, because nothing is drawn.
     """
     grid, few = range_grid(), TAIL * max(float(noisy.sum()), 0.0)

@@ -1,8 +1,8 @@
 """Public whole-number features of a row for a private linear regression.
 
-Each is looked up in tables computed from public numbers and earlier noisy answers, so a row's contribution does not
-depend on any other row. The private sums and the rows drawn later use the same features, so rounding them costs no
-accuracy.
+Features are looked up in tables computed from public numbers and earlier noisy answers, so a row's contribution does
+not depend on any other row. The private sums and the rows drawn later use the same rounded features, so the rounding
+costs no accuracy.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ UNIT = 2**12
 """Length of a feature vector in units."""
 
 SQUARE, MIXED = 5, 7
-"""Whole-number weights of squares and of mixed products: 7/5 is a little less than √2."""
+"""Whole-number weights of squares and of mixed products: 7/5 is slightly less than √2."""
 
 TURN = 2**16
-"""Units of a whole turn."""
+"""Units in a full turn."""
 
 Tables = Mapping[str, NDArray[np.int64]]
 """Lines of a column, indexed by code."""
@@ -48,11 +48,11 @@ def longest(tables: Sequence[NDArray[np.int64]]) -> int:
 
 
 def clipped(vectors: NDArray[np.int64], square: int) -> NDArray[np.int64]:
-    """Shorten each of ``vectors`` with Σ v² > ``square`` to at most that length, in whole numbers, row by row.
+    """Shorten each of ``vectors`` with Σ v² > ``square`` until Σ v² ≤ ``square``, in whole numbers, row by row.
 
-    Proof. With q = ⌊√square⌋ and r = ⌊√Σv²⌋ + 1 > √Σv², |v|·q ÷ r rounded down is at most |v|·q/√Σv² in every entry,
-    so the squares sum to at most q² ≤ square. A float's square root may round up to a whole number, never past the
-    next one.
+    Proof. With q = ⌊√square⌋ and r = ⌊√Σv²⌋ + 1 > √Σv², |v|·q ÷ r rounded down is at most |v|·q/√Σv² in every entry, so
+    the squares sum to at most q² ≤ square. A floating-point square root may round up to the next whole number, but
+    never beyond it.
     """
     length = (vectors * vectors).sum(axis=1, keepdims=True)
     r = np.floor(np.sqrt(length.astype(np.float64))).astype(np.int64) + 1
@@ -62,11 +62,10 @@ def clipped(vectors: NDArray[np.int64], square: int) -> NDArray[np.int64]:
 
 @dataclass(frozen=True)
 class Polynomial:
-    """All products of two entries of b = (1, scores, categories), which form a polynomial of degree 2 with every
-    interaction.
+    """All products of two entries of b = (1, scores, categories): a polynomial of degree 2 with every interaction.
 
     ``tables`` hold each column's part of b by code; ``one`` is the constant entry. The squares of b are weighted 5 and
-    its mixed products 7. Proof of the length: as at :class:`~espalier.core.privacy.moments.Moments`, the squared length
+    its mixed products 7. Proof of the length: as in :class:`~espalier.core.privacy.moments.Moments`, the squared length
     of the products is at most 5²·‖b‖⁴ (7² < 2·5²), and ‖b‖² is at most one² plus each table's longest line.
     """
 
@@ -85,7 +84,7 @@ class Polynomial:
         return (SQUARE * (self.one**2 + longest(list(self.tables.values())))) ** 2
 
     def of(self, codes: Codes) -> NDArray[np.int64]:
-        """Return the products that ``pairs`` name."""
+        """Return the products listed in ``pairs``."""
         inside = side_by_side(codes, self.tables)
         b = np.hstack([np.full((len(inside), 1), self.one), inside])
         left, right = np.array(self.pairs).T
@@ -94,10 +93,10 @@ class Polynomial:
 
 @dataclass(frozen=True)
 class Fourier:
-    """Cosines and sines of m random frequencies (Rahimi & Recht 2007), and a constant: a smooth kernel's features.
+    """Cosines and sines of m random frequencies (Rahimi & Recht 2007), and a constant: the features of a smooth kernel.
 
-    ``phases`` hold, by column and code, the term of each frequency's angle, in ``TURN``s of a whole turn; cos and sin
-    are looked up by the whole-number angle. Proof of the length: each pair of entries is a point at most r =
+    ``phases`` hold, by column and code, the term of each frequency's angle, with ``TURN`` units to a full turn; cos and
+    sin are looked up by the whole-number angle. Proof of the length: each pair of entries is a point at most r =
     UNIT·√(1 − share²)/√m from 0, rounded towards it, and the constant is UNIT·share rounded down.
     """
 
@@ -111,7 +110,7 @@ class Fourier:
 
     @property
     def size(self) -> int:
-        """Two per frequency, and the constant."""
+        """Number of features: two per frequency, and the constant."""
         return 2 * self.frequencies + 1
 
     @property
@@ -121,14 +120,14 @@ class Fourier:
 
     @cached_property
     def circle(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Cosine and sine of each whole-number angle, in units."""
+        """Return the cosine and sine of each whole-number angle, in units."""
         turns = np.arange(TURN) * (2 * math.pi / TURN)
         radius = UNIT * math.sqrt((1 - self.share**2) / self.frequencies) * (1 - 1e-9)
         cos, sin = (np.trunc(radius * f(turns)).astype(np.int64) for f in (np.cos, np.sin))
         return cos, sin
 
     def of(self, codes: Codes) -> NDArray[np.int64]:
-        """Return the constant, the cosines, the sines."""
+        """Return the constant, the cosines and the sines."""
         cos, sin = self.circle
         angle = looked_up(codes, self.phases) % TURN
         return np.hstack([np.full((len(angle), 1), math.floor(UNIT * self.share)), cos[angle], sin[angle]])
@@ -139,7 +138,7 @@ Features = Polynomial | Fourier
 
 @dataclass(frozen=True)
 class Surface:
-    """A fitted value, linear in ``features``: ``weights`` times them plus ``middle``, all in the target's unit.
+    """A fitted value, linear in ``features``: ``weights`` · features + ``middle``, all in the target's unit.
 
     ``half`` is the intended range of the fit on either side of the middle; values are clipped at twice that.
     """
@@ -154,9 +153,9 @@ class Surface:
         return self.of(self.features.of(codes))
 
     def of(self, phi: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Return the fitted value for the features ``phi``, a line per row.
+        """Return the fitted value for each line of the features ``phi``.
 
-        Each row is added up in the same order, so its value depends on no other row.
+        Every row's terms are added in the same order, so its value depends on no other row.
         """
         out = np.zeros(len(phi))
         with np.errstate(invalid="ignore", over="ignore"):  # the caller checks for NaN

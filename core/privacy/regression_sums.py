@@ -1,4 +1,4 @@
-"""Sums over the rows for a bought regression, in whole numbers, of products of each row's public scores.
+"""Whole-number sums over the rows for a bought regression: products of each row's public scores.
 
 A row becomes a vector v = (1, scores of the predictors, score of the outcome), by lookup in public tables. The sums of
 products of its entries determine a linear regression. Logistic and Poisson regressions need sums weighted by an
@@ -35,7 +35,8 @@ LARGEST_COEFFICIENT = 1e4
 """Coefficients of a fit are clipped to this value."""
 
 OUTCOME, OTHER = 7, 5
-"""Whole-number weights of moments, for products with the outcome, which cause nearly all error, and for others."""
+"""Whole-number weights of moments: one for products with the outcome, which cause nearly all of the error, and one for
+the others."""
 
 BLOCK = 2**14
 """Number of rows whose products are added at a time."""
@@ -48,8 +49,8 @@ IntArray = NDArray[np.int64]
 class Block:
     """Scores of one predictor, or of an interaction of two: ``lines`` by code, each of length at most ``ONE``.
 
-    ``products`` is true if products inside the block are bought. For categories, they follow from the sums of the
-    scores, because each row has one of a few affinely independent lines.
+    ``products`` is true if products inside the block are bought. For categories, these products follow from the sums of
+    the scores, because each row has one of a few affinely independent lines.
     """
 
     columns: tuple[str, ...]
@@ -77,8 +78,8 @@ class Block:
 class Design:
     """Public tables that turn a row into scores.
 
-    ``sizes`` are the columns' numbers of codes, excluding missing. ``outcome`` is the outcome's share of its range by
-    code, from 0 to ``ONE``. ``missing`` is true if a row can have a missing cell.
+    ``sizes`` are the columns' numbers of codes, excluding missing. ``outcome`` is the outcome's position in its range
+    by code, from 0 to ``ONE``. ``missing`` is true if a row can have a missing cell.
     """
 
     sizes: Mapping[str, int]
@@ -101,7 +102,7 @@ class Design:
         return tuple(itertools.accumulate((b.size for b in self.blocks[:-1]), initial=1))
 
     def of(self, codes: Mapping[str, NDArray[Any]]) -> tuple[IntArray, IntArray]:
-        """Return the scores of each row, and its outcome from 0 to ``ONE``; all 0 if a cell is missing."""
+        """Return each row's scores and its outcome from 0 to ``ONE``; all 0 if a cell is missing."""
         held = {name: np.asarray(codes[name], dtype=np.int64) for name in self.sizes}
         seen = np.all([held[name] < size for name, size in self.sizes.items()], axis=0)
         held = {name: np.where(seen, values, 0) for name, values in held.items()}
@@ -114,8 +115,8 @@ class Design:
 class Fit:
     """An earlier, released fit: whole-number ``coefficients`` of the scores, in ``COEFFICIENT`` units.
 
-    ``means`` has the fitted outcome, from 0 to ``ONE``, and ``weights`` the weight of a row's products, from 0 to
-    ``ONE``, both by the position of the linear predictor on a grid. Residuals are clipped to ``clip``.
+    ``means`` has the fitted outcome and ``weights`` the weight of a row's products, each from 0 to ``ONE``, by the
+    position of the linear predictor on a grid. Residuals are clipped to ``clip``.
     """
 
     coefficients: tuple[int, ...]
@@ -146,23 +147,23 @@ def whole(coefficients: NDArray[np.float64]) -> tuple[int, ...]:
 class RegressionSums:
     """One vector of sums for a regression; ``what`` names it.
 
-    ``moments``: products of the scores, the outcome's (from −1 to 1) included. ``gradient``: scores times the residual
-    of the outcome after ``fit``. ``curvature``: products of scores, times the fit's weight. ``spread``: products of
-    scores, times the squared residual as a share of its largest square.
+    ``moments``: products of the scores, including the outcome's (from −1 to 1). ``gradient``: scores times the residual
+    of the outcome after ``fit``. ``curvature``: products of scores times the fit's weight. ``spread``: products of
+    scores times the squared residual, as a share of its largest possible value.
     """
 
     what: str
     design: Design
     part: Part
     counted: bool = False
-    """True if the number of complete rows is bought as well; not needed if it is public."""
+    """True if the number of complete rows is bought as well, which is unnecessary if it is public."""
     fit: Fit | None = None
     kind: Literal["sums"] = field(default="sums", init=False)
     recipe: str = field(default="regression", init=False)
 
     @property
     def units(self) -> int:
-        """Units per row with all scores 1; for moments, per product with the outcome."""
+        """Units per row if all scores are 1; for moments, per product with the outcome."""
         return {"moments": OUTCOME * ONE**2, "gradient": ONE**2}.get(self.part, ONE**3)
 
     @cached_property
@@ -174,7 +175,7 @@ class RegressionSums:
 
     @cached_property
     def pairs(self) -> tuple[tuple[int, int], ...]:
-        """Pairs of scores whose products are bought; a gradient pairs each score with the residual."""
+        """Pairs of scores whose products are bought. A gradient pairs each score with the residual."""
         design, width = self.design, self.design.width
         if self.part == "gradient":
             return tuple((i, i) for i in range(width))
@@ -194,7 +195,7 @@ class RegressionSums:
 
     @property
     def binary(self) -> bool:
-        """True if the outcome is an event, so that its square is constant."""
+        """True if the outcome is an event, which has a constant square."""
         return bool(np.all((self.design.outcome == 0) | (self.design.outcome == ONE)))
 
     @property
@@ -203,7 +204,7 @@ class RegressionSums:
         return len(self.pairs)
 
     def check(self, sizes: Mapping[str, int]) -> None:
-        """Raise :class:`ValueError` unless its columns match the table and its tables respect their bounds."""
+        """Raise :class:`ValueError` unless the columns match the table and the scores respect their bounds."""
         design = self.design
         for name, size in design.sizes.items():
             if name not in sizes or sizes[name] - size not in (0, 1) or (sizes[name] > size and not design.missing):
@@ -263,25 +264,26 @@ class RegressionSums:
         for moments the outcome), all with |x_a|² ≤ 1 in units of ``ONE``. There are s blocks, and the constant is 1.
 
         *Moments, add-remove.* A row adds the products φ(x). Products of two blocks have the squared length
-        |x_a|²·|x_b|² ≤ 1, and those inside a block at most |x_a|⁴ ≤ 1 (each unordered pair is bought once). With t
+        |x_a|²·|x_b|² ≤ 1, and products inside a block at most |x_a|⁴ ≤ 1 (each unordered pair is bought once). With t
         blocks whose inner products are bought, ‖φ(x)‖² ≤ s(s−1)/2 + t, and 1 more if complete rows are counted.
 
         *Moments, replace-one.* Let both rows be complete, with x and y, n_a = |x_a|², m_a = |y_a|², d_a = x_a·y_a. The
-        products of two blocks move by n_a n_b + m_a m_b − 2 d_a d_b, squared. Raising n_a and m_a to 1 only adds. For
-        a block of one score u against v, the pair with the constant then grows by (1 − u²) + (1 − v²) ≥ |u² − v²| ≥
-        (u² − v²)², which covers its own square. Squares of larger blocks move by at most 2: each is at most 1 long and
-        their inner product, ((x_a·y_a)² + Σ x_ai² y_ai²)/2, is not negative. What is left, s(s−1) − 2 Σ_{a<b} d_a d_b,
-        is linear in each d_a, so its maximum is at a corner of the box from the smallest inner product of two lines to
-        1; d of the constant is 1. All corners are evaluated. If one row has a missing cell, it adds nothing, and the
-        other moves the sum by ‖φ‖.
+        products of two blocks move by n_a n_b + m_a m_b − 2 d_a d_b, squared. Raising n_a and m_a to 1 only increases
+        this. For a block of one score, u in one row and v in the other, the pair with the constant then grows by (1 −
+        u²) + (1 − v²) ≥ |u² − v²| ≥ (u² − v²)², which covers its own square. The squares of larger blocks move by at
+        most 2 in squared length: each row's have length at most 1, and their inner product, ((x_a·y_a)² + Σ x_ai²
+        y_ai²)/2, is not negative. The remaining term, s(s−1) − 2 Σ_{a<b} d_a d_b, is linear in each d_a, so its maximum
+        is at a corner of the box from the smallest inner product of two lines to 1; d of the constant is 1. All corners
+        are evaluated. If one row has a missing cell, it adds nothing, and the other moves the sum by ‖φ‖.
 
-        *Curvature and spread.* The row's products are multiplied by a weight from 0 to 1, so they are no longer. Two
-        rows: ‖wφ − w′φ′‖² ≤ 2·max‖φ‖² − 2·min(0, min φ·φ′), and φ·φ′ ≥ Σ_{a<b} d_a d_b (+ 1 if rows are counted).
+        *Curvature and spread.* The row's products are multiplied by a weight from 0 to 1, so their length does not
+        grow. Two rows: ‖wφ − w′φ′‖² ≤ 2·max‖φ‖² − 2·min(0, min φ·φ′), and φ·φ′ ≥ Σ_{a<b} d_a d_b (+ 1 if rows are
+        counted).
 
         *Gradient.* The row adds r·x with |r| ≤ 1 and ‖x‖² ≤ s. Two rows differ by at most 2√s.
 
-        k rows move each sum at most k times as far, by the triangle inequality. Each row's part is found by lookup and
-        whole-number arithmetic in that row and public tables alone.
+        k rows move each sum at most k times as far, by the triangle inequality. A row's part depends on that row and
+        public tables alone, through lookup and whole-number arithmetic.
         """
         square = self.squared(unit.neighbors == "replace-one") * unit.rows_per_person**2
         root = math.isqrt(square)
@@ -343,9 +345,7 @@ class RegressionSums:
             if block.products:
                 continue
             lines = block.flat / ONE
-            counts = np.linalg.inv(
-                np.vstack([lines.T, np.ones(len(lines))])
-            )  # products of categories follow from the sums and the total
+            counts = np.linalg.inv(np.vstack([lines.T, np.ones(len(lines))]))  # derived from the sums and the total
             for i, j in itertools.combinations_with_replacement(range(block.size), 2):
                 weights = (lines[:, i] * lines[:, j]) @ counts
                 for k in range(block.size):
@@ -418,7 +418,7 @@ def _together(one: Column, other: Column) -> Block:
 
 
 def _number(column: Column) -> IntArray:
-    """Return scores from −ONE to ONE for the bin midpoints of a numeric column."""
+    """Return scores from −``ONE`` to ``ONE`` for the bin midpoints of a numeric column."""
     middles = column.middles[: column.values]
     centre, half = centre_and_half(middles.tolist())
     return np.rint(ONE * np.clip((middles - centre) / half, -1, 1)).astype(np.int64)

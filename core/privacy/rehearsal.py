@@ -22,14 +22,15 @@ from espalier.core.privacy.unit import Unit
 from espalier.core.project.linked import Pair
 
 UNKNOWN_ROWS = 10_000
-"""Number of rows that a rehearsal assumes if n is private. The plan's figures apply to a table of this size."""
+"""Number of rows that a rehearsal assumes if n is private. The plan's figures are for a table of this size."""
 
 
 class Rehearsal(Curator):
     """A curator without rows, which spends the same budget, answers uniformly, and takes the first candidate.
 
-    Selection offers candidates largest marginal first, so a rehearsal ends with a pessimistic estimate of a release's
-    size. If a private choice determines the columns that are counted, their draw leaves ``columns`` open.
+    Candidates are ordered by the size of their marginals, the largest first, so a rehearsal gives a pessimistic
+    estimate of a release's size. If a private choice determines the columns to measure, the draw of their counts leaves
+    ``columns`` open.
     """
 
     takes_first = True
@@ -44,16 +45,14 @@ class Rehearsal(Curator):
         *,
         held_out: bool = False,
     ) -> None:
-        """``rows`` is n if the planner has given it. The plan's preview checks the sizes."""
+        """``rows`` is n if the planner knows it. The plan's preview checks the sizes."""
         public = rows if unit.neighbors == "replace-one" else None
         super().__init__(sizes, unit, budget, public, sys.maxsize, impossible, held_out=held_out)
         self._guess = rows or UNKNOWN_ROWS
         self._chosen = False
 
     def merge(self, merged: Merged) -> Merged:  # noqa: ARG002
-        """Merge nothing, because rare categories are unknown before a release and a plan shows tables at their
-        largest.
-        """
+        """Merge nothing: rare categories are unknown before a release, and a plan shows tables at their largest."""
         return {}
 
     def _debit(self, draws: Iterable[Draw]) -> None:
@@ -65,7 +64,7 @@ class Rehearsal(Curator):
         return self._chosen and len(clique) > 1  # later steps may depend on the choice
 
     def _score_rows(self) -> int | None:
-        """Return n if it is public and given, or else a number so large that Δ is at its limit."""
+        """Return n if it is public and given, otherwise a number so large that Δ reaches its limit."""
         return self.rows if self.unit.neighbors == "add-remove" or self.rows else 10**9
 
     def _noise_scale(self, sensitivity: float, rho: float) -> float:

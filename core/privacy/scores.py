@@ -1,8 +1,8 @@
-"""Scores for private selection, as named recipes in whole numbers, each with its sensitivity and the proof.
+"""Whole-number scores for private selection, as named recipes, each with its sensitivity and the proof.
 
-A score's value is a whole number of *units*, ``per_row`` units to a row, computed in exact integer arithmetic. Its
-sensitivity therefore needs no allowance for floating-point rounding. Selection names a recipe; only the curator ever
-evaluates one, and no value leaves it.
+A score's value is a whole number of *units*, with ``per_row`` units to a row, computed in exact integer arithmetic. Its
+sensitivity therefore needs no allowance for floating-point rounding. Selection names a recipe. Only the curator
+evaluates recipes, and no exact value leaves it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from espalier.core.graph.separations import Clique
 from espalier.core.privacy.unit import Unit
 
 FIXED_POINT = 1024
-"""Units per row if a score is not a fraction with a public denominator."""
+"""Units per row for scores that are not fractions with a public denominator."""
 LARGEST = 2.0**36
 """Bound to which expected counts are clipped, far above the number of rows of any table. Sums stay within 64 bits for
 fewer than 2^53 expected rows in total.
@@ -56,9 +56,9 @@ class Score(Protocol):
 def vector_sensitivity(score: Score, count: int, unit: Unit, n: int | None) -> int:
     """L2 sensitivity, in units rounded up, of ``count`` values of one score released together: √count · Δ.
 
-    Proof. Each value moves by at most Δ between neighbouring tables, so the squares add up to at most count · Δ². One
-    row is in every pair of columns at once, so no smaller bound holds in general: it is attained if every pair gains
-    above and loses below its expected value.
+    Proof. Each value moves by at most Δ between neighbouring tables, so the squares add up to at most count · Δ². A row
+    affects every pair of columns at once, so no smaller bound holds in general: this bound is attained if every pair's
+    counts rise in cells above expectation and fall in cells below it.
     """
     square = count * score.sensitivity(unit, n) ** 2
     root = math.isqrt(square)
@@ -68,17 +68,17 @@ def vector_sensitivity(score: Score, count: int, unit: Unit, n: int | None) -> i
 class EdgeScore:
     """Distance of a clique's counts from their expectation: ‖c − E‖₁ in rows, minus a public penalty for their noise.
 
-    MST (McKenna, Miklau & Sheldon 2021) and PrivCI (§IV) expect the product of the noisy one-way marginals. E may
-    be any table made from earlier *noisy* answers, such as the marginal of a model fitted to them, hence public; it is
-    rounded to 1/1024 row once and is the same for both of two neighbouring tables. So is the penalty ``per_cell`` ·
-    cells, the L1 error that measuring the clique would cause (AIM's score, McKenna et al. 2022); it is 0 for MST and
-    PrivCI as published.
+    MST (McKenna, Miklau & Sheldon 2021) and PrivCI (§IV) expect the product of the noisy one-way marginals. E may be
+    any table computed from earlier *noisy* answers, such as the marginal of a model fitted to them, and is therefore
+    public. It is rounded once to 1/1024 row and is the same for two neighbouring tables. So is the penalty ``per_cell``
+    · cells, the L1 error that measuring the clique would cause (AIM's score, McKenna et al. 2022), which is 0 for MST
+    and PrivCI as published.
 
     Sensitivity: 2k rows under replace-one, k under add-remove. Proof: E and the penalty are fixed, so by the triangle
-    inequality the score moves by at most ‖c − c′‖₁; k rows that change cells move the counts by at most 2k in L1, k
-    rows that come or go by k. Both are attained when every cell that gains lies above E and every cell that loses lies
-    below it. (PrivCI's Algorithm 1 claims "unit sensitivity"; see its corrections.) None of this depends on the number
-    of columns in the clique, because its joint table is one histogram.
+    inequality the score moves by at most ‖c − c′‖₁; k rows that change cells move the counts by at most 2k in L1, and k
+    rows that are added or removed by at most k. Both bounds are attained when every cell that gains lies above E and
+    every cell that loses lies below it. (PrivCI's Algorithm 1 claims "unit sensitivity"; see its corrections.) The
+    number of columns in the clique does not matter, because its joint table is one histogram.
     """
 
     recipe = "edge-score"
@@ -92,8 +92,8 @@ class EdgeScore:
         return ()
 
     def fits(self, clique: Clique) -> bool:
-        """Return whether the clique has two columns or more, or none, which means to count nothing and has score 0 on
-        every table.
+        """Return whether the clique has two columns or more, or none. The empty clique means "measure nothing" and has
+        score 0 on every table.
         """
         return len(clique) != 1
 
@@ -117,12 +117,12 @@ class EdgeScore:
 class FeatureScore:
     """Association of one column with others in rows: n·TV = ½‖c_xy − c_x·c_y/n‖₁ (PrivBayes' R score).
 
-    y is a value of the target (of the child, in a network), x one of the other columns together: a feature, or a row
-    of values of all parents. Cells of the parents' joint table are the x of the proofs below, which hold for two-way
-    tables of any shape; the order of the columns in the clique does not matter.
+    y is a value of the target (of the child, in a network), and x a joint value of the other columns: a value of a
+    feature, or a combination of values of all parents. The proofs below hold for two-way tables of any shape, and the
+    order of the columns in the clique does not matter.
 
-    It replaces the clipped χ²/n of PRISM §5.2, whose sensitivity is not O(1/n): one replaced row can move it across its
-    whole range.
+    This score replaces the clipped χ²/n of PRISM §5.2, whose sensitivity is not O(1/n): replacing one row can move that
+    score across its whole range.
 
     Sensitivity under replace-one: 3k + 2k²/n rows. Proof: k replaced rows move c_xy by at most 2k in L1, and c_x, c_y
     by u, v with ‖u‖₁, ‖v‖₁ ≤ 2k. The product (c_x + u)(c_y + v) − c_x c_y = u c_y + c_x v + u v has L1 norm at most
@@ -133,14 +133,15 @@ class FeatureScore:
     move by 1, and n·pq becomes (np + e_x)(nq + e_y)/(n + 1), which differs from n·pq by [−n·pq + n·p e_y + n·e_x q +
     e_x e_y]/(n + 1), L1 norm at most (3n + 1)/(n + 1) < 3. So ½(1 + 3) = 2 is never attained (for n = 0 the score is 0
     before and after); k rows by the triangle inequality. n is private here, so the score is rounded down to 1/1024 row.
-    That adds nothing: two numbers less than M apart, M whole, are at most M apart when rounded down. So 2048k units.
-    Under replace-one with a private (or unknown) n, a replaced row counts as one removed and one added: 4096k units.
+    Rounding adds nothing: two numbers less than M apart, for a whole number M, are at most M apart when rounded down.
+    So Δ is 2048k units. Under replace-one with a private (or unknown) n, a replaced row counts as one removed and one
+    added: 4096k units.
     """
 
     recipe = "feature-score"
 
     def __init__(self, target: str | Mapping[Clique, str]) -> None:
-        """``target`` is the target, or that of each clique; it must be public."""
+        """``target`` is the target column, or a mapping from each clique to its target; it must be public."""
         self._target = target
 
     def _of(self, clique: Clique) -> str | None:
@@ -180,14 +181,14 @@ class FeatureScore:
 class ConditionalScore:
     """Association of two columns given the target, in rows: Σ_y ½‖c_aby − c_ay·c_by/c_y‖₁, PRISM's pairs (§5.3).
 
-    It replaces the paper's conditional mutual information. It measures what a three-way table adds to the two-way ones:
-    if a and b are independent given y, it is 0.
+    This score replaces the paper's conditional mutual information. It measures what a three-way table adds to the
+    two-way tables, and is 0 if a and b are independent given y.
 
-    Sensitivity: 2k rows under add-remove, 4k under replace-one. Proof: a row that comes or goes is in one stratum y,
-    whose part is the score of :class:`FeatureScore` on that stratum alone and so moves by less than 2 rows (its proof
-    for add-remove, n there being c_y); the other strata do not change. Each stratum's part is rounded down to 1/1024
-    row, and two numbers less than M apart, M whole, are at most M apart when rounded down: 2048 units. k rows follow by
-    the triangle inequality; a replaced row counts as one removed and one added.
+    Sensitivity: 2k rows under add-remove, 4k under replace-one. Proof: a row that is added or removed is in one stratum
+    y. That stratum's part is the score of :class:`FeatureScore` on the stratum alone, so it moves by less than 2 rows
+    (by the proof for add-remove, with n = c_y). The other strata do not change. Each stratum's part is rounded down to
+    1/1024 row, and two numbers less than M apart, for a whole number M, are at most M apart when rounded down: 2048
+    units. k rows follow by the triangle inequality; a replaced row counts as one removed and one added.
     """
 
     recipe = "conditional-score"

@@ -1,7 +1,7 @@
 """Network of the decoder, with one softmax head per column over its parents in the drawing.
 
-A private fit requests its clipped gradient. The description is public, because it contains shapes, arrows, base
-categories and importance weights but never a row. Parameters are one flat vector.
+A private fit requests the network's clipped gradient. The network's description is public: it contains shapes, arrows,
+base categories and importance weights, but no rows. Parameters are one flat vector.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from espalier.core.errors import GraphError, SizeError
 FloatArray = NDArray[np.float64]
 
 MAX_PARAMETERS = 200_000
-"""Maximum number of parameters. Each costs one discrete Gaussian draw per step, 10 to 24 µs: 25 steps take minutes at
-this size.
+"""Maximum number of parameters. Each takes one discrete Gaussian draw per step (10 to 24 µs), so 25 steps take minutes
+at this size.
 """
 
 MAX_LATENT = 8
 
 CONSTANT = 45 / 64
 """Constant input of every head, which multiplies its intercept. It is below 1 because the one-way counts already
-determine the intercepts; at 1, most of a row's gradient would be spent on them. It was chosen in the same way as the
-number of steps.
+determine the intercepts; at 1, most of a row's gradient would be spent on them. It was chosen by the same comparison as
+the number of steps.
 """
 
 
@@ -38,11 +38,11 @@ class Heads:
 
     c is `CONSTANT`. ``sizes`` gives the number of categories of each column, in schema order; ``parents`` the direct
     causes of each; ``base`` (default 0) the category of a column that contributes nothing to its effects: W_P→X is 0
-    there and has no entry. If that is the most common category, most rows use few weights, so their gradients are short
-    and little is clipped. ``importance`` (default 1) multiplies a column's residual before clipping. With
-    ``latent`` > 0 a shared normal z of that dimension joins every head, and a linear encoder over all columns gives
-    its mean and log variance (the causal VAE of paper 003, §3 and appendix E, with one layer, so a row's gradient norm
-    has a closed form).
+    for it and has no entry. If the base is the most common category, most rows use few weights, so their gradients are
+    short and little is clipped. ``importance`` (default 1) multiplies a column's residual before clipping. With
+    ``latent`` > 0 a shared normal z of that dimension joins every head, and a linear encoder over all columns gives its
+    mean and log variance (the causal VAE of paper 003, §3 and appendix E, with one layer, so a row's gradient norm has
+    a closed form).
 
     Raises :class:`GraphError` for a cycle or an unknown parent, :class:`SizeError` above `MAX_PARAMETERS`.
     """
@@ -109,8 +109,8 @@ class Heads:
 
     @cached_property
     def features(self) -> Mapping[str, NDArray[np.intp]]:
-        """For every head, the entries of the one-hot vector it reads: 0, then its inputs' categories except the
-        base.
+        """For every head, the entries of the one-hot vector that it reads: entry 0, then its inputs' categories except
+        the base.
         """
         return {
             name: np.concatenate([np.zeros(1, np.intp), *(self._read(parent) for parent in self.inputs(name))])

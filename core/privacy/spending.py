@@ -19,10 +19,11 @@ from espalier.core.privacy.partitions import epsilon_beside
 class Spending:
     """Purchases so far, one :class:`Draw` each, in the order of spending. ``limit`` is never exceeded.
 
-    ``pure`` is the largest sum of the draws' ε under a pure budget, else None. Proof that the sum holds for adaptive
-    choices too: given the earlier answers, each draw's likelihood ratio between neighbouring tables is at most exp(ε
-    of the draw); the ratio of the whole transcript is their product, and the sum of the ε is at most ``pure`` on every
-    path (Rogers, Roth, Ullman & Vadhan 2016, Theorem 3.6). A draw without a pure guarantee has an infinite ε.
+    ``pure`` is the largest sum of the draws' ε under a pure budget, else None. Proof that the ε also add up for
+    adaptive choices: given the earlier answers, each draw's likelihood ratio between neighbouring tables is at most
+    exp(ε of the draw); the ratio of the whole transcript is their product, and the sum of the ε is at most ``pure`` for
+    every sequence of answers (Rogers, Roth, Ullman & Vadhan 2016, Theorem 3.6). A draw without a pure guarantee has an
+    infinite ε.
     """
 
     limit: float
@@ -31,7 +32,7 @@ class Spending:
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return everything except the lock, because a copy gets its own."""
+        """Return everything except the lock. A copy gets its own lock."""
         return {key: value for key, value in self.__dict__.items() if key != "_lock"}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -59,7 +60,8 @@ class Spending:
         return total_up(draw.delta for draw in self.draws)
 
     def debit(self, draws: Iterable[Draw]) -> None:
-        """Debit the cost of all ``draws`` from the remaining budget, or of none; raises :class:`BudgetError`."""
+        """Debit the cost of all ``draws`` from the remaining budget. Raises :class:`BudgetError`, and debits nothing,
+        if it is too small."""
         with self._lock:
             asked = list(draws)
             for draw in asked:
@@ -79,7 +81,7 @@ class Spending:
             self.draws += asked
 
     def _check_pure(self, asked: list[Draw], most: float) -> None:
-        """Raise an error unless each of ``asked`` has a pure guarantee, and the sum of their ε fits into the remaining
+        """Raise an error unless each of ``asked`` has a pure guarantee and the sum of their ε is within the remaining
         budget.
         """
         for draw in asked:

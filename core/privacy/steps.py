@@ -1,9 +1,9 @@
-"""Recipes of counts over the visits of people. In pooled counts over steps, each person has weight 1.
+"""Recipes for counts over people's visits. In pooled counts over steps, each person has weight 1.
 
 A step is a visit after the first (`espalier.core.project.linked`). A person with m steps has weight 1/m at each of
-them. The choice of the first k visits reads one person's rows only, so neighbouring tables stay neighbours: one person
-with all visits is added, removed or replaced. All weights are whole numbers of units, ``units`` = lcm(1, …, k − 1) per
-person.
+them. Each person's first k visits are chosen from that person's rows alone, so neighbouring tables stay neighbours: one
+person with all visits is added, removed or replaced. All weights are whole numbers of units, ``units`` = lcm(1, …, k −
+1) per person.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from espalier.core.project.linked import Pair
 from espalier.core.tables.source import Source
 
 FINEST = 1024
-"""Minimum number of units per person in a score, to which expected counts are rounded."""
+"""Minimum number of units per person in a score. Expected counts are rounded to these units."""
 LARGEST = 1e9
-"""Bound to which expected counts in people are clipped. Their sum over all cells is clipped to 2⁶¹ units, so that a
-score fits into 64 bits.
+"""Bound to which expected counts in people are clipped. The sum over all cells is clipped to 2⁶¹ units, so a score fits
+into 64 bits.
 """
 
 
@@ -36,13 +36,13 @@ class StepCounts:
     shape: tuple[int, int]
     units: int
     is_open: bool = False
-    """True if a plan's choice of the pair is still open; if so, this is the largest candidate."""
+    """True if the plan leaves the choice of the pair open; ``pair`` is then the largest candidate."""
     kind: Literal["sums"] = field(default="sums", init=False)
     recipe: str = field(default="step-counts", init=False)
 
     @property
     def what(self) -> str:
-        """Pair that is counted."""
+        """Description of the counts, for the report."""
         if self.is_open:
             return "steps of a pair chosen at release (largest shown)"
         return f"steps of {self.pair[0]} × {self.pair[1]}"
@@ -90,7 +90,7 @@ class Echoes:
 
     @property
     def what(self) -> str:
-        """Numbers that are counted."""
+        """Description of the sums, for the report."""
         return f"repeats: steps that repeat the visit before the last ({len(self.columns)} columns)"
 
     @property
@@ -108,7 +108,7 @@ class Echoes:
             raise ValueError("repeats need at least one column")
 
     def sensitivity(self, unit: Unit) -> float:
-        """√d people for d columns, under both relations, in units rounded up.
+        """√d people for d columns under both relations, in units rounded up.
 
         Proof. A person's part of one entry is between 0 and (1/m)·m = 1. So each entry moves by at most 1, whether the
         person is added, removed or replaced, and d entries together by at most √d in L2.
@@ -140,7 +140,7 @@ class VisitCounts:
 
     @property
     def what(self) -> str:
-        """Column that is counted."""
+        """Description of the sums, for the report."""
         return f"{self.column} at each visit after the first"
 
     @property
@@ -149,7 +149,7 @@ class VisitCounts:
         return self.visits * self.size
 
     def given(self, unit: Unit) -> tuple[tuple[str, float], ...]:  # noqa: ARG002
-        """Return the number of visits that are counted."""
+        """Return the number of counted visits."""
         return (("visits", self.visits),)
 
     def check(self, sizes: Mapping[str, int]) -> None:  # noqa: ARG002
@@ -160,9 +160,9 @@ class VisitCounts:
     def sensitivity(self, unit: Unit) -> float:
         """√(k − 1) under add-remove, √(2(k − 1)) under replace-one, rounded up.
 
-        Proof. A person's part u has one 1 for each of their visits after the first, at most k − 1, in cells of
-        different visits. So u ≥ 0 and ‖u‖² ≤ k − 1. A person who is added or removed moves the counts by u. A replaced
-        person moves them by u − v with u, v ≥ 0: ‖u − v‖² = ‖u‖² + ‖v‖² − 2⟨u, v⟩ ≤ 2(k − 1).
+        Proof. A person's part u has a 1 for each of their visits after the first. There are at most k − 1 of them, in
+        cells of different visits. So u ≥ 0 and ‖u‖² ≤ k − 1. A person who is added or removed moves the counts by u. A
+        replaced person moves them by u − v with u, v ≥ 0: ‖u − v‖² = ‖u‖² + ‖v‖² − 2⟨u, v⟩ ≤ 2(k − 1).
         """
         _check_unit(unit)
         moved = self.visits if unit.neighbors == "add-remove" else 2 * self.visits
@@ -178,11 +178,11 @@ class VisitCounts:
 
 @dataclass(frozen=True)
 class ReturnCounts:
-    """Weighted counts of visits by the value of ``column`` and by what follows: the next kept visit comes in one of the
-    first ``bins`` bins of the days between visits, it comes later, or no further visit is kept.
+    """Weighted counts of visits by the value of ``column`` and by what follows: the next kept visit is in one of the
+    first ``bins`` bins of the days between visits, it is later, or no further visit is kept.
 
-    Of a person with n kept visits, the first min(n, k − 1) count, each with weight 1/min(n, k − 1). What follows the
-    k-th kept visit is unknown, so that visit is left out. A next visit whose day is unknown comes later.
+    For a person with n kept visits, the first min(n, k − 1) are counted, each with weight 1/min(n, k − 1). What follows
+    the k-th kept visit is unknown, so that visit is left out. A next visit on an unknown day counts as later.
     """
 
     column: str
@@ -194,12 +194,12 @@ class ReturnCounts:
 
     @property
     def what(self) -> str:
-        """The column that is counted."""
+        """Description of the sums, for the report."""
         return f"{self.column} and the return after it"
 
     @property
     def cells(self) -> int:
-        """The length of the vector."""
+        """Length of the vector."""
         return 3 * self.size
 
     def given(self, unit: Unit) -> tuple[tuple[str, float], ...]:  # noqa: ARG002
@@ -214,16 +214,16 @@ class ReturnCounts:
     def sensitivity(self, unit: Unit) -> float:
         """One person under add-remove and √2 under replace-one, in units rounded up.
 
-        Proof. Each of a person's m = min(n, k − 1) ≥ 1 visits that count is in exactly one cell. So the person's part
-        is u = (1/m)·Σ_t e_t with m unit vectors e_t of single cells, as in `StepCounts`: u ≥ 0 and ‖u‖₂ ≤ ‖u‖₁ = 1,
-        reached where all these visits share a cell. A person who is added or removed moves the counts by u. A replaced
-        person moves them by u − v with u, v ≥ 0: ‖u − v‖² ≤ ‖u‖² + ‖v‖² ≤ 2, reached by two people in different cells.
-        m ≤ k − 1 divides ``units`` = lcm(1, …, k − 1), so each weight is a whole number of units.
+        Proof. Each of a person's m = min(n, k − 1) ≥ 1 counted visits is in exactly one cell. So the person's part is u
+        = (1/m)·Σ_t e_t with m unit vectors e_t of single cells, as in `StepCounts`: u ≥ 0 and ‖u‖₂ ≤ ‖u‖₁ = 1, reached
+        where all these visits share a cell. A person who is added or removed moves the counts by u. A replaced person
+        moves them by u − v with u, v ≥ 0: ‖u − v‖² ≤ ‖u‖² + ‖v‖² ≤ 2, reached by two people in different cells. m ≤ k −
+        1 divides ``units`` = lcm(1, …, k − 1), so each weight is a whole number of units.
         """
         return _of_one_person(self.units, unit)
 
     def sums(self, source: Source) -> NDArray[np.int64]:
-        """The exact counts, in units. For the curator only."""
+        """Return the exact counts, in units. For the curator only."""
         counts = source.return_counts(self.column, self.bins)
         if counts.shape != (self.size, 3):
             raise ValueError(f"the table miscounts {self.what}")
@@ -234,12 +234,12 @@ class StepScore:
     """Distance of a pair's counts from their expectation: ‖h − E‖₁ in people, minus a public penalty for noise.
 
     E and the penalty are computed from earlier noisy answers alone. E is rounded once to whole fine units, so the score
-    is a whole number of them. ``weaker`` divides the score of pairs without the plan's target, rounding down.
+    is a whole number of these. The score of pairs without the plan's target is divided by ``weaker`` and rounded down.
 
     Sensitivity: one person under add-remove, two under replace-one. Proof: E and the penalty are the same for two
-    neighbouring tables, so by the triangle inequality the score moves by at most ‖h − h′‖₁. That is ‖u‖₁ ≤ 1 if a
-    person is added or removed, and ‖u − v‖₁ ≤ 2 if one is replaced (u, v as in `StepCounts`). Dividing by ``weaker`` ≥
-    1 and rounding down never moves two whole numbers farther apart.
+    neighbouring tables, so by the triangle inequality the score moves by at most ‖h − h′‖₁. This is ‖u‖₁ ≤ 1 if a
+    person is added or removed, and ‖u − v‖₁ ≤ 2 if a person is replaced (u, v as in `StepCounts`). Dividing by
+    ``weaker`` ≥ 1 and rounding down never moves two whole numbers farther apart.
     """
 
     recipe = "step-score"
@@ -275,14 +275,14 @@ class StepScore:
 
 
 def _of_one_person(units: int, unit: Unit) -> float:
-    """Return the sensitivity of counts in which each person has a total weight of 1 in cells: 1, or √2 if a person is
-    replaced, in ``units`` rounded up.
+    """Return the sensitivity of counts in which each person has a total weight of 1: 1 under add-remove and √2 under
+    replace-one, in ``units`` rounded up.
     """
     _check_unit(unit)
     return float(units if unit.neighbors == "add-remove" else math.isqrt(2 * units * units) + 1)
 
 
 def _check_unit(unit: Unit) -> None:
-    """Raise :class:`ValueError` unless each person has one row, which represents the person with all visits."""
+    """Raise :class:`ValueError` unless the unit is one row per person, which stands for the person with all visits."""
     if unit.rows_per_person != 1:
         raise ValueError("the unit of linked tables is one person with all visits")

@@ -1,7 +1,7 @@
-"""Recipes of sums over the rows, in whole numbers, each with its sensitivity and the proof.
+"""Recipes for whole-number sums over the rows, each with its sensitivity and the proof.
 
-A recipe is public, because it is fixed before the rows are read. Only a curator ever evaluates one, and no exact sum
-leaves it. A new recipe needs its own class and its name in `PROVED`.
+A recipe is public, because it is fixed before the rows are read. Only a curator evaluates recipes, and no exact sum
+leaves it. A new recipe needs a class, which must be listed in `PROVED`.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from espalier.core.tables.source import Source
 class SumRecipe(Protocol):
     """Interface of a vector of sums to the curator. ``kind`` is the kind of its draw, ``what`` its description.
 
-    ``cells`` is the length of the vector; its entries are whole numbers of units, ``units`` per row.
+    ``cells`` is the length of the vector. The entries are whole numbers of units, with ``units`` to a row.
     """
 
     @property
     def kind(self) -> Literal["gradient", "sums"]:
-        """Kind of the draw. A gradient helps to choose measurements; other sums serve to fit a model."""
+        """Kind of the draw. A gradient guides the choice of measurements; other sums are used to fit a model."""
         ...
 
     @property
@@ -59,7 +59,7 @@ class SumRecipe(Protocol):
         ...
 
     def check(self, sizes: Mapping[str, int]) -> None:
-        """Raise :class:`ValueError` unless it is defined for a table with columns of ``sizes``."""
+        """Raise :class:`ValueError` unless the recipe is defined for a table with columns of ``sizes``."""
         ...
 
     def sensitivity(self, unit: Unit) -> float:

@@ -12,17 +12,17 @@ from espalier.core.project.plan import Neighbors
 class Unit:
     """Unit of privacy: the change that one person can make.
 
-    ``replace-one``: n is public and up to ``rows_per_person`` rows change in place. ``add-remove``: n is private
-    and up to that many rows come or go; the fact that the table has at least one row is treated as public.
+    ``replace-one``: n is public, and up to ``rows_per_person`` rows change in place. ``add-remove``: n is private, and
+    up to ``rows_per_person`` rows are added or removed; that the table has at least one row is treated as public.
     ``rows_per_person`` is a promise of the plan's author, unless a person column enforces it
-    (:func:`espalier.core.privacy.contribution.bounded`, which proves that the person's unit becomes this one).
+    (:func:`espalier.core.privacy.contribution.bounded` has the proof).
     """
 
     neighbors: Neighbors = "replace-one"
     rows_per_person: int = 1
 
     def in_words(self, person: str | None = None, *, linked: bool = False) -> str:
-        """Return the unit as a clause, which is the same on every screen and in the report.
+        """Return the unit as a clause, for every screen and the report.
 
         ``person`` is the person column's name as shown. ``linked`` is true if the person has rows in two linked tables.
         """
@@ -49,9 +49,9 @@ class Unit:
         """L2 sensitivity Δ, in rows, of one clique's counts.
 
         Proof. With k rows leaving cells and k rows entering cells (replace-one), the count vector moves by u − v with
-        u, v ≥ 0 and ‖u‖₁ ≤ k, ‖v‖₁ ≤ k, so ‖u − v‖₂² ≤ ‖u‖₂² + ‖v‖₂² ≤ 2k²; with k rows coming or going (add-remove) it
-        moves by u alone, ‖u‖₂ ≤ k. Both are reached when all k rows share a cell. d cliques measured together have √d
-        times as much; each pays its own ρ instead, which is the same.
+        u, v ≥ 0 and ‖u‖₁ ≤ k, ‖v‖₁ ≤ k, so ‖u − v‖₂² ≤ ‖u‖₂² + ‖v‖₂² ≤ 2k²; with k rows added or removed (add-remove)
+        it moves by u alone, ‖u‖₂ ≤ k. Both are reached when all k rows share a cell. The joint sensitivity of d cliques
+        is √d times as large; paying ρ for each clique separately is equivalent.
         """
         if self.neighbors == "add-remove":
             return float(self.rows_per_person)

@@ -1,4 +1,4 @@
-"""Counts beyond a tree, of cliques inside the frame that are chosen privately by the error of the model so far."""
+"""Measurements beyond a tree: cliques inside the frame, chosen privately by the error of the model so far."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from espalier.core.privacy.scores import EdgeScore
 from espalier.core.progress import Report
 
 CHOICE = 0.2
-"""Fraction of a clique's share for choosing it; the rest pays for counting it (AIM: 0.1)."""
+"""Fraction of a clique's share for choosing it; the rest pays for measuring it (AIM: 0.1)."""
 
 LARGEST_ERROR = 2
-"""Largest possible L1 error of a table of n rows, in units of n. A table with more noise is never offered, because it
-could only be chosen by mistake, and every plan would have to allow for its size.
+"""Largest possible L1 error of a table of n rows, in units of n. A table with a larger error is never a candidate: it
+could be chosen only by mistake, and every plan would have to allow for its size.
 """
 
 BATCHES = 10
@@ -33,8 +33,8 @@ BATCHES = 10
 
 @dataclass(frozen=True)
 class Further:
-    """Request for further counts: ``steps`` cliques for ``share`` of the budget, up to ``width`` and ``max_cells``
-    cells.
+    """Request for further measurements: ``steps`` cliques for ``share`` of the budget, up to ``width`` and
+    ``max_cells`` cells.
     """
 
     share: float
@@ -49,11 +49,12 @@ def measure_further(
     """Make ``asked.steps`` more measurements for ``asked.share`` of the budget, as in AIM (McKenna et al. 2022, Alg.
     2).
 
-    In each step the exponential mechanism selects, among the cliques that `further_cliques` allows, one whose error in
-    the model fitted so far (L1, in rows) most exceeds the noise of measuring it. The clique is then counted. Unlike in
-    AIM, the number of rounds and their prices are fixed, so that a plan can show them. The candidates keep the model
-    decomposable, inside the frame, and no wider than ``asked.width``. New tables have a noise of at most
-    `LARGEST_ERROR` · n. Beyond `BATCHES` rounds, several cliques are chosen against one model and counted together.
+    In each step, the exponential mechanism selects among the cliques that `further_cliques` allows. The score is the
+    amount by which a clique's error in the model fitted so far (L1, in rows) exceeds the noise of measuring the clique.
+    The selected clique is then measured. Unlike in AIM, the number of rounds and their prices are fixed, and a plan can
+    show them. The candidates keep the model decomposable, inside the frame, and no wider than ``asked.width``. The
+    noise of new tables is at most `LARGEST_ERROR` · n. Beyond `BATCHES` rounds, several cliques are chosen against one
+    model and measured together.
     """
     made: list[Measurement] = []
     steps, cells = asked.steps, min(MAX_CELLS, asked.max_cells)

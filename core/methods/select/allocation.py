@@ -1,4 +1,4 @@
-"""Allocation of a pool of the budget to its measurements.
+"""Allocation of a budget pool to its measurements.
 
 A synthesizer works with *shares* of the whole budget. A :class:`BudgetSplit` converts shares to ρ under the plan's
 accounting:
@@ -24,22 +24,22 @@ from espalier.core.project.plan import AccountingRule, Plan
 
 Rule = Literal["optimal", "uniform"]
 AUTO: dict[AccountingRule, Rule] = {"zcdp": "uniform", "basic": "optimal", "pure": "optimal"}
-"""Meaning of ``allocation: auto``, which is the better rule on the benchmarks (``python -m benchmarks.prism``).
+"""Meaning of ``allocation: auto``: the better rule on the benchmarks (``python -m benchmarks.prism``).
 
-``pure`` divides ε as ``basic`` does, so it has the same rule."""
+``pure`` divides ε as ``basic`` does, so it uses the same rule."""
 
 MOST_BY_HAND = 0.95
-"""Largest part of a pool that shares given by hand may take if the pool also pays for other counts."""
+"""Largest part of a pool that shares set by hand may take if the pool also pays for other counts."""
 
 
 def label(clique: Clique) -> str:
-    """Return a marginal's name, as shown in the plan and used in ``allocation``."""
+    """Return the marginal's name as shown in the plan and used in ``allocation``."""
     return " × ".join(clique)
 
 
 @dataclass(frozen=True)
 class BudgetSplit:
-    """Budget of one release and the rules by which it is divided."""
+    """Budget of one release, and the rules that divide it."""
 
     budget: Budget
     sizes: Mapping[str, int]
@@ -68,9 +68,9 @@ class BudgetSplit:
         """Return ρ of each clique if all cliques together get ``share`` of the budget; ``weights`` w_t default to 1.
 
         ``optimal`` minimises Σ a_t σ_t with a_t = w_t · cells_t · Δ_t. Under zCDP σ_t ∝ ρ_t^(−1/2), so the minimum
-        under Σ ρ_t fixed is at ρ_t ∝ a_t^(2/3); where ε adds up, σ_t ∝ 1/ε_t gives ε_t ∝ √a_t (PRISM, Theorem
-        6.3). Δ is the same for all cliques of a release and cancels. A share given by hand is the part of this
-        pool (of ρ under ``zcdp``, else of ε) that the marginal takes; the others divide the rest by the rule.
+        under Σ ρ_t fixed is at ρ_t ∝ a_t^(2/3); where ε adds up, σ_t ∝ 1/ε_t gives ε_t ∝ √a_t (PRISM, Theorem 6.3). Δ
+        is the same for all cliques of a release and cancels. A share set by hand is the part of this pool (of ρ under
+        ``zcdp``, otherwise of ε) that the marginal gets; the other marginals divide the rest by the rule.
         """
         if not cliques or share <= 0:
             return {}
@@ -81,11 +81,12 @@ class BudgetSplit:
         return dict(zip(cliques, self._divide(share, parts), strict=True))
 
     def evenly(self, share: float, sensitivities: Sequence[float]) -> list[float]:
-        """Return ρ of several vectors that together get ``share`` of the budget, all with one σ: σ_t ∝ Δ_t/√ρ_t."""
+        """Return ρ of several vectors that together get ``share`` of the budget and all have the same σ: σ_t ∝
+        Δ_t/√ρ_t."""
         return self._divide(share, [s * s if self.accounting == "zcdp" else s for s in sensitivities])
 
     def _divide(self, share: float, parts: Sequence[float]) -> list[float]:
-        """Return ρ of measurements that get these parts, of ρ under ``zcdp``, else of ε."""
+        """Return ρ of measurements that get these parts of ρ (under ``zcdp``) or of ε."""
         whole = math.fsum(parts)
         if self.accounting == "zcdp":
             return [_down(share * self.budget.rho * part / whole) for part in parts]
@@ -96,10 +97,10 @@ class BudgetSplit:
         return [_down((share * self.budget.epsilon * part / whole) ** 2 * per_epsilon) for part in parts]
 
     def _with_hand(self, cliques: Sequence[Clique], parts: Sequence[float]) -> list[float]:
-        """Return ``parts`` scaled to sum to one; parts given by hand stay fixed (together at most `MOST_BY_HAND`)."""
+        """Return ``parts`` scaled to sum to one. Parts set by hand stay fixed (together at most `MOST_BY_HAND`)."""
         hand = {i: self.shares[label(q)] for i, q in enumerate(cliques) if label(q) in self.shares}
         rest = math.fsum(part for i, part in enumerate(parts) if i not in hand)
-        if rest == 0:  # the noisy counts may not distinguish the weights
+        if rest == 0:  # noise may leave the weights indistinguishable
             parts, rest = [1.0] * len(parts), len(parts) - len(hand)
         taken = math.fsum(hand.values())
         scale = min(1.0, MOST_BY_HAND / taken) if rest and taken else 1 / taken if taken else 0.0
@@ -117,7 +118,7 @@ class Choices:
     pool: str = ""
 
     def one(self, score: Score, candidates: Sequence[Clique], of: int, what: str) -> Clique:
-        """Choose one of ``candidates`` at the price of one of ``of`` equal choices."""
+        """Choose one of ``candidates``, at the price of one of ``of`` equal choices."""
         return self.curator.choose(score, candidates, self.budget.choice(self.share / of), what, self.pool)
 
 

@@ -12,12 +12,12 @@ from espalier.core.graph.separations import Clique, Separation
 from espalier.core.methods.select.greedy_tree import Growth
 
 MAX_CELLS = 250_000
-"""Maximum number of cells in a clique. A fit of several such cliques takes seconds, and larger tables have too few rows
-per cell.
+"""Maximum number of cells in a clique. A fit with several cliques of this size takes seconds, and larger tables have
+too few rows per cell.
 """
 
 MOST_ROUNDS = 40
-"""Maximum number of further cliques. With more, each would get too little budget to be chosen or counted well."""
+"""Maximum number of further cliques. With more, each would get too little budget to be chosen or measured well."""
 
 
 def further_cliques(
@@ -30,16 +30,16 @@ def further_cliques(
 ) -> list[Clique]:
     """Yield cliques of two to ``width`` + 1 columns, in schema order, that may join the measured ``cliques``.
 
-    ``largest`` is the number of columns that an offered clique may have, if that is less than ``width`` + 1.
+    ``largest`` is the maximum number of columns in a candidate, if it is below ``width`` + 1.
 
     The graph of ``cliques`` must be chordal (a forest is) and stays chordal, that is, *decomposable*: a pair (a, b) may
     be linked if their common neighbours, S, separate them, and then S ∪ {a, b} is a clique of the graph (Deshpande,
-    Garofalakis & Jordan 2001; Giudici & Green 1999). The largest clique of the model is therefore the largest one of
-    this graph. It has at most ``width`` + 1 columns and ``max_cells`` cells, which is known before anything is
-    measured. A pair that would close a path around a separation is not linked.
+    Garofalakis & Jordan 2001; Giudici & Green 1999). The largest clique of the model is therefore the largest clique of
+    this graph. Its limits, ``width`` + 1 columns and ``max_cells`` cells, are known before anything is measured. A pair
+    that would close a path around a separation is not linked.
 
-    The candidates are {a, b}, its union with parts of S, and existing cliques of the graph, whose counts may be
-    refined. New cliques come first, with the largest tables first, because a rehearsal takes the first.
+    The candidates are {a, b}, its unions with subsets of S, and existing cliques of the graph, whose counts may be
+    refined. New cliques come first, largest tables first, because a rehearsal takes the first candidate.
     """
     names = [name for name in sizes if sizes[name] > 1]
     values = [sizes[name] for name in names]
@@ -74,9 +74,9 @@ def first_new_pair(
     max_cells: int,
     may_link: Callable[[Clique], bool],
 ) -> Clique | None:
-    """Return the one of ``pairs`` that `further_cliques` would offer first as a new link.
+    """Return the first of ``pairs`` that `further_cliques` would yield as a new link.
 
-    Rehearsals of wide tables use it, because it stops at the first pair.
+    Rehearsals of wide tables use this function, because it stops at the first pair.
     """
     names = [name for name in sizes if sizes[name] > 1]
     place = {name: i for i, name in enumerate(names)}
@@ -96,15 +96,15 @@ def first_new_pair(
 
 
 def rounds(columns: int, width: int, most: int = MOST_ROUNDS) -> int:
-    """Return the number of further cliques to choose. It is the number of links that a graph of this width can have in
-    addition to a tree, w·d − w(w + 1)/2 − (d − 1) as in a w-tree, but at most ``most``.
+    """Return the number of further cliques to choose, at most ``most``. It is the number of links that a graph of this
+    width can have in addition to a tree: w·d − w(w + 1)/2 − (d − 1), as in a w-tree.
     """
     w = min(width, columns - 1)
     return min(most, max(0, w * columns - w * (w + 1) // 2 - (columns - 1)))
 
 
 def _neighbours(names: Sequence[str], cliques: Iterable[Clique]) -> list[int]:
-    """Return the neighbours of each column, as a bit mask."""
+    """Return each column's neighbours, as a bit mask."""
     place = {name: i for i, name in enumerate(names)}
     near = [0] * len(names)
     for clique in cliques:

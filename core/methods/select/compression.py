@@ -1,4 +1,4 @@
-"""Merging of rare categories, which are found from noisy counts and counted together (MST's domain compression)."""
+"""Merging of rare categories, found from noisy counts, into one group (MST's domain compression)."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ Sheldon 2021, §4)."""
 
 
 def rare_categories(one_way: Sequence[Measurement]) -> Merged:
-    """Return the columns with two or more rare categories, and their groups: all rare categories form one group.
+    """Return the groups of each column with two or more rare categories: all rare categories form one group.
 
-    Uses only noisy counts. A column with only rare categories stays unchanged, because merging all of them would make
-    it useless.
+    The result depends only on noisy counts. A column with only rare categories stays unchanged, because merging all of
+    them would make it useless.
     """
     merged = {}
     for m in one_way:
@@ -33,7 +33,8 @@ def rare_categories(one_way: Sequence[Measurement]) -> Merged:
 def folded(one_way: Measurement, merged: Merged) -> Measurement:
     """Return a one-way measurement over the groups.
 
-    Its ``sigma`` is the root mean square over the groups: m rare categories together have √m times the noise of one.
+    Its ``sigma`` is the root mean square over the groups: the sum of m rare categories has √m times the noise of one
+    category.
     """
     (name,) = one_way.clique
     if name not in merged:

@@ -1,4 +1,4 @@
-"""Effect of public constraints, which join columns in every model of a plan, on the choice of counts."""
+"""Effect of public constraints on the choice of counts. Constraints join columns in every model of a plan."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ def linked_by(sizes: Mapping[str, int], cliques: Iterable[Clique]) -> list[Cliqu
 def fits(curator: Curator, cliques: Sequence[Clique], max_cells: int) -> bool:
     """Return whether a model of ``cliques`` and the constraints stays within ``max_cells`` in its largest table.
 
-    This uses only public sizes and earlier choices, so a choice may exclude cliques that do not fit. Without
-    constraints, methods check their own cliques.
+    The answer depends only on public sizes and earlier choices, so a choice may exclude cliques that do not fit.
+    Without constraints, methods check their own cliques.
     """
     if not curator.impossible:
         return True
@@ -40,8 +40,8 @@ def fits(curator: Curator, cliques: Sequence[Clique], max_cells: int) -> bool:
 
 
 def trunk(curator: Curator) -> list[Clique]:
-    """Return pairs that link the columns of each part of that graph without a loop. They become the initial edges of a
-    tree.
+    """Return pairs that link the columns in each component of the constraints' graph without a loop. They become the
+    initial edges of a tree.
     """
     part = {name: name for name in curator.sizes}
     out: list[Clique] = []

@@ -1,14 +1,14 @@
-"""Exact search for the strongest spanning tree inside a frame, by branch and bound over the sides of columns.
+"""Exact search for the strongest spanning tree inside a frame, by branch and bound over the columns' sides.
 
 PrivCI's Algorithm 1 grows its tree greedily. A frame is not a matroid, so the greedy tree need not be the strongest.
-Here all scores are bought at once, and the search is post-processing.
+Here, all scores are bought together, and the search is post-processing.
 
-Without the gate of a separation, a forest falls into blocks. The frame holds if and only if every column outside the
-gate can be given a side, left or right, so that the separation's own columns keep theirs and no edge joins two sides.
-Given the sides, the allowed edges are fixed, and a maximum spanning forest is optimal. With some columns undecided,
-edges between columns decided on different sides are excluded and all others allowed, so the maximum spanning forest is
-an upper bound. If it respects the frame, it is the best in its branch. Otherwise a path leads around the gate, some
-column on it is undecided, and the search branches on that column's side.
+Without a separation's gate (its ``given`` columns), a forest falls into blocks. The frame holds if and only if every
+column outside the gate can be assigned to the left or the right side such that the separation's own columns are on
+their sides and no edge joins the two sides. Once all sides are assigned, the allowed edges are fixed, and a maximum
+spanning forest is optimal. If some columns are undecided, only edges between columns on different sides are excluded,
+so the maximum spanning forest is an upper bound. If it respects the frame, it is the best in its branch. Otherwise a
+path leads around the gate, some column on it is undecided, and the search branches on that column's side.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from espalier.core.graph.separations import Clique, Separation
 
 LIMIT = 20_000
-"""Number of branches after which the best tree so far is returned without proof."""
+"""Number of branches after which the best tree so far is returned without a proof."""
 
 Sides = Mapping[tuple[int, str], int]
 """Decided sides, 0 for left and 1 for right, by separation and column."""
@@ -29,8 +29,8 @@ Sides = Mapping[tuple[int, str], int]
 
 @dataclass(frozen=True)
 class BestTree:
-    """Strongest tree (or forest) found, its ``value``, and the ``bound`` that no tree inside the frame exceeds. Value
-    and bound are equal if the search was completed.
+    """Strongest tree (or forest) found, its ``value``, and a ``bound`` on the value of any tree inside the frame. Both
+    are equal if the search was completed.
     """
 
     edges: tuple[Clique, ...]
@@ -91,7 +91,7 @@ def _branch(
     sides: Sides,
     number: int,
 ) -> _Node:
-    """Return a branch: its bound (negative, so that the largest comes first), a number, the sides and the forest."""
+    """Return a branch: its bound (negated, which puts the largest first), a number, the sides and the forest."""
     part: dict[str, str] = {}
 
     def root(name: str) -> str:
@@ -116,8 +116,8 @@ def _branch(
 def _around(
     tree: Sequence[Clique], separations: Sequence[Separation], start: Sequence[Clique], sides: Sides
 ) -> tuple[int, str] | tuple[()] | None:
-    """Return the next column to decide, which is on a path around a gate; `None` if there is no path, ``()`` if all its
-    columns are decided.
+    """Return the next column to decide: an undecided column on a path around a gate. `None` if there is no path, ``()``
+    if all columns on the path are decided.
     """
     for i, separation in enumerate(separations):
         if path := separation.path([(a, b) for a, b in (*start, *tree)]):

@@ -1,5 +1,5 @@
-"""Expected counts of a pair of columns, computed only from noisy answers. They are the public half of an edge's
-score.
+"""Expected counts of a pair of columns, computed from noisy answers alone. They are the public half of an
+edge's score.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from espalier.core.privacy.curator import Curator
 from espalier.core.privacy.draws import Measurement
 
 ROUGH = 1e-2
-"""Duality gap of a model used only to choose the next count, which is ten times that of the released model."""
+"""Duality gap of a model that is used only to choose the next measurement: ten times the gap of the released model."""
 
 Expected = Callable[[Clique], NDArray[np.float64]]
 
@@ -29,8 +29,8 @@ def noisy_total(curator: Curator, measurements: Sequence[Measurement]) -> float:
 
 
 def independent(one_way: Sequence[Measurement], total: float) -> Expected:
-    """Return n̂ · p̂(x) p̂(x′) … from the noisy one-way counts (MST, PrivCI); if a column was counted more than once,
-    the last count is used.
+    """Return n̂ · p̂(x) p̂(x′) … from the noisy one-way counts (MST, PrivCI); if a column was measured more than once,
+    the last measurement is used.
     """
     shares = {m.clique[0]: _shares(m.values) for m in one_way}
 
@@ -44,7 +44,7 @@ def independent(one_way: Sequence[Measurement], total: float) -> Expected:
 
 
 def by_model(curator: Curator, measurements: Sequence[Measurement]) -> Expected:
-    """Return the marginals of the model fitted to the answers so far. The fit happens on first use, and never in a
+    """Return the marginals of the model fitted to the answers so far. The model is fitted on first use, and never in a
     rehearsal.
     """
 
@@ -59,7 +59,7 @@ def by_model(curator: Curator, measurements: Sequence[Measurement]) -> Expected:
 
 
 def _shares(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return noisy counts as shares that are not negative and sum to one; uniform if all counts are 0."""
+    """Return noisy counts as non-negative shares that sum to one; uniform if all counts are 0."""
     kept = np.maximum(values, 0.0)
     total = kept.sum()
     return kept / total if total > 0 else np.full(len(values), 1.0 / len(values))

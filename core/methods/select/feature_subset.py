@@ -20,9 +20,9 @@ def choose_features(
     """Choose ``k`` of ``candidates`` by association with ``target``; also return the unspent share of the budget.
 
     The greedy exponential mechanism spends share/k per round, with :class:`FeatureScore` (the safe total-variation
-    score, not the paper's clipped χ²). If k covers all candidates, nothing is drawn or paid. Pairs that the frame
-    forbids, given the links in ``growth``, are not offered; chosen pairs are linked there. The chosen columns predict
-    the target; they are not claimed to be causes or a blanket.
+    score, which replaces the paper's clipped χ²). If k covers all candidates, nothing is drawn or paid. Pairs that the
+    frame forbids, given the links in ``growth``, are not candidates. Chosen pairs are added to these links. The chosen
+    columns predict the target, but need not be its causes or its blanket.
     """
     share, sizes = choices.share, choices.curator.sizes
     if k >= len(candidates) and growth.link_all([(name, target) for name in candidates]):
@@ -60,12 +60,13 @@ def fit_features(
 ) -> tuple[tuple[str, ...], float]:
     """Return the support of a private logistic fit with ``k`` columns, and the unspent share of the budget (regime 3b).
 
-    It uses noisy gradient descent (Bassily, Smith & Thakurta 2014) with hard thresholding to k columns after each step
-    (Cai, Wang & Zhang 2021), where each column's one-hot weights form a group. Each step's gradient is one Gaussian
-    measurement (`espalier.core.privacy.gradient`), so the fit is as private as its measurements, for any weights.
-    Unlike objective perturbation, it makes no assumption about the data, convergence or an exact minimiser. Stability
-    of a support under subsampling (Thakurta & Smith 2013) needs hundreds of blocks of rows, more than a table of a few
-    thousand rows can provide. A redundant column gains little in the second step; greedy selection cannot detect this.
+    The fit uses noisy gradient descent (Bassily, Smith & Thakurta 2014) with hard thresholding to k columns after each
+    step (Cai, Wang & Zhang 2021), where each column's one-hot weights form a group. Each step's gradient is one
+    Gaussian measurement (`espalier.core.privacy.gradient`), so the fit is as private as its measurements, for any
+    weights. Unlike objective perturbation, it makes no assumption about the data, convergence or an exact minimiser.
+    Stability of a support under subsampling (Thakurta & Smith 2013) needs hundreds of blocks of rows, more than a table
+    of a few thousand rows can provide. In the second step, a redundant column gains little. Greedy selection cannot
+    detect redundancy.
     """
     curator, budget, share, pool = choices.curator, choices.budget, choices.share, choices.pool
     sizes = curator.sizes
@@ -97,15 +98,15 @@ def fit_features(
 
 
 THETA = 1.0
-"""A feature is counted if a cell's average count is at least this multiple of its expected noise. A factor of four, as
-for the tables of PrivBayes, excludes columns that help, so that the plain star, which counts all, predicts better.
+"""A feature is measured if a cell's average count is at least this multiple of its expected noise. A factor of four, as
+for PrivBayes' tables, excludes useful columns: the plain star, which measures all columns, then predicts better.
 """
 
 
 def suggested(
     curator: Curator, budget: BudgetSplit, share: float, target: str, candidates: Sequence[str], rows: float
 ) -> int:
-    """Return the default k: as many features as ``share`` of the budget can count usefully, at least one.
+    """Return the default k: as many features as ``share`` of the budget can usefully measure, at least one.
 
     This depends on the budget, the sizes of the domains and ``rows``, which is n or a noisy total.
     """

@@ -1,4 +1,4 @@
-"""Private choice of a spanning tree inside a frame, in one loop for MST, PrivCI, PreFair and PRISM's background.
+"""Private choice of a spanning tree inside a frame: one loop for MST, PrivCI, PreFair and PRISM's background.
 
 MST (McKenna, Miklau & Sheldon 2021) grows a maximum spanning tree by Kruskal's rule under the exponential
 mechanism; PrivCI (Algorithm 1) drops the candidates that would close a path around a separation. Here a frame is
@@ -32,9 +32,10 @@ def choose_tree(
 
     Columns with one category are left out, because it is public that they are independent of all others. ``among`` are
     the pairs that may be edges (by default, all). ``linked`` are pairs that are measured anyway; they belong to the
-    frame's graph but not to the tree (loops with them are allowed). ``start`` are the tree's initial pairs; they are
-    not returned. Each step draws by the exponential mechanism with ``score`` among the edges that the frame allows. It
-    costs share/(maximum number of steps), or nothing if only one edge remains. Selection releases only the choices.
+    frame's graph but not to the tree, and may form loops with it. ``start`` are the tree's initial pairs, which are not
+    returned. In each step, the exponential mechanism with ``score`` chooses among the edges that the frame allows. A
+    step costs share/(maximum number of steps), or nothing if only one edge remains. Selection releases only the
+    choices.
     """
     sizes, share = choices.curator.sizes, choices.share
     named = set(sizes) if among is None else {name for pair in among for name in pair}
@@ -88,8 +89,8 @@ class Growth:
 
     For every separation, the forest without ``given`` falls into blocks. A block may contain columns of ``left`` or of
     ``right``, but not of both. An edge is allowed if it joins two parts of the forest and if, for every separation, it
-    joins no left block to a right block. In addition, a spanning tree inside the frame must still exist afterwards,
-    provided that one existed before and a bounded search can decide it.
+    joins no left block to a right block. In addition, a spanning tree inside the frame must still exist afterwards, if
+    one existed before and a bounded search can decide this.
     """
 
     def __init__(
@@ -99,7 +100,8 @@ class Growth:
         columns: Sequence[str] | None = None,
         sizes: Mapping[str, int] | None = None,
     ) -> None:
-        """``columns`` (default: all ``names``) are to be spanned; ``sizes`` order the candidates."""
+        """``columns`` (default: all ``names``) are the columns to span; ``sizes`` determine the order of the
+        candidates."""
         self._index = {n: i for i, n in enumerate(names)}
         self._columns = np.array(sorted(self._index[c] for c in (names if columns is None else columns)), dtype=np.intp)
         n = len(names)
@@ -115,7 +117,7 @@ class Growth:
                 self._gate[i, self._index[name]] = True
         first, second = np.triu_indices(len(self._columns), 1)
         u, v = self._columns[first], self._columns[second]
-        if sizes is not None:  # with the largest tables first, so that a rehearsal shows the largest model
+        if sizes is not None:  # largest tables first, because a rehearsal shows the largest model
             cells = np.array([sizes[name] for name in names], dtype=np.float64)
             order = np.argsort(-(cells[u] * cells[v]), kind="stable")
             u, v = u[order], v[order]
@@ -147,7 +149,8 @@ class Growth:
         self._allowed &= np.array([(a, b) in kept or (b, a) in kept for a, b in self._pairs], dtype=bool)
 
     def link(self, edge: Clique) -> None:
-        """Link ``edge`` for the frame but not in the forest; raises :class:`ValueError` if the frame forbids it."""
+        """Link ``edge`` in the frame's graph but not in the forest; raises :class:`ValueError` if the frame forbids
+        it."""
         a, b = self._index[edge[0]], self._index[edge[1]]
         if self._clash(np.array([a]), np.array([b]))[0]:
             raise ValueError(f"the frame forbids {edge}")
@@ -158,7 +161,7 @@ class Growth:
                 self._block[i, merged] = self._block[i, a]
 
     def link_all(self, edges: Sequence[Clique]) -> bool:
-        """`link` all ``edges``, or none of them if together they would close a path. Return whether they are linked."""
+        """`link` all ``edges``, or none if together they would close a path. Return whether they are linked."""
         gate, block, side = self._gate, self._block.copy(), self._side.copy()
         try:
             for edge in edges:
@@ -176,9 +179,9 @@ class Growth:
         return ~self._clash(a, b)
 
     def _settle(self) -> None:
-        """Drop separations that no edge between the columns can violate any more, and check whether a tree exists. If a
+        """Drop separations that no edge between the columns can still violate, and check whether a tree exists. If a
         column is in the gate of all remaining separations, a tree always exists, because every column may be linked to
-        it.
+        that column.
         """
         inside = self._columns
         sides = np.where(self._gate[:, inside], 0, self._side[:, inside])
@@ -202,7 +205,7 @@ class Growth:
         return [self._pairs[i] for i in index[:most].tolist()]
 
     def _clash(self, a: NDArray[np.intp], b: NDArray[np.intp]) -> NDArray[np.bool_]:
-        """Return which of the edges (a, b) would join a left block with a right block, for some separation."""
+        """Return which of the edges (a, b) would join a left block to a right block, for some separation."""
         if not len(self._gate):
             return np.zeros(len(a), dtype=bool)
         free = ~(self._gate[:, a] | self._gate[:, b])
@@ -230,7 +233,7 @@ class Growth:
         return frozenset(self._components()[0])
 
     def _components(self) -> tuple[list[_Component], dict[int, tuple[int, _Class]]]:
-        """Return the forest's trees in canonical form, and the place (tree, class) of each column."""
+        """Return the forest's trees in canonical form, and the position (tree, class) of each column."""
         trees: dict[int, list[int]] = {}
         for column in self._columns.tolist():
             trees.setdefault(int(self._part[column]), []).append(column)
@@ -258,9 +261,10 @@ class Growth:
 
 
 # A class is, for every separation, None (the column is in the gate) or (side of its block, number of its block);
-# columns of one tree that share a class are interchangeable. A component is the set of classes of one tree, a state
-# the set of components. Equal components count once: if a component C is attached to a spanning tree T by an edge (c,
-# w), a twin of C may be attached by (c′, w) too, because the blocks of w already have every side of the twin.
+# columns of one tree that share a class are interchangeable. A component is the set of classes of one tree, a state the
+# set of components. Only one of several equal components is kept: if a component C is attached to a spanning tree T by
+# an edge (c, w), a twin of C may also be attached by (c′, w), because the blocks of w already have every side of the
+# twin.
 _Class = tuple[tuple[int, int] | None, ...]
 _Component = frozenset[_Class]
 _State = frozenset[_Component]
@@ -312,7 +316,7 @@ def _join(a: _Component, x: _Class, b: _Component, y: _Class) -> _Component | No
 
 def _search(state: _State, decided: dict[_State, bool | None], left: list[int]) -> bool | None:
     """Search depth first over the joins of one component. Every spanning tree has an edge at this component, and the
-    order of the joins is arbitrary.
+    joins may be made in any order.
     """
     if len(state) == 1:
         return True

@@ -1,5 +1,5 @@
-"""Choice of the marginals to count and of their precision, so that the predicted error is smallest. Everything here is
-public, because it reads only noisy answers, the sizes of domains and the price of noise.
+"""Choice of the marginals to measure, and of their precision, that minimises the predicted error. Everything here is
+public, because it depends only on noisy answers, domain sizes and the price of noise.
 """
 
 from __future__ import annotations
@@ -18,24 +18,24 @@ from espalier.core.methods.select.greedy_tree import Growth
 from espalier.core.privacy.draws import ScoreMeasurement
 
 FITTED = 0.6
-"""Fraction of a count's noise that remains after the fit, because marginals share columns and no cell is below zero. On
-Adult, 0.4 selects pairs that add more noise than information (TV 0.0102 against 0.0096), and 0.9 drops useful pairs
-(0.0105).
+"""Fraction of a count's noise that remains after the fit. The fit removes noise because marginals share columns and no
+cell is negative. On Adult, 0.4 selects pairs that add more noise than information (TV 0.0102 against 0.0096), and 0.9
+drops useful pairs (0.0105).
 """
 
 MEAN = math.sqrt(2 / math.pi)
 """E|x| of a standard normal x."""
 
 TREES = 3
-"""Cells of a whole junction tree, as a multiple of the limit on its largest clique."""
+"""Limit on the cells of a whole junction tree, as a multiple of the limit on its largest clique."""
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """A marginal that may be counted.
+    """A marginal that may be measured.
 
-    ``error`` estimates the model's distance from it (L1, in rows); ``weight`` is its weight in the
-    workload; ``cells`` is the number of its cells that can err by the full noise (see `noisy_cells`).
+    ``error`` estimates the model's distance from it (L1, in rows); ``weight`` is its weight in the workload; ``cells``
+    is its effective number of cells under noise (see `noisy_cells`).
     """
 
     clique: Clique
@@ -47,27 +47,28 @@ class Candidate:
 def noisy_cells(expected: NDArray[np.float64], sigma: float) -> float:
     """Return the effective number of cells of a table under noise: Σ min(1, E/(σ√(2/π))).
 
-    The fit keeps counts at least 0 and near their expectation if they are mostly noise, so a cell with fewer rows than
-    the noise errs by at most about its number of rows.
+    The fit keeps counts non-negative, and close to their expectation if they are mostly noise. So the error of a cell
+    with fewer rows than the noise is at most about its number of rows.
     """
     return float(np.minimum(1.0, np.maximum(expected, 0.0) / (MEAN * sigma)).sum())
 
 
 LEVELS, STEPS = 100, 60
-"""Number of exact scores that are compared, and number of EM steps."""
+"""Numbers of candidate values for the exact scores, and of EM steps."""
 
 MOST_MISSES = 25
-"""A model is considered full after this number of consecutive candidates for which it has no room. Each costs an
-elimination, and later candidates are less useful.
+"""A model is considered full after this number of consecutive candidates that do not fit into it. Each candidate costs
+an elimination, and later candidates are less useful.
 """
 
 
 def shrunk(scores: ScoreMeasurement) -> NDArray[np.float64]:
-    """Return the expected exact scores, given the noisy ones; none is below 0.
+    """Return the expected exact scores given the noisy scores; none is below 0.
 
-    The distribution of the exact scores is the mixture under which the noisy ones are most likely (Kiefer & Wolfowitz
-    1956; by EM, Laird 1978): where few pairs err, most scores are near 0, and a few large ones stay large. Without it,
-    the largest of many noisy scores are mostly noise, and the counts bought for them are useless.
+    The distribution of the exact scores is the mixture that makes the noisy scores most likely (Kiefer & Wolfowitz
+    1956; by EM, Laird 1978). If the model is wrong for few pairs, most expected scores are near 0, and a few large
+    scores stay large. Without this correction, the largest of many noisy scores are mostly noise, and the counts bought
+    for them are useless.
     """
     values, sigma = scores.values, max(scores.sigma, 1e-9)
     levels = np.linspace(0.0, max(float(values.max()), sigma), LEVELS)
@@ -95,8 +96,8 @@ class Room:
         """``max_cells`` bounds the largest clique of the junction tree, and `TREES` times that number bounds the whole
         tree.
 
-        With ``quick``, for a rehearsal of a wide table, search for an elimination order only if the last one does not
-        fit.
+        With ``quick`` (for a rehearsal of a wide table), a new elimination order is searched for only if the last order
+        does not fit.
         """
         self._sizes, self._max_cells = sizes, max_cells
         self._quick, self._apart = quick, bool(separations)
@@ -112,7 +113,7 @@ class Room:
             self.held.append(clique)
 
     def may_take(self, clique: Clique) -> bool:
-        """Return whether the frame allows each pair of ``clique``, given the held cliques."""
+        """Return whether the frame allows every pair of ``clique``, given the held cliques."""
         return not self._apart or bool(self._growth.may_link(list(itertools.combinations(clique, 2))).all())
 
     def take(self, clique: Clique) -> bool:
@@ -140,12 +141,13 @@ class Room:
 
 
 def best_subset(candidates: Sequence[Candidate], noise: float, room: Room) -> list[Candidate]:
-    """Choose the candidates to count greedily. Each step takes the one that most reduces the predicted error Σ w·error.
+    """Choose the candidates to measure greedily. Each step takes the candidate that most reduces the predicted error Σ
+    w·error.
 
-    ``noise`` is σ in rows of a count that gets the whole budget of the step. If ρ_i ∝ a_i^(2/3) with a_i = w_i·cells_i,
-    counting a set leaves an error of `FITTED` · √(2/π) · ``noise`` · (Σ a_i^(2/3))^(3/2), the least for that budget
-    (PRISM, Theorem 6.3); other candidates keep their error. A candidate that would add more error than it removes is
-    not taken. The search ends after `MOST_MISSES` candidates in sequence for which there is no room.
+    ``noise`` is σ in rows of a measurement that gets the whole budget of the step. If ρ_i ∝ a_i^(2/3) with a_i =
+    w_i·cells_i, measuring a set leaves an error of `FITTED` · √(2/π) · ``noise`` · (Σ a_i^(2/3))^(3/2), the least for
+    that budget (PRISM, Theorem 6.3); other candidates keep their error. A candidate that would add more error than it
+    removes is not taken. The search ends after `MOST_MISSES` consecutive candidates that do not fit.
     """
     a = np.array([(c.weight * c.cells) ** (2 / 3) for c in candidates])
     error = np.array([c.weight * c.error for c in candidates])

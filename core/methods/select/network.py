@@ -1,4 +1,5 @@
-"""A Bayesian network chosen privately: PrivBayes' greedy search (Zhang, Cormode, Procopiuc, Srivastava & Xiao 2017)."""
+"""Private choice of a Bayesian network by PrivBayes' greedy search (Zhang, Cormode, Procopiuc, Srivastava & Xiao
+2017)."""
 
 from __future__ import annotations
 
@@ -15,28 +16,28 @@ DEGREE = 2
 """Maximum number of parents."""
 
 WIDE = 100
-"""Number of columns above which each column gets only one parent, because the number of candidates grows cubically and
-the number of tables quadratically (a few seconds for 100 columns of 50,000 rows).
+"""Number of columns above which each column gets only one parent. The number of candidates grows cubically and the
+number of tables quadratically (a few seconds for 100 columns and 50,000 rows).
 """
 
 
 def choose_network(choices: Choices, first: str, useful: int, max_cells: int) -> tuple[list[Clique], float]:
     """Return a clique {X} ∪ Pa(X) for every column X except ``first``, and the unspent share of the budget.
 
-    In this greedy search, each round draws one (X, Pa) by the exponential mechanism with the R score, where X is not
-    placed yet and Pa are at most `DEGREE` placed columns. It costs share/(d − 1); a round without alternatives pays
-    nothing. As in the paper, only maximal parent sets are offered (R never falls when a parent is added): several
-    parents if their table with X has at most ``useful`` cells, else one. Unlike in the paper, Pa lies inside one
-    earlier clique. The moral graph is therefore chordal, and the junction tree has the chosen cliques. The model is
-    never larger than its largest table; free parents could produce a model that turns out too large to fit after the
-    budget is spent. Constraints link columns as well: candidates that would bring the model above ``max_cells``
-    together with them are not offered, and a column without candidates is counted alone.
+    Each round of this greedy search draws one (X, Pa) by the exponential mechanism with the R score, where X is not
+    placed yet and Pa are at most `DEGREE` placed columns. A round costs share/(d − 1), or nothing without alternatives.
+    As in the paper, the candidates are maximal parent sets (R never falls when a parent is added): several parents if
+    their table with X has at most ``useful`` cells, otherwise one. Unlike in the paper, Pa lies inside one earlier
+    clique. The moral graph is therefore chordal, and the junction tree has the chosen cliques. The model is never
+    larger than its largest table. Without this restriction, a model could turn out too large to fit after the budget is
+    spent. Constraints link columns as well: candidates that would bring the model with its constraints above
+    ``max_cells`` are left out, and a column without candidates is measured alone.
     """
     sizes, share = choices.curator.sizes, choices.share
     place = {name: i for i, name in enumerate(sizes)}
     left = [name for name in sizes if name != first]
     degree = DEGREE if len(sizes) <= WIDE else 1
-    child: dict[Clique, str] = {}  # exactly one column of a candidate is not placed yet, which is X
+    child: dict[Clique, str] = {}  # exactly one column of a candidate is not placed yet: X
     offered: dict[Clique, int] = {}
     score = FeatureScore(child)
 
@@ -58,9 +59,7 @@ def choose_network(choices: Choices, first: str, useful: int, max_cells: int) ->
     offer((first,))
     while left:
         offered = {q: held for q, held in offered.items() if fits(choices.curator, [*chosen, q], max_cells)}
-        candidates = sorted(
-            offered, key=lambda q: -offered[q]
-        )  # with the largest first, because a rehearsal takes the first
+        candidates = sorted(offered, key=lambda q: -offered[q])  # largest first, because a rehearsal takes the first
         if not candidates:
             chosen += [(name,) for name in left]
             break

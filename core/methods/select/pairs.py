@@ -1,5 +1,5 @@
-"""Private choices after a tree: further pairs of columns, and PRISM's pairs that are counted together with the
-target.
+"""Private choices after a tree: further pairs of columns, and PRISM's pairs that are measured together with
+the target.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from espalier.core.privacy.scores import ConditionalScore, EdgeScore
 @dataclass(frozen=True)
 class Reach:
     """Limits on the pairs after a tree: the candidate ``pairs``, their number, width and cells, and whether a table may
-    be counted instead of its pairs (see `tells_its_pairs`). A rehearsal tries the pairs ``ordered`` first (see
+    be measured instead of its pairs (see `tells_its_pairs`). A rehearsal tries the pairs ``ordered`` first (see
     `by_cells`)."""
 
     pairs: Sequence[Clique]
@@ -34,11 +34,11 @@ def tells_its_pairs(sizes: Mapping[str, int], clique: Clique) -> bool:
     """Return whether one table of ``clique`` determines each of its pairs as precisely as separate counts with the same
     total ρ.
 
-    A pair is the table summed over the other columns, so its noise is σ times the root of their cells. Each of the C(k,
-    2) pairs of k columns, counted alone, would get one of C(k, 2) parts of ρ and have a noise of σ times the root of
-    C(k, 2). The pair of the two smallest columns is decisive. This is true of a pair, of three
-    columns of at most three values, of four columns of two values, of which one may have three, and of five columns of
-    two values; it is never true of more columns.
+    A pair is the table summed over the other columns, so its noise is σ times the square root of their number of cells.
+    If the C(k, 2) pairs of k columns were measured separately, each would get one of C(k, 2) parts of ρ, and its noise
+    would be σ times the square root of C(k, 2). The pair of the two smallest columns is decisive. The function is true
+    for a pair, for three columns with at most three values, for four columns with two values (one may have three), and
+    for five columns with two values. It is never true for more columns.
     """
     return math.prod(sorted(sizes[name] for name in clique)[2:]) <= math.comb(len(clique), 2)
 
@@ -49,10 +49,9 @@ def choose_pairs(
     """Return pairs to add to the cliques ``tree``, inside the frame of ``growth``, and the unspent part of the share.
 
     Each choice, by the exponential mechanism with ``score``, costs share/most. Stopping is one of the candidates, so
-    counting ends when nothing informative is left. If ``reach`` allows it, a table that determines
-    its pairs is a candidate too: it links at most one new pair. The graph over the columns stays chordal with cliques
-    of at most ``width`` + 1 columns (see `further_cliques`), so the model stays small together with the links of
-    ``growth``.
+    the search ends when nothing informative is left. If ``reach`` allows it, a table that determines its pairs is also
+    a candidate; it links at most one new pair. The graph over the columns stays chordal with cliques of at most
+    ``width`` + 1 columns (see `further_cliques`), so the model stays small even with the links of ``growth``.
     """
     share, most = choices.share, reach.most
     held: set[Clique] = set(clique_edges(tree))
@@ -102,7 +101,7 @@ def by_cells(sizes: Mapping[str, int], pairs: Sequence[Clique]) -> list[Clique]:
 
 
 def _rehearsed(sizes: Mapping[str, int], cliques: Sequence[Clique], reach: Reach, growth: Growth) -> Clique | None:
-    """Return the first candidate if it is ``ordered``, which saves a rehearsal from building the others."""
+    """Return the first candidate if it is ``ordered``, to save a rehearsal from building the others."""
     if not reach.ordered:
         return None
     return first_new_pair(
@@ -111,7 +110,7 @@ def _rehearsed(sizes: Mapping[str, int], cliques: Sequence[Clique], reach: Reach
 
 
 def _told_together(reach: Reach, sizes: Mapping[str, int], clique: Clique) -> bool:
-    """Return whether these are more than two columns and may be counted in one table."""
+    """Return whether these are more than two columns that may be measured in one table."""
     return reach.together and len(clique) > 2 and tells_its_pairs(sizes, clique)
 
 
@@ -122,7 +121,7 @@ def choose_triples(
     unspent share.
 
     PRISM §5.3: by association given the target (:class:`ConditionalScore`, instead of the paper's conditional mutual
-    information), share/most per choice. Candidates are tables of at most ``max_cells`` cells that the frame allows; the
+    information), share/most per choice. Candidates are tables of at most ``max_cells`` cells that the frame allows. The
     pairs stay a forest, so the model's cliques stay triples.
     """
     share, sizes = choices.share, choices.curator.sizes

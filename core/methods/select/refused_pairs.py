@@ -12,11 +12,11 @@ from espalier.core.privacy.draws import ScoreMeasurement
 
 
 def refused_pairs(sizes: Mapping[str, int], separations: Sequence[Separation], edges: Iterable[Clique]) -> list[Clique]:
-    """Return the pairs of columns that would close a path around a separation if they joined ``edges``, in schema
-    order.
+    """Return the pairs of columns, in schema order, that would close a path around a separation if they joined
+    ``edges``.
 
-    They include pairs that a separation names, and pairs with a column that ``edges`` have put on one side. Greedy
-    selection refuses no others, because a clash is permanent.
+    They include pairs that a separation names, and pairs with a column that ``edges`` put on one side. Greedy selection
+    refuses no other pairs, because a clash is permanent.
     """
     growth = Growth(tuple(sizes), separations)
     for edge in edges:
@@ -30,7 +30,7 @@ def refused_pairs(sizes: Mapping[str, int], separations: Sequence[Separation], e
 class FenceCost:
     """Cost of the fence to the tree according to the bought noisy scores; q and ``noise`` are in rows.
 
-    ``tree`` is q of the released tree; ``free`` is q of the best tree if the refused pairs may join it; ``swaps`` are
+    ``tree`` is q of the released tree, ``free`` is q of the best tree if refused pairs may join it, and ``swaps`` are
     the refused pairs that would join. ``noise`` is the standard deviation of ``free`` − ``tree``, a difference that is
     biased upward: noise can make a refused pair look strong.
     """
@@ -44,8 +44,8 @@ class FenceCost:
 def fence_cost_of(scores: ScoreMeasurement, edges: Sequence[Clique]) -> FenceCost:
     """Return q (PrivCI §V-B1) of the tree ``edges`` and of the best tree over its edges and the refused pairs.
 
-    If the greedy choices were right, no other pair can be in the best tree of all pairs: edges at least as strong
-    already link the same columns.
+    If the greedy choices were right, no other pair can be in the best tree of all pairs, because edges at least as
+    strong already link the same columns.
     """
     value = dict(zip(scores.cliques, scores.values.tolist(), strict=True))
     best = strongest_tree(value)

@@ -1,4 +1,4 @@
-"""Strongest tree of noisy scores that are bought at once, and the shortfall of the greedy tree."""
+"""Strongest tree by noisy scores that are bought together, and the shortfall of the greedy tree."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ class ScoredTree:
     """Tree with the largest sum of noisy scores inside the frame; ``best``, ``greedy`` and ``bound`` are in rows.
 
     ``greedy`` is the sum for a tree grown edge by edge on the same scores. Both sums and their difference are biased
-    upward, because the noise influenced the choice of each tree. ``sigma`` is the noise of the difference if both trees
-    had been fixed in advance. ``scores`` are the bought scores.
+    upward, because the noise influenced the choice of each tree. ``sigma`` is the noise that the difference would have
+    if both trees had been fixed in advance. ``scores`` are the bought scores.
     """
 
     edges: tuple[Clique, ...]

@@ -1,4 +1,4 @@
-"""θ-usefulness of a table, computed from public quantities alone (PrivBayes, §4)."""
+"""θ-usefulness of a table (PrivBayes, §4), computed from public quantities alone."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ USEFUL = 4
 """θ: a cell's average count is at least this multiple of its expected noise (the paper's value)."""
 
 CELLS = 400
-"""Limit that is used if n is not public and no noisy total has been bought yet. It is about the limit for 40,000 rows
-at ε = 1 and a dozen columns.
+"""Limit if n is not public and no noisy total has been bought yet. It is roughly the limit for 40,000 rows at ε = 1 and
+a dozen columns.
 """
 
 
@@ -28,9 +28,9 @@ def expected_noise(curator: Curator, budget: BudgetSplit, share: float) -> float
 def useful_cells(
     curator: Curator, budget: BudgetSplit, share: float, rows: float | None = None, theta: float = USEFUL
 ) -> int:
-    """Return the number m of cells that a table counted for ``share`` of the budget may have: n/m ≥ θ · σ√(2/π).
+    """Return the number m of cells that a table measured for ``share`` of the budget may have: n/m ≥ θ · σ√(2/π).
 
-    ``rows`` is a noisy total that replaces n if n is private.
+    ``rows`` is n, or a noisy total if n is private.
     """
     n = curator.rows if curator.rows is not None else rows
     if n is None:

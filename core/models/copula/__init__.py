@@ -1,1 +1,1 @@
-"""Models of the private smooth-regression method, which draw rows from noisy one-way counts and noisy moments."""
+"""Models of the private smooth-regression method, which generate rows from noisy one-way counts and moments."""

@@ -1,7 +1,8 @@
-"""Spend the budget on noisy histograms and moments, and compute the fit from them. Steps and shares of ρ (all answers
-are Gaussian, so that ρ adds up exactly) are: one-way counts of every column; moments of the normal scores and
-categories; moments of the public features and the target, then of the residual of that fit; and counts of the residual
-of the last fit.
+"""Purchase of noisy histograms and moments, and the fit computed from them.
+
+The steps are: one-way counts of every column; moments of the normal scores and categories; moments of the public
+features and the target, then of the residual of that fit; and counts of the residual of the last fit. All answers are
+Gaussian, so ρ adds up exactly.
 """
 
 from __future__ import annotations
@@ -32,37 +33,37 @@ SCORE_UNITS = 2**10
 """Length of a row's clipped normal scores, in units."""
 
 LENGTH = 1.3
-"""A row's normal scores are shortened to the length √(1.3·d), because E‖z‖² = d."""
+"""Factor 1.3: a row's normal scores are shortened to the length √(1.3·d), because E‖z‖² = d."""
 
 CATEGORY = 0.5
-"""Length of a row's categories, relative to its scores."""
+"""Length of a row's category part relative to its scores."""
 
 TOGETHER = 4
-"""Bins are counted one by one, then in groups of this size, then in groups of this number of groups, and so on."""
+"""Size of a group. Bins are counted one by one, then in groups, then in groups of groups, and so on."""
 
 ROUNDS = (0.4, 0.6)
 """Shares of the regression's ρ, by round."""
 
 FURTHEST_FIT = 4.0
-"""Half of the largest distance, in standard deviations of the target, between a fitted value and the target's mean."""
+"""Half of the largest distance between a fitted value and the target's mean, in standard deviations of the target."""
 
 LEFT_BINS, LEFT_REACH = 24, 3.0
-"""Number of bins for the residual, and the range that they cover on either side of 0, in standard deviations of the
+"""Number of bins for the residual, and the range that they cover on either side of 0 in standard deviations of the
 target.
 """
 
 FURTHEST = 3.0
-"""Standard deviations at which the features clip a value."""
+"""Number of standard deviations at which the features clip a value."""
 
 ROWS_FOR_MOMENTS = 4_000
-"""Number of synthetic inputs drawn to compute their moments."""
+"""Number of synthetic inputs from which moments are computed."""
 
 LEAST_LEFT = 0.3
 """Smallest residual of any fit, in standard deviations of the target."""
 
 
 def parts(layout: Layout) -> dict[str, float]:
-    """Return the shares of ρ, without those that this table does not need."""
+    """Return the shares of ρ that this table needs."""
     needed = len(layout.inputs) > 1 or (layout.inputs and layout.categories)
     kept = {name: share for name, share in SHARES.items() if needed or name != SCORES}
     return {name: share / math.fsum(kept.values()) for name, share in kept.items()}
@@ -76,9 +77,9 @@ def fit(
     nominal: Nominal | None,
     rng: np.random.Generator,
 ) -> CopulaModel:
-    """Spend ``rhos`` (ρ by pool) and fit. ``rows`` is n if it is public.
+    """Spend ``rhos`` (ρ by pool), and return the fit. ``rows`` is n if it is public.
 
-    ``nominal`` draws the nominal columns, which a marginal method has fitted; it is `None` if there are none. ``rng``
+    ``nominal`` is the model of the nominal columns, fitted by a marginal method, or `None` if there are none. ``rng``
     chooses public frequencies and synthetic rows, never noise.
     """
     shapes, total, sigma = _one_way(layout, ask, rhos[COUNTS], rows)
@@ -127,8 +128,8 @@ def _total(told: list[Pyramid]) -> float:
 
 
 def _normal(shape: Shape, total: float) -> NDArray[np.float64]:
-    """Return the normal score of each tick under the noisy distribution, limited to the range that ``total`` rows
-    reach.
+    """Return the normal score of each tick under the noisy distribution, limited to the range of scores expected in
+    ``total`` rows.
     """
     from scipy.special import ndtri
 
@@ -139,8 +140,7 @@ def _normal(shape: Shape, total: float) -> NDArray[np.float64]:
 def _standardised(shape: Shape) -> NDArray[np.float64]:
     """Return each tick in standard deviations from the mean of the noisy distribution.
 
-    A target depends smoothly on a column's values about as often as on its ranks, so the features are computed from the
-    mean of both.
+    A target depends smoothly on a column's values about as often as on its ranks, so the features use the mean of both.
     """
     edges = np.asarray(shape.axis.edges)
     mean = float(shape.chances @ (edges[1:] + edges[:-1])) / 2
@@ -154,10 +154,10 @@ def _linked(
     total: float,
     bought: tuple[Ask, float],
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the dependence of normal scores on categories (slopes on one-hot categories) and on one another (Cholesky
+    """Return the dependence of normal scores on categories (slopes on one-hot categories) and on each other (Cholesky
     factor).
 
-    The noisy correlation is replaced by the nearest matrix of unit diagonal whose eigenvalues are at least 0.02.
+    The noisy correlation is replaced by the nearest matrix with unit diagonal and eigenvalues of at least 0.02.
     """
     d, one_hot = len(normal), {n: np.eye(size, dtype=np.int64) for n, size in layout.categories.items()}
     width = sum(layout.categories.values())
@@ -194,7 +194,7 @@ def _factor(covariance: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def damped(matrix: NDArray[np.float64], right: NDArray[np.float64], noise: float) -> NDArray[np.float64]:
-    """Return x with matrix·x ≈ right, both noisy. Eigenvalues γ > 0 are inverted as γ/(γ² + noise²), the others are
+    """Return x with matrix·x ≈ right, both noisy. Eigenvalues γ > 0 are inverted as γ/(γ² + noise²); the others are
     left out.
     """
     values, vectors = np.linalg.eigh(matrix)
@@ -206,9 +206,9 @@ def damped(matrix: NDArray[np.float64], right: NDArray[np.float64], noise: float
 def cleaned(noisy: NDArray[np.float64], like: NDArray[np.float64], noise: float) -> NDArray[np.float64]:
     """Return ``like``, corrected by the part of its difference from the ``noisy`` matrix that exceeds the noise.
 
-    A symmetric matrix of noise (``noise`` off the diagonal, √2 times as much on it) has eigenvalues up to
-    e = 2·√p·``noise``. Eigenvalues of the difference within e become 0, and a larger v becomes √(v² − e²), which errs
-    least for differences of low rank (Donoho, Gavish & Johnstone 2018).
+    A symmetric noise matrix (``noise`` off the diagonal, √2 times as much on it) has eigenvalues up to e =
+    2·√p·``noise``. Eigenvalues of the difference within e become 0, and a larger v becomes √(v² − e²). This is optimal
+    for differences of low rank (Donoho, Gavish & Johnstone 2018).
     """
     values, vectors = np.linalg.eigh(noisy - like)
     edge = 2 * math.sqrt(len(values)) * noise
@@ -226,11 +226,11 @@ def _surface(
     """Return the target's smooth dependence on the features, from noisy matrices of moments of (φ, y), in ``ROUNDS``.
 
     The first round fits the target, and each later round fits the residual so far. The residual is smaller, so a
-    tighter clip suffices, and the noise shrinks with the clip. One matrix serves AᵀA and Aᵀy. Bought separately under
-    replace-one, AᵀA would have Δ = √2 and Aᵀy Δ = 2, and ρ would be split between them; together, with |y| ≤ ‖φ‖, Δ =
-    2·√2 and every off-diagonal entry has the noise that Aᵀy alone would have had for all of ρ. Synthetic inputs also
-    yield such a matrix, which has no noise except the errors of these inputs: see `cleaned`. ``known`` holds the number
-    of rows, and σ of a count for a ρ of 1. These sums have the same σ, because they have the Δ of counts.
+    tighter clip suffices, and the noise shrinks with the clip. AᵀA and Aᵀy are bought as one matrix. Bought separately
+    under replace-one, AᵀA would have Δ = √2 and Aᵀy Δ = 2, and they would share ρ. Together, with |y| ≤ ‖φ‖, Δ = 2·√2,
+    and every off-diagonal entry has the noise that Aᵀy alone would have for all of ρ. Synthetic inputs yield the same
+    matrix without noise, but with the errors of these inputs: see `cleaned`. ``known`` holds the number of rows, and σ
+    of a count for a ρ of 1. These sums have the same σ as counts, because they have the same Δ.
     """
     (ask, rho), (total, sigma) = bought, known
     axis, shape = inputs.layout.axes[inputs.layout.target], inputs.shapes[inputs.layout.target]
@@ -254,7 +254,7 @@ def _surface(
         rest = max(half**2 * float(moments[-1, -1]), (LEAST_LEFT * spread) ** 2)
         weights, told = shrunk(matrix, right + matrix @ before, (half * noise, rest / total, spread))
         step = weights - before
-        # add back the noise that the fit absorbed, because its own estimate of the residual would be too small
+        # add back the noise that the fit absorbed; otherwise the estimated residual would be too small
         after = float(rest - 2 * step @ right + step @ matrix @ step + 2 * told * (half * noise) ** 2)
         left = math.sqrt(min(max(after, (LEAST_LEFT * spread) ** 2), spread**2))
         surface = replace(surface, weights=weights / length)
@@ -262,7 +262,7 @@ def _surface(
 
 
 def reach(noise: float) -> float:
-    """Return the clipping bound in standard deviations, given the ``noise`` of a vector of sums of unit length.
+    """Return the clipping bound in standard deviations, given the ``noise`` in sums of unit vectors.
 
     A tighter bound means less noise but cuts off more of the target. The part of a normal target beyond c is about
     e^(−c²/2), so at √(2·ln(1/noise)) the loss equals the noise. A bound smaller by ½ was best on tables that no
@@ -274,11 +274,11 @@ def reach(noise: float) -> float:
 def shrunk(
     matrix: NDArray[np.float64], right: NDArray[np.float64], known: tuple[float, float, float]
 ) -> tuple[NDArray[np.float64], float]:
-    """Return the mean of w given matrix·w + error = right, w normal around 0; and the effective number of weights.
+    """Return the posterior mean of w given matrix·w + error = right, with w normal around 0, and the effective number
+    of weights.
 
     ``known`` holds the noise of an entry, the variance that sampling adds per unit of ``matrix``, and the target's
-    standard deviation. The variance of w is its most likely value under a log-normal prior around the target's
-    variance.
+    standard deviation. The variance of w is the mode under a log-normal prior around the target's variance.
     """
     noise, sampling, spread = known
     values, vectors = np.linalg.eigh(matrix)
@@ -293,7 +293,7 @@ def shrunk(
 
 
 def _spread(shape: Shape) -> float:
-    """Return the standard deviation of a noisy distribution, at least a bin's width."""
+    """Return the standard deviation of a noisy distribution, at least the width of a bin."""
     edges = np.asarray(shape.axis.edges)
     middles = (edges[1:] + edges[:-1]) / 2
     apart = middles - float(shape.chances @ middles)
@@ -303,11 +303,10 @@ def _spread(shape: Shape) -> float:
 def _left(
     surface: Surface, inputs: Inputs, total: float, bought: tuple[Ask, float], rng: np.random.Generator
 ) -> Response:
-    """Return the response: the fit, with the noisy histogram of its residual over public bins.
+    """Return the response: the fit and the noisy histogram of its residual over public bins.
 
-    Noise makes that histogram too wide. The target's variance is known from its own counts, and the variance of the fit
-    over synthetic inputs is known from the fit. The residual is narrowed until the two variances add up to the
-    target's.
+    Noise makes this histogram too wide. The target's variance is known from its own counts, and the variance of the fit
+    from synthetic inputs. The residual is narrowed until its variance and the fit's variance add up to the target's.
     """
     layout = inputs.layout
     reach, axis = LEFT_REACH * _spread(inputs.shapes[layout.target]), layout.axes[layout.target]
@@ -320,7 +319,7 @@ def _left(
     known = _spread(inputs.shapes[layout.target]) ** 2
     fitted = float(surface.at(inputs.draw(ROWS_FOR_MOMENTS, rng)[1]).var())
     most = (1 - LEAST_LEFT**2) * known
-    if fitted > most:  # noise makes the fit vary more than the target, which a true fit never does
+    if fitted > most:  # a true fit never varies more than the target, but noise can make it do so
         surface, fitted = replace(surface, weights=surface.weights * math.sqrt(most / fitted)), most
     wanted = math.sqrt((known - fitted) / float(chances @ (middles - mean) ** 2 + 1e-300))
     return Response(surface, chances, mean + min(wanted, 1.0) * (edges - mean))

@@ -1,5 +1,5 @@
-"""Treatment of each column as numeric, ordered or nominal. Only public facts are read, and a table is refused before
-anything is spent.
+"""Treatment of each column as numeric, ordered or nominal, from public facts alone. An unsuitable table is refused
+before anything is spent.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from espalier.core.project.numeric_axis import Axis
 from espalier.core.project.schema import Column, Schema
 
 SMALL_TABLE = 5_000
-"""Public number of rows below which the features are a polynomial even if all columns are numbers."""
+"""Public number of rows below which the features are a polynomial even if all columns are numeric."""
 
 LEAST, LARGEST = 1e-150, 1e150
-"""Minimum width of a tick, and largest bound of a number, because a regression sums the squares of both."""
+"""Minimum width of a tick and largest bound of a number. A regression sums the squares of both."""
 
 MOST_PRODUCTS = 400
 """Maximum number of products in a polynomial, whose moments are then about 80,000 sums."""
@@ -39,8 +39,8 @@ WIDTH = 0.8
 class Layout:
     """Columns in schema order: ``axes`` for numbers and ordered categories, ``categories`` (sizes) for others.
 
-    ``ordered`` names the axes of ordered categories: their values are codes. ``names`` are all columns;
-    ``edges`` are the schema's bins of the numeric columns.
+    ``ordered`` names the axes of ordered categories, which have codes as values. ``names`` are all columns; ``edges``
+    are the schema's bins of the numeric columns.
     """
 
     axes: Mapping[str, Axis]
@@ -95,7 +95,7 @@ class Layout:
 
     @property
     def reading(self) -> Reading:
-        """Encoding of rows for a curator: ticks for axes, codes for nominal columns."""
+        """Row encoding for a curator: ticks for axes, codes for nominal columns."""
         return Reading(self.axes, self.ordered, self.categories)
 
     def binned(self, name: str, values: NDArray[Any]) -> NDArray[np.int64]:
@@ -107,8 +107,8 @@ class Layout:
     def features(
         self, scores: Mapping[str, NDArray[np.float64]], rows: int | None, rng: np.random.Generator
     ) -> Polynomial | Fourier:
-        """Return random features if all columns are numbers and the table is large, otherwise a polynomial, provided
-        that it is not too long.
+        """Return random features if all columns are numeric and the table is large; otherwise a polynomial, unless it
+        would be too long.
 
         ``scores`` are standard deviations by tick; ``rows`` is a public number of rows. A polynomial contains each
         category's level and its products with numbers exactly; random features only approximate them.

@@ -1,4 +1,4 @@
-"""Fitted model, a distribution over rows made from noisy answers alone."""
+"""Fitted model: a distribution over rows, computed from noisy answers alone."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ FORMAT = "espalier-copula/1"
 """Tag in a model file."""
 
 Drawn = dict[str, NDArray[Any]]
-"""Rows, with numbers of numeric columns in their own unit and codes of all others."""
+"""Rows, with numbers in the column's unit for numeric columns and codes for all others."""
 
 
 class Nominal(Protocol):
@@ -59,9 +59,9 @@ class Inputs:
     def draw(self, rows: int, rng: np.random.Generator) -> tuple[Drawn, dict[str, NDArray[np.int64]]]:
         """Draw ``rows`` rows, once as values and once as ticks and codes.
 
-        This is Latin hypercube sampling with the correlation of normal scores (Liu et al., Algorithm 1 step 2, where
-        the correlation replaces their covariance). Each input has one value from each of ``rows`` parts of its noisy
-        distribution with equal probability, in the order of its scores.
+        This is Latin hypercube sampling with the correlation of normal scores (Liu et al., Algorithm 1 step 2, with the
+        correlation instead of the covariance). The noisy distribution of each input is divided into ``rows`` parts of
+        equal probability, and the input has one value from each part, in the order of its scores.
         """
         names, layout = self.layout.inputs, self.layout
         drawn = {} if self.nominal is None else self.nominal.sample(rows, rng, even=True)
@@ -82,14 +82,12 @@ class Inputs:
 
 
 def _pieces(rows: int) -> list[slice]:
-    """Return the rows in pieces of at most `PIECE` rows; there is at least one piece, which may be empty."""
+    """Return the rows in pieces of at most `PIECE` rows. There is at least one piece, which may be empty."""
     return [slice(start, start + PIECE) for start in range(0, max(rows, 1), PIECE)]
 
 
 def normal_cube(rows: int, columns: int, rng: np.random.Generator) -> NDArray[np.float64]:
-    """Return a Latin hypercube of standard normals, whose sample correlation is the identity if there are enough
-    rows.
-    """
+    """Return a Latin hypercube of standard normals. Its sample correlation is the identity if there are enough rows."""
     from scipy.special import ndtri
 
     parts = (rng.permuted(np.tile(np.arange(rows), (columns, 1)), axis=1).T + rng.random((rows, columns))) / max(
@@ -104,7 +102,7 @@ def normal_cube(rows: int, columns: int, rng: np.random.Generator) -> NDArray[np
 
 @dataclass(frozen=True)
 class Response:
-    """Target: a fitted ``surface`` plus a draw of the residual.
+    """Target: a fitted ``surface`` plus a random residual.
 
     ``left`` holds the residual's probability in each of the bins ``left_edges``, in the target's unit.
     """
@@ -114,7 +112,7 @@ class Response:
     left_edges: NDArray[np.float64]
 
     def draw(self, codes: Codes, rng: np.random.Generator) -> NDArray[np.float64]:
-        """Return the fitted value plus a draw of the residual."""
+        """Return the fitted value plus a random residual."""
         rows = len(next(iter(codes.values())))
         at = np.concatenate([self.surface.at({n: held[part] for n, held in codes.items()}) for part in _pieces(rows)])
         share = rng.permutation((np.arange(len(at)) + rng.random(len(at))) / max(len(at), 1))
@@ -124,7 +122,7 @@ class Response:
 
 @dataclass(frozen=True)
 class CopulaModel:
-    """A distribution over rows: ``inputs``, then the ``response``. ``total`` is the number of rows that it
+    """A distribution over rows: ``inputs``, then the ``response``. ``total`` is the number of rows that the model
     represents.
     """
 
@@ -150,7 +148,7 @@ class CopulaModel:
         even: bool = False,  # noqa: ARG002
         report: Report | None = None,  # noqa: ARG002
     ) -> dict[str, NDArray[Any]]:
-        """Return ``rows`` rows of schema codes. They are always spread evenly (Latin hypercube); ``even`` is
+        """Return ``rows`` rows of schema codes. They are always spread evenly (Latin hypercube), so ``even`` is
         ignored.
         """
         drawn = self.draw(rows, rng)
@@ -182,7 +180,7 @@ class CopulaModel:
         return {n: out[n].astype(np.int64) if n in layout.ordered else out[n] for n in self.columns}
 
     def facts(self) -> dict[str, Any]:
-        """Return a release's entries about the fit: public figures and noisy answers."""
+        """Return the entries of release.json about the fit: public figures and noisy answers."""
         features = self.response.surface.features
         return {
             "features": "polynomial of degree 2" if isinstance(features, Polynomial) else "random Fourier",
@@ -191,7 +189,7 @@ class CopulaModel:
         }
 
     def dumps(self) -> bytes:
-        """Return the model's file, which contains plain arrays under a tag and no pickle."""
+        """Return the model's file, which contains plain arrays and a tag, without pickle."""
         layout, response, surface = self.inputs.layout, self.response, self.response.surface
         features, nominal = surface.features, self.inputs.nominal
         held = features.tables if isinstance(features, Polynomial) else features.phases
@@ -226,7 +224,8 @@ class CopulaModel:
 
     @classmethod
     def loads(cls, data: bytes, nominal: Callable[[bytes], Nominal]) -> CopulaModel:
-        """Read the output of `dumps`; ``nominal`` reads the nominal columns' model. Raises :class:`EspalierError`."""
+        """Read the output of `dumps`; ``nominal`` reads the nominal columns' model. Raises :class:`EspalierError` for
+        other input."""
         try:
             head, arrays = _unpacked(data)
             if head["format"] != FORMAT:

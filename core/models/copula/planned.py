@@ -12,14 +12,14 @@ from numpy.typing import NDArray
 from espalier.core.privacy.regression_features import TURN, Fourier, Polynomial
 
 BASE = 2**7
-"""Length of the vector whose products are the polynomial's terms, in units."""
+"""Length, in units, of the vector whose products are the polynomial's terms."""
 
 CONSTANT = 0.6
-"""The constant's part of that squared length."""
+"""The constant's share of this squared length."""
 
 FULL = 1.3
-"""Values at least this many standard deviations from the mean become entries of 1, because larger entries would crowd
-out others.
+"""Values at least this many standard deviations from the mean become entries of 1. Larger entries would crowd out
+others.
 """
 
 APART = 2.5
@@ -30,9 +30,9 @@ def polynomial(scores: Mapping[str, NDArray[np.float64]], categories: Mapping[st
     """Build a polynomial from each numeric column's score by tick (standard deviations), clipped to ``FULL``, and each
     nominal column's number of categories.
 
-    The constant has most of the squared length, so that single columns weigh more than products of two; the
-    columns share the rest evenly. Two categories share one entry with either sign; more categories have one entry each.
-    Products that repeat others (of two categories of one column, of a category with itself) are left out.
+    Most of the squared length goes to the constant, which gives single columns more weight than products of two
+    columns; the columns share the rest evenly. Two categories share one entry with either sign; more categories have
+    one entry each. Redundant products (of two categories of one column, or of a category with itself) are left out.
     """
     part = math.floor(BASE * math.sqrt((1 - CONSTANT) / (len(scores) + len(categories))))
     tables = {n: np.trunc(part * np.clip(s / FULL, -1, 1)[:, None]).astype(np.int64) for n, s in scores.items()}
@@ -65,10 +65,10 @@ def fourier(
 
 
 def _orthogonal(dimensions: int, count: int, rng: np.random.Generator) -> NDArray[np.float64]:
-    """Return ``count`` standard normal frequencies, one per column, orthogonal within blocks of ``dimensions``.
+    """Return ``count`` standard normal frequencies as columns, orthogonal within blocks of ``dimensions``.
 
-    Yu et al., Orthogonal Random Features (2016): each frequency has the same distribution, and the kernel's error is
-    smaller.
+    Yu et al., Orthogonal Random Features (2016): each frequency has the same distribution as an independent one, and
+    the kernel's error is smaller.
     """
     blocks = []
     for _ in range(-(-count // dimensions)):

@@ -12,29 +12,29 @@ from numpy.typing import NDArray
 from espalier.core.project.numeric_axis import Axis
 
 CLEAR = 1.0
-"""Number of standard deviations above which a difference is treated as real. The number is small because flattening a
-real difference costs more than a little noise.
+"""Number of standard deviations above which a difference is treated as real. It is small because removing a real
+difference does more harm than keeping a little noise.
 """
 
 
 @dataclass(frozen=True)
 class Shape:
-    """A noisy distribution over an axis: ``chances`` of its bins, each flat inside its bin."""
+    """A noisy distribution over an axis: the probability of each bin (``chances``), uniform inside the bin."""
 
     axis: Axis
     chances: NDArray[np.float64]
 
     @cached_property
     def below(self) -> NDArray[np.float64]:
-        """Share below each bin edge."""
+        """Cumulative share at each bin edge."""
         return np.asarray(np.append(0.0, np.cumsum(self.chances)) / self.chances.sum())
 
     def share_below(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the share below each value."""
+        """Return the cumulative share at each value."""
         return np.interp(values, np.asarray(self.axis.edges), self.below)
 
     def value_at(self, shares: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the value below which each share lies, at the declared precision.
+        """Return the value with each cumulative share, at the declared precision.
 
         With a precision, the value v stands for [v, v + step), and the result is v.
         """
@@ -52,11 +52,11 @@ class Shape:
 class Pyramid:
     """Noisy counts of bins, of pairs of bins, of pairs of pairs and so on up to all of them, made consistent.
 
-    Level 0 holds the bins. ``counts`` are estimates from all counts below them, ``variance`` is their variance,
-    ``widths`` are the bins' widths. ``kept`` states for each pair's parent whether its halves differ. Hay et al.,
-    Boosting the accuracy of differentially private histograms (2010), add such counts up; here, halves that differ by
-    no more than the noise are also treated as equal (Kolaczyk & Nowak 2004, Multiscale likelihood analysis), so that
-    the noise of many empty bins does not add up to a tail.
+    Level 0 holds the bins. ``counts`` are estimates that include all counts below them, ``variance`` is their variance,
+    ``widths`` are the bins' widths. ``kept`` states for each parent whether its halves differ. Hay et al., Boosting the
+    accuracy of differentially private histograms (2010), combine such counts. Here, halves that differ by no more than
+    the noise are also treated as equal (Kolaczyk & Nowak 2004, Multiscale likelihood analysis). Otherwise, the noise of
+    many empty bins would add up to a tail.
     """
 
     counts: tuple[NDArray[np.float64], ...]
@@ -87,8 +87,8 @@ class Pyramid:
         return cls(tuple(counts), tuple(variance), tuple(wide), tuple(kept))
 
     def chances(self, total: float) -> NDArray[np.float64]:
-        """Return the distribution. Starting from all rows, each pair of bins is split as counted (never below 0) or by
-        width.
+        """Return the distribution. Starting from all rows, each parent is split in proportion to its halves' counts
+        (never below 0) or to their widths.
         """
         mass = np.array([max(total, 1.0)])
         for level in range(len(self.counts) - 1, 0, -1):

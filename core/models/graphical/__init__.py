@@ -1,4 +1,5 @@
-"""Inference from noisy marginals to a graphical model, and from the model to marginals and rows. It uses only NumPy."""
+"""Inference from noisy marginals to a graphical model, and from the model to marginals and rows. NumPy is the only
+dependency."""
 
 from espalier.core.graph.junction_tree import MAX_CELLS, Zeros
 from espalier.core.models.graphical.estimation import SMOOTHING, estimate, smoothing_for

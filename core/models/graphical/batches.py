@@ -1,12 +1,12 @@
-"""Even draws of rows in batches: quotas cover the whole output, while memory holds one batch.
+"""Even draws of rows in batches. Quotas cover the whole output, while only one batch is in memory.
 
-:mod:`espalier.core.models.graphical.sampling` gives category v ⌊n_s p(v|s)⌋ rows of a group s of n_s rows, or one more,
+:mod:`espalier.core.models.graphical.sampling` gives category v ⌊n_s p(v|s)⌋ of the n_s rows in group s, or one more,
 and shuffles them within the group. Everything except the shuffle can be computed without rows. A node's quotas are a
 table: for each combination of its columns, the number of rows in the whole output. Every node's groups are a margin of
 its parent's table. Each batch then takes rows out of these tables *without replacement*: the number of a batch's rows
 in group s that get category v is hypergeometric, drawn category by category, and a fresh permutation decides which rows
-they are. Cutting a random permutation of the whole group into batches gives the same distribution, so the whole output
-is distributed as if it had been drawn at once. Columns that follow one another (`runs`) share a permutation.
+they are. Cutting a random permutation of the whole group into batches gives the same distribution, so the output is
+distributed as if it had been drawn without batches. Consecutive columns (`runs`) share a permutation.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from espalier.core.models.graphical.sampling import Codes, _code_type, _groups, 
 
 BATCH_ROWS = 1 << 18
 CHUNK = 1 << 14
-"""Number of rows processed at a time, to fit the processor's cache."""
+"""Number of rows processed at a time, chosen to fit the processor's cache."""
 MOST_BITS = 34
 """Bits for group and row in a sorted number, which leaves 30 random bits."""
 Counts = NDArray[np.int64]
@@ -50,11 +50,11 @@ def draw_batches(
 
 
 def runs(nodes: Sequence[Node]) -> list[list[Node]]:
-    """Group nodes into runs that are drawn at once: each node is conditioned on the columns of the first node's
-    condition, and on all nodes before it.
+    """Group nodes into runs that are drawn together: each node is conditioned on the columns of the first node's
+    condition and on all nodes before it in the run.
 
-    Shuffling one column within its groups, and the next within the groups of both, shuffles their pairs within the
-    first groups: all orders of the pairs are equally likely.
+    Shuffling one column within its groups, and then the next within the groups of both columns, shuffles their pairs
+    within the first column's groups: all orders of the pairs are equally likely.
     """
     out: list[list[Node]] = []
     ends: dict[tuple[int, ...], list[Node]] = {}
@@ -68,7 +68,8 @@ def runs(nodes: Sequence[Node]) -> list[list[Node]]:
 
 
 def quotas(tree: JunctionTree, conditionals: Sequence[FloatArray], n: int, rng: np.random.Generator) -> list[Counts]:
-    """Return, for each node, how many of the ``n`` rows have each combination of ``given`` (flat) and each category."""
+    """Return, for each node, the number of the ``n`` rows with each combination of ``given`` (flat) and each
+    category."""
     out: list[Counts] = []
     for node, conditional in zip(tree.nodes, conditionals, strict=True):
         if node.given:
@@ -88,7 +89,7 @@ def quotas(tree: JunctionTree, conditionals: Sequence[FloatArray], n: int, rng: 
 def _take(
     run: Sequence[Node], left: Sequence[Counts], group: NDArray[Any] | None, rows: int, rng: np.random.Generator
 ) -> dict[int, Codes]:
-    """Return the columns of ``run`` for one batch, taken out of ``left``, in random order within each group."""
+    """Take one batch out of ``left``, and return its columns of ``run`` in random order within each group."""
     groups = len(left[run[0].own])
     wanted = np.array([rows]) if group is None else np.bincount(group, minlength=groups)
     cells = np.flatnonzero(wanted)
@@ -109,7 +110,7 @@ def _take(
 def _deal(
     left: Counts, groups: NDArray[np.int64], wanted: Counts, rng: np.random.Generator
 ) -> tuple[NDArray[np.int64], Counts]:
-    """Take ``wanted`` rows of each of some ``groups`` out of ``left``; return the occupied cells and their counts."""
+    """Take ``wanted`` rows of each of ``groups`` out of ``left``; return the occupied cells and their counts."""
     size, have = left.shape[1], left[groups]
     short, pool = wanted, have.sum(axis=1)
     taken = np.zeros_like(have)
@@ -131,8 +132,8 @@ def _numbers(rows: int) -> NDArray[np.uint64]:
 def _shuffled(group: NDArray[Any] | None, groups: int, rows: int, rng: np.random.Generator) -> NDArray[np.int64]:
     """Return the row indices, group by group, in random order within each group.
 
-    Group, random bits and the row's number are sorted as one 64-bit number, which is faster than sorting positions.
-    Two rows of a group with the same random bits stay in order; 2¹⁶ groups and batches of 2¹⁸ leave 30 random bits.
+    Group, random bits and row number are sorted as one 64-bit number, which is faster than sorting positions. Two rows
+    of a group with the same random bits stay in order; 2¹⁶ groups and batches of 2¹⁸ leave 30 random bits.
     """
     above, below = (groups - 1).bit_length(), max(rows - 1, 1).bit_length()
     if above + below > MOST_BITS:

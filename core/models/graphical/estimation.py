@@ -16,10 +16,10 @@ from espalier.core.privacy.draws import Measurement
 from espalier.core.progress import Report
 
 SMOOTHING, MOST_SMOOTHING, NOISY = 1.0, 3.0, 10.0
-"""Smallest and largest strength with which a release shrinks toward independent columns (see `estimate`). Between them,
-the strength is the third number times a cell's noise divided by its rows (see `smoothing_for`). With 0 the model
-follows the noise if most cells are noise, which lowers AUC at small ε: on Adult at ε = 0.2 prism has 0.877 with 1
-throughout and 0.880 with up to 3.
+"""Smallest and largest strength with which a release shrinks toward independent columns (see `estimate`). Between these
+limits, the strength is the third number times a cell's noise divided by its rows (see `smoothing_for`). With 0, a model
+whose cells are mostly noise follows the noise, which lowers AUC at small ε. On Adult at ε = 0.2, PRISM has an AUC of
+0.877 with a strength of 1 throughout, and 0.880 with up to 3.
 """
 
 TOLERANCE = 1e-3
@@ -42,32 +42,34 @@ def estimate(
 ) -> GraphicalModel:
     """Return the model of ``total`` rows whose marginals μ minimise Σ_c ‖μ_c − y_c‖²/(2σ_c²).
 
-    ``sizes`` are all columns in schema order with their numbers of categories; columns in no measurement are
-    uniform. If ``total`` is None, it is estimated from the measurements
-    (`espalier.core.models.graphical.problem.estimate_total`); a value below one row counts as one. No distribution puts
-    mass on cells that a `Zeros` forbids; those cliques belong to the model's graph. ``start`` is an earlier model,
-    whose potentials are reused if they fit. ``report(fraction, message)`` is called during the fit; an exception it
-    raises ends the fit.
+    ``sizes`` are all columns in schema order with their numbers of categories; columns in no measurement are uniform.
+    If ``total`` is None, it is estimated from the measurements
+    (`espalier.core.models.graphical.problem.estimate_total`); a value below one row is raised to one. The model puts no
+    mass on cells that a `Zeros` forbids, and its graph contains their cliques. ``start`` is an earlier model, whose
+    potentials are reused if they fit. ``report(fraction, message)`` is called during the fit; if it raises an
+    exception, the fit ends.
 
-    The fit stops when the duality gap, a certified bound on the distance to the best objective, is at
-    most ``tolerance`` times the objective (or times 1 if the objective is smaller: differences in
-    log-likelihood below one thousandth mean nothing); with smoothing, also at most `MOST_GAP`. ``fit`` of the result
+    The fit stops when the duality gap, a certified bound on the distance to the best objective, is at most
+    ``tolerance`` times the objective (or times 1 if the objective is smaller, because smaller differences in
+    log-likelihood are negligible). With smoothing, the gap must also be at most `MOST_GAP`. The result's ``fit``
     records whether this was reached within ``max_iterations``; if not, the best point found is returned.
 
     Raises ``ValueError`` for a measurement that does not fit the columns, and `espalier.core.errors.EspalierError` if
-    the impossibilities leave no row. Check sizes first (`check_size`), because nothing is refused here for its size.
+    the impossibilities leave no row. Check sizes first (`check_size`), because this function refuses nothing for its
+    size.
 
-    ``smoothing`` > 0 adds λ N KL(p ‖ q) to the objective, λ = smoothing / (median noise scale), q the distribution with
-    independent columns and the pooled one-way counts. The best fit to noisy counts follows the noise. If most cells are
-    noise, the one-way counts are closer to the truth. If the same pairs of Adult are counted at ε = 0.2 (tables of
-    ``python -m benchmarks.peers``), the mean two-way TV is 0.031 toward uniform cells with 0.3, 0.030 toward
-    independent ones with 0.3 and 0.028 with 1; on 25 columns of 16,000 rows at ε = 1 0.0292, 0.0277 and 0.0265, and the
-    fit takes fewer steps. ``fit.objective`` is the plain objective, ``fit.gap`` the gap of the smoothed problem.
+    ``smoothing`` > 0 adds λ N KL(p ‖ q) to the objective, where λ = smoothing / (median noise scale), and q is the
+    distribution with independent columns and the pooled one-way counts. The best fit to noisy counts follows the noise.
+    If most cells are noise, the one-way counts are closer to the truth. If the same pairs of Adult are measured at ε =
+    0.2 (tables of ``python -m benchmarks.peers``), mean two-way TV is 0.031 with shrinkage of 0.3 toward uniform cells,
+    0.030 with 0.3 toward independent columns, and 0.028 with 1 toward independent columns. On 25 columns of 16,000 rows
+    at ε = 1, it is 0.0292, 0.0277 and 0.0265, and the fit takes fewer steps. ``fit.objective`` is the plain objective,
+    ``fit.gap`` the gap of the smoothed problem.
 
     The method is in `espalier.core.models.graphical.solver`. It was chosen by measurement (``python -m
-    benchmarks.inference algorithms``): CPU seconds until the objective is certified to be within 0.1 % of the best, 12
-    columns of Adult's shape, σ the same everywhere | alternating between 1 and 1,000; > where it was not certified in
-    1,000 steps or rounding ended it:
+    benchmarks.inference algorithms``). The table shows CPU seconds until the objective is certified to be within 0.1 %
+    of the best, on 12 columns of Adult's shape, with equal σ | σ alternating between 1 and 1,000. ">" marks fits that
+    were not certified in 1,000 steps or that rounding ended:
 
     ====================================  =============  =============  =============  =============
     algorithm                             star           tree           star+tree      star+six
@@ -79,8 +81,9 @@ def estimate(
     mirror descent with line search       5,000 sweeps are never certified, and far off if σ differs
     ====================================  =============  =============  =============  =============
 
-    Continuation in the smoothing (each minimum started at the previous one) came as close to the best objective, but
-    without a proximal centre its bounds close only in proportion to λ: 400 to over 3,000 steps of L-BFGS.
+    Continuation in the smoothing (starting each minimisation at the previous minimum) came as close to the best
+    objective. But without a proximal centre, its bounds tighten only in proportion to λ, which takes 400 to over 3,000
+    steps of L-BFGS.
     """
     if not smoothing >= 0:
         raise ValueError(f"smoothing ({smoothing}) must not be negative")
@@ -111,8 +114,8 @@ def estimate(
 
 
 def smoothing_for(measurements: Sequence[Measurement], total: float | None) -> float:
-    """Return the smoothing for a fit of ``measurements``, which is stronger if a typical cell has few rows relative to
-    its noise. This uses only noisy answers. If ``total`` is None, it is the mean of the measured totals.
+    """Return the smoothing for a fit of ``measurements``. It is stronger if a typical cell has few rows relative to its
+    noise, and depends only on noisy answers. ``total`` defaults to the mean of the measured totals.
     """
     noise = [m.sigma * m.values.size for m in measurements if len(m.clique) > 1]
     if not noise:
@@ -128,7 +131,7 @@ def _closed_form(problem: Problem) -> FloatArray:
 
 
 def _independent(problem: Problem) -> FloatArray:
-    """Return the potentials of independent columns, each with its pooled counts, none of them below one row."""
+    """Return the potentials of independent columns with their pooled counts, each raised to at least one row."""
     regions = problem.regions
     centre = np.zeros(regions.size)
     views, pooled = regions.views(centre), regions.views(problem.target)

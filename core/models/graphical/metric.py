@@ -1,9 +1,10 @@
-"""Inverse curvature of the estimation problem on a tree, which turns a gradient into a good step. The log partition
-function of a decomposable model has an explicit inverse Hessian: add r_c/μ_c on every clique and subtract r_s/μ_s on
-every separator (the second derivative of the Bethe entropy, which is exact on junction trees; Wainwright & Jordan 2008,
-section 4.1). Here the measured cliques are attached one after the other to an earlier one by their largest
-intersection. If they form a junction tree, this is the exact inverse; if they close loops, it is a positive definite
-approximation, whose error conjugate gradients correct.
+"""Inverse curvature of the estimation problem on a tree, which turns a gradient into a good step.
+
+The log partition function of a decomposable model has an explicit inverse Hessian: add r_c/μ_c on every clique and
+subtract r_s/μ_s on every separator (the second derivative of the Bethe entropy, which is exact on junction trees;
+Wainwright & Jordan 2008, section 4.1). Here, each measured clique is attached to an earlier clique by the largest
+intersection. If the cliques form a junction tree, the result is the exact inverse. If they close loops, it is a
+positive definite approximation, and conjugate gradients correct its error.
 
 The regularisation of a proximal step adds λ/w_b to the counts of a region ``b``. This amount is far smaller for a
 precisely measured marginal than for the cells of a clique that contains it. Each region is therefore a separate level:
@@ -22,10 +23,10 @@ from espalier.core.models.graphical.regions import Regions
 
 @dataclass(frozen=True)
 class Link:
-    """A maximal clique (a region) and its attachment to an earlier one.
+    """A maximal clique (a region) and its attachment to an earlier clique.
 
-    ``separator`` is the region that they share (−1 if there is none). ``loop`` is true if the clique shares further
-    columns with others and so closes a loop.
+    ``separator`` is the region that both share (−1 if there is none). ``loop`` is true if the clique shares further
+    columns with other cliques and so closes a loop.
     """
 
     clique: int
@@ -35,7 +36,7 @@ class Link:
 
 @dataclass(frozen=True)
 class Level:
-    """A region ``inner`` inside ``host`` with its own form, which replaces its part of the host's form.
+    """A region ``inner`` inside ``host`` whose form replaces its part of the host's form.
 
     ``drop`` are the host's axes that are not in the inner region.
     """
@@ -46,7 +47,7 @@ class Level:
 
 
 def links(regions: Regions) -> list[Link]:
-    """Return the maximal cliques in the order in which they are attached, with cliques that close no loop first."""
+    """Return the maximal cliques in the order in which they are attached. Cliques that close no loop come first."""
     members = {i: frozenset(regions.places[i].columns) for i in regions.maximal}
     holding: dict[int, list[int]] = {}
     for i, held in members.items():
@@ -91,8 +92,8 @@ def levels(regions: Regions, chain: list[Link]) -> list[Level]:
 
 class TreeMetric:
     """Inverse Hessian of a tree at one point, as a positive semidefinite operator on flat vectors. ``marginals`` are
-    the marginals at the point. ``scale`` is a flat vector of positive counts, the denominators; in no region does it
-    exceed the sums over a host. On a clique with separator s the form is Σ (r_c − p(c|s) r_s)² / scale_c: the part of
+    the marginals at the point. ``scale`` is a flat vector of positive counts, the denominators. In every region, it is
+    at most the sums over a host. On a clique with separator s the form is Σ (r_c − p(c|s) r_s)² / scale_c: the part of
     the residual that the separator does not explain. The separator belongs to the clique that introduced it, so a hub
     with hundreds of cliques is moved only once instead of hundreds of times.
     """
@@ -135,11 +136,11 @@ class TreeMetric:
 
 
 def closed_form(regions: Regions, chain: list[Link], marginals: FloatArray) -> FloatArray:
-    """Return the log potentials of the decomposable model with the given positive marginals; loops are left out.
+    """Return the log potentials of the decomposable model with the given positive marginals, leaving out loops.
 
-    Each clique contributes its own p(clique | separator). Otherwise, cliques that do not quite agree on a separator
-    (because cells raised above zero do not add up) would multiply their differences. With 200 cliques around one hub,
-    all of the mass would move to a wrong category of the hub.
+    Each clique contributes its own p(clique | separator). Otherwise, the differences between cliques that do not quite
+    agree on a separator (because cells raised above zero do not add up) would multiply. With 200 cliques around one
+    hub, all of the mass would move to a wrong category of the hub.
     """
     potentials = np.zeros(regions.size)
     for link in chain:

@@ -1,4 +1,4 @@
-"""Fitted model: a distribution over all columns, and the queries that it answers."""
+"""Fitted model: a distribution over all columns that answers queries."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ FORMAT = "espalier-model/1"
 
 @dataclass(frozen=True)
 class FitSummary:
-    """Outcome of a fit. ``objective`` is Σ ‖μ − y‖²/(2σ²), ``gap`` is a certified bound on its distance to the best
+    """Outcome of a fit. ``objective`` is Σ ‖μ − y‖²/(2σ²), ``gap`` is a certified bound on the distance to the best
     objective, and ``converged`` states whether ``criterion`` (a sentence) was met within ``iterations``.
     """
 
@@ -52,7 +52,7 @@ class FitSummary:
 
 @dataclass(frozen=True)
 class FirstFit:
-    """First fit, which determines how far the second one shrinks each association. It is kept for checkers.
+    """First fit, which determines how far the second fit shrinks each association. It is stored for checkers.
 
     ``potentials`` belong to its model; ``wider`` is the factor by which each clique's σ is multiplied in the second
     fit, and ``smooth`` the smoothing of each pair with an ordered column.
@@ -78,10 +78,10 @@ class GraphicalModel:
     """A distribution p(x) ∝ exp Σ_c potential_c(x_c) over all columns of ``sizes``, scaled to ``total`` rows.
 
     ``cliques`` are the measured cliques (and those of structural impossibilities), without the fill-in of the junction
-    tree: two sets of columns that a third separates in the graph of these cliques are independent given it, exactly.
-    ``potentials`` are natural logarithms, one array per maximal clique, axes in the clique's order, −∞ where
-    impossible. Columns in no clique are uniform. Compare models by their marginals, because potentials are not unique.
-    ``first`` is the fit before this one, if there was one.
+    tree: if a third set of columns separates two sets in the graph of these cliques, the two are exactly independent
+    given the third. ``potentials`` are natural logarithms, one array per maximal clique, axes in the clique's order, −∞
+    where impossible. Columns in no clique are uniform. Compare models by their marginals, because potentials are not
+    unique. ``first`` is the fit before this one, if there was one.
     """
 
     sizes: Mapping[str, int]
@@ -146,9 +146,9 @@ class GraphicalModel:
         return self._calibrated.log_partition
 
     def marginal(self, clique: Sequence[str], *, max_cells: int = MAX_CELLS) -> FloatArray:
-        """Return the expected counts of ``clique``, one axis per column in the order given, summing to ``total``.
+        """Return the expected counts of ``clique``, with one axis per column in the given order, summing to ``total``.
 
-        The columns need not lie in one clique. Raises `SizeError` if the answer, or an intermediate table, would have
+        The columns need not be in one clique. Raises `SizeError` if the answer, or an intermediate table, would have
         more than ``max_cells`` cells.
         """
         return self._probability(clique, max_cells) * self.total
@@ -177,10 +177,9 @@ class GraphicalModel:
             raise ValueError(f"a column is named twice: {', '.join(columns)}")
 
     def conditional(self, columns: Sequence[str], given: Sequence[str], *, max_cells: int = MAX_CELLS) -> FloatArray:
-        """Return p(columns | given), with the axes of ``columns`` first and then those of ``given``. It sums to one
-        over the former.
+        """Return p(columns | given), with the axes of ``columns`` first and then those of ``given``.
 
-        If a combination of ``given`` is impossible, all its probabilities are zero.
+        It sums to one over ``columns``. If a combination of ``given`` is impossible, all its probabilities are zero.
         """
         both = self._probability((*columns, *given), max_cells)
         below = np.add.reduce(both, axis=tuple(range(len(columns))), keepdims=True)
@@ -191,8 +190,8 @@ class GraphicalModel:
     ) -> float:
         """Return the exact conditional mutual information I(left; right | given) of the model in nats.
 
-        Columns that are also in ``given`` are removed from the other two. Raises `SizeError` if the joint table
-        would hold more than ``max_cells`` cells.
+        Columns in ``given`` are removed from ``left`` and ``right``. Raises `SizeError` if the joint table would hold
+        more than ``max_cells`` cells.
         """
         known = set(given)
         first = [name for name in left if name not in known]

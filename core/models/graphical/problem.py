@@ -1,4 +1,4 @@
-"""Estimation problem in flat arrays: the measurements, their precision, and their places in the junction tree."""
+"""Estimation problem in flat arrays: the measurements, their precision, and their positions in the junction tree."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ SMALLEST_TOTAL = 1.0
 
 
 def inner(a: FloatArray, b: FloatArray) -> float:
-    """Return Σ a b of two flat vectors. BLAS is not used, because its threads are slower for vectors of this length, by
-    a factor of twenty on a busy machine.
+    """Return Σ a b of two flat vectors, without BLAS: for vectors of this length, BLAS threads are slower by a factor
+    of twenty on a busy machine.
     """
     return float(np.einsum("i,i->", a, b))
 
@@ -51,8 +51,8 @@ class Problem:
     """Minimisation of Σ_c ‖μ_c − y_c‖²/(2σ_c²) over flat vectors of region marginals (`Regions`).
 
     ``target`` is û, the pooled unbiased estimate, consistent but possibly negative; ``weight`` is its precision per
-    region. ``precision`` and ``centre`` give the objective itself, cell by cell, up to ``constant``. ``floor`` is a
-    lower bound for every distribution: the objective at û.
+    region. ``precision`` and ``centre`` define the objective itself, cell by cell, up to ``constant``. ``floor`` is the
+    objective at û, a lower bound for every distribution.
     """
 
     regions: Regions
@@ -94,8 +94,8 @@ class Problem:
         return Sweep(log_partition, conditionals, nodes, self.regions.marginals(nodes))
 
     def covariance(self, sweep: Sweep, direction: FloatArray) -> FloatArray:
-        """Return N Cov(p) times ``direction``, the derivative of the regions' marginals as the potentials move in that
-        direction.
+        """Return N Cov(p) times ``direction``: the derivative of the regions' marginals in this direction of the
+        potentials.
         """
         tables = self.regions.tables(direction)
         return self.regions.marginals(derivative(self.regions.tree, sweep.conditionals, sweep.nodes, tables))
@@ -155,7 +155,7 @@ def pose(
 
 
 def estimate_total(measurements: Iterable[Measurement]) -> float:
-    """Return the number of rows according to all measurements, at least `SMALLEST_TOTAL`. It is the mean of the sums of
+    """Return the number of rows estimated from all measurements, at least `SMALLEST_TOTAL`: the mean of the sums of
     their noisy counts, each weighted by its inverse variance 1/(cells σ²).
     """
     numerator = denominator = 0.0
@@ -169,8 +169,8 @@ def estimate_total(measurements: Iterable[Measurement]) -> float:
 def _pool_cells(
     regions: Regions, measurements: Iterable[Measurement], total: float
 ) -> tuple[FloatArray, FloatArray, float]:
-    """Merge repeated measurements of one clique: return precision and mean per cell, and the objective that remains.
-    Measurements of columns with one category, or of no column, only repeat the total, which is constant.
+    """Merge repeated measurements of one clique. Return precision and mean per cell, and the remaining objective.
+    Measurements of columns with one category, or of no column, only repeat the constant total.
     """
     precision, centre, constant = np.zeros(regions.size), np.zeros(regions.size), 0.0
     for measurement in measurements:

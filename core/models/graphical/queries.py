@@ -1,7 +1,7 @@
 """Marginals of columns that share no clique, computed by variable elimination (multiply and sum, one column at a time).
 
 A fitted model is a product of conditional distributions p(v | given), one per node of its junction tree. Only the nodes
-between the wanted columns and the root matter, because everything below sums to one. Variable elimination (Koller &
+between the wanted columns and the root matter, because all nodes below sum to one. Variable elimination (Koller &
 Friedman 2009, section 9.3) runs in plain probabilities, which is safe here because every factor is a distribution.
 """
 
@@ -20,7 +20,7 @@ from espalier.core.models.graphical.size import too_large
 
 @dataclass(frozen=True)
 class Factor:
-    """A table with one axis per tree position in ``columns``."""
+    """A table with one axis for each tree position in ``columns``."""
 
     columns: tuple[int, ...]
     table: FloatArray

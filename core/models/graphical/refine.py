@@ -1,4 +1,4 @@
-"""A model over groups of categories, spread evenly over the categories themselves."""
+"""Expansion of a model over groups of categories to the categories themselves."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from espalier.core.models.graphical.model import GraphicalModel
 
 
 def refine(model: GraphicalModel, sizes: Mapping[str, int], groups: Mapping[str, NDArray[np.intp]]) -> GraphicalModel:
-    """Return ``model`` over all categories. ``groups[column]`` numbers the group of each category; a group's
+    """Return ``model`` over all categories. ``groups[column]`` has the group number of each category. A group's
     probability is divided evenly among its categories.
 
     p(x) = p(g(x)) / Π |g(x_column)|, so every marginal over groups and every conditional independence is preserved,

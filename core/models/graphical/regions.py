@@ -1,17 +1,17 @@
-"""Information in a set of noisy marginals, without repetition. Overlapping marginals repeat each other; for example,
-every pair with column A contains its own noisy copy of A's counts. Splitting each marginal into orthogonal components
-removes the repetition. Take the measured cliques and all their intersections (the *regions*). The part of a marginal
-that belongs to region ``a`` is what remains on ``a`` after subtracting the parts of all smaller regions (an analysis of
-variance; the same split underlies the residual mechanism of Xiao, He, Zhang & Kifer 2023, "An Optimal and Scalable
-Matrix Mechanism for Noisy Marginals under Convex Loss Functions"). Marginals agree with each other exactly when they
-share components, and the squared loss splits into one term per component:
+"""Information in a set of noisy marginals, without redundancy. Overlapping marginals repeat information: every pair
+with column A, for example, contains a noisy copy of A's counts. Splitting each marginal into orthogonal components
+removes this redundancy. Take the measured cliques and all their intersections (the *regions*). The component of a
+marginal for region ``a`` is what remains on ``a`` after subtracting the components of all smaller regions (an analysis
+of variance; the same split underlies the residual mechanism of Xiao, He, Zhang & Kifer 2023, "An Optimal and Scalable
+Matrix Mechanism for Noisy Marginals under Convex Loss Functions"). Marginals agree if and only if they share
+components, and the squared loss splits into one term per component:
 
     Σ_c ‖μ_c − y_c‖²/(2σ_c²) = const + Σ_a w_a ‖u_a − û_a‖²/2,   w_a = Σ_{c ⊇ a} 1/(σ_c² cells(c∖a))
 
 where û_a is the mean over the measurements that contain ``a``, weighted by their share of w_a. Thus û is the best
-linear unbiased estimate from all measurements together, in closed form and for any overlaps.
+linear unbiased estimate from all measurements, in closed form and for any overlaps.
 
-Everything is kept in flat vectors: one slice per region, axes in tree order.
+All values are stored in flat vectors: one slice per region, axes in tree order.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from espalier.core.privacy.draws import Measurement
 class Regions:
     """Regions of a set of cliques within a junction tree, and the flat vectors over them.
 
-    ``places[i]`` is the node of region ``i``, ``spans[i]`` its slice of a flat vector of ``size`` numbers.
-    Smaller regions come before those that contain them; ``maximal`` are the regions that no other contains.
+    ``places[i]`` is the node of region ``i``, ``spans[i]`` its slice of a flat vector of ``size`` numbers. Smaller
+    regions come before regions that contain them. ``maximal`` are the regions that no other region contains.
     """
 
     def __init__(self, tree: JunctionTree, cliques: Iterable[Clique]) -> None:
@@ -96,7 +96,7 @@ class Regions:
         return tuple(n if c in inside else 1 for c, n in zip(place.columns, place.shape, strict=True))
 
     def tables(self, potentials: FloatArray, base: Sequence[FloatArray | None] | None = None) -> list[FloatArray]:
-        """Return the log potentials of the regions, and those in ``base``, gathered into one new table per node."""
+        """Return the sum of the regions' log potentials and those in ``base``, as one new table per node."""
         parts = self.views(potentials)
         tables: list[FloatArray] = []
         for node, inside in zip(self.tree.nodes, self._per_node, strict=True):
@@ -145,7 +145,7 @@ class Regions:
         return weight, self._assemble(self.views(pooled), total)
 
     def _components(self, home: int, marginal: FloatArray) -> dict[int, FloatArray]:
-        """Return the components of one marginal, by region; each sums to zero over every smaller region."""
+        """Return the components of one marginal, by region. Each sums to zero over every smaller region."""
         parts: dict[int, FloatArray] = {}
         for i in (*self.below[home], home):
             own = marginal if i == home else np.add.reduce(marginal, axis=self._axes[home, i])
@@ -156,7 +156,7 @@ class Regions:
         return parts
 
     def _assemble(self, components: Sequence[FloatArray], total: float) -> FloatArray:
-        """Return marginals from their components, which inverts the split."""
+        """Return marginals from their components: the inverse of the split."""
         flat = np.empty(self.size)
         for i, view in enumerate(self.views(flat)):
             np.add(components[i], total / view.size, out=view)
@@ -165,10 +165,10 @@ class Regions:
         return flat
 
     def smooth(self, potentials: FloatArray, weight: FloatArray) -> FloatArray:
-        """Return the gradient of Σ_a ‖τ_a‖²/(2 w_a), where τ are the components of the potentials: a flat vector of
+        """Return the gradient of Σ_a ‖τ_a‖²/(2 w_a), where τ are the components of the potentials, as a flat vector of
         marginals.
 
-        This is the conjugate of the pooled squared loss (without its linear part ⟨τ, û⟩).
+        The function is the conjugate of the pooled squared loss (without the linear part ⟨τ, û⟩).
         """
         parts = self.views(potentials)
         gathered: list[FloatArray | None] = [None] * len(parts)
@@ -197,7 +197,7 @@ class Regions:
 
 
 def _close(cliques: set[tuple[int, ...]]) -> list[tuple[int, ...]]:
-    """Return the cliques and all their nonempty intersections, smaller ones first."""
+    """Return the cliques and all their nonempty intersections, smaller sets first."""
     closed: set[tuple[int, ...]] = set()
     holding: dict[int, set[tuple[int, ...]]] = {}
     waiting = sorted(cliques)
@@ -217,7 +217,7 @@ def _close(cliques: set[tuple[int, ...]]) -> list[tuple[int, ...]]:
 
 
 def _below(closed: Sequence[tuple[int, ...]]) -> list[list[int]]:
-    """Return, for each region, the regions inside it, smaller first."""
+    """Return the regions inside each region, smaller regions first."""
     holding: dict[int, list[int]] = {}
     below: list[list[int]] = []
     for i, columns in enumerate(closed):
@@ -235,8 +235,8 @@ def _maximal(below: Sequence[Sequence[int]]) -> list[int]:
 
 
 def _mobius(top: int, below: Sequence[Sequence[int]]) -> tuple[float, list[tuple[int, float]]]:
-    """Return the Möbius function of the regions under ``top``, for the empty region and for all regions where it is not
-    0.
+    """Return the Möbius function of the regions under ``top``, for the empty region and for all regions with a nonzero
+    value.
 
     The component of ``top`` in a table is Σ_b m(b, top) mean_b(table).
     """

@@ -1,16 +1,15 @@
-"""Sampling of rows from a fitted model, one column at a time and parents first, each given the columns on which it
-depends.
+"""Sampling of rows from a fitted model, one column at a time and parents first.
 
 Plain sampling is exact: every row is an independent draw from the model.
 
 Rounded sampling spreads the rows over the categories as evenly as whole numbers allow. The rows that share the same
 values of ``given`` are a group of n_s rows; category v gets ⌊n_s p(v|s)⌋ of them or one more, and a fresh random
 permutation decides which rows. The expected count of every cell is therefore the model's. A measured pair is off by
-about one row per cell instead of √count. Two columns that depend on the same parent stay independent given it, because
-each is shuffled separately within the group. The counts vary less from table to table than those of independent rows.
-This matters when several tables are combined, or when a variance is computed from one table. (A rounding that hands out
-categories in the *same* order to two such columns couples them: mbi before 2.0 did, with a total variation of 0.6 when
-the model had 0.001.)
+about one row per cell instead of √count. Two columns that depend on the same parent stay independent given this parent,
+because each is shuffled separately within the group. The counts vary less between tables than counts of independent
+rows. This matters when several tables are combined, or when a variance is computed from one table. (A rounding that
+assigns categories to two such columns in the *same* order couples them. In mbi before 2.0, their total variation was
+0.6, compared with 0.001 in the model.)
 """
 
 from __future__ import annotations
@@ -62,7 +61,7 @@ def _code_type(size: int) -> type[np.unsignedinteger]:
 
 
 def _groups(node: Node, drawn: Sequence[Codes] | Mapping[int, Codes]) -> NDArray[Any] | None:
-    """Return the combination of the given columns in each row; None if there is only one."""
+    """Return the combination of the given columns in each row; None if only one combination exists."""
     if not node.given:
         return None
     kind = np.dtype(np.uint16 if math.prod(node.shape[:-1]) <= 1 << 16 else np.int64)
@@ -74,15 +73,15 @@ def _groups(node: Node, drawn: Sequence[Codes] | Mapping[int, Codes]) -> NDArray
 
 
 def _draw(table: FloatArray, group: NDArray[Any] | None, n: int, rng: np.random.Generator) -> NDArray[np.int64]:
-    """Draw one category per row by inversion, with a binary search for all rows at once, each in its group's
-    distribution.
+    """Draw one category per row by inversion of its group's distribution, with one binary search for all rows
+    together.
     """
     groups, size = table.shape
     point = rng.random(n)
     if group is None:
         root: NDArray[np.int64] = np.searchsorted(_ladder(table)[0, :-1], point, side="right")
         return root
-    reach = 1 << (size - 1).bit_length()  # steps are powers of two and equal for all rows
+    reach = 1 << (size - 1).bit_length()  # steps are powers of two, the same for all rows
     ladder = np.full((groups, reach), np.inf)
     ladder[:, : size - 1] = _ladder(table)[:, :-1]
     flat, start = ladder.ravel(), group.astype(np.int64) * reach
@@ -101,7 +100,7 @@ def _ladder(table: FloatArray) -> FloatArray:
 
 
 def _spread(table: FloatArray, group: NDArray[Any] | None, n: int, rng: np.random.Generator) -> NDArray[np.int64]:
-    """Return categories, with counts as even as whole numbers allow, in random order within each group."""
+    """Return categories with counts as even as whole numbers allow, in random order within each group."""
     size = table.shape[1]
     if group is None:
         counts = np.array([n])

@@ -1,4 +1,4 @@
-"""Shrinkage of each pair's association, which removes the part that noise explains."""
+"""Shrinkage of each pair's association by the part that noise explains."""
 
 from __future__ import annotations
 
@@ -14,13 +14,14 @@ from espalier.core.models.graphical.smoothness import along, axis_of, likelihood
 from espalier.core.privacy.draws import Measurement
 
 FIRM = 5.0
-"""Factor on the precision of single columns in the second fit. With 2, they are worse than in the first fit (COMPAS at
-ε = 0.2: one-way L1 + 0.0004, asia with 3,000 rows + 0.0008); 20 gives the same result as 5.
+"""Factor on the precision of single columns in the second fit. With a factor of 2, single columns have larger errors
+than in the first fit (COMPAS at ε = 0.2: one-way L1 + 0.0004, asia with 3,000 rows + 0.0008); 20 gives the same result
+as 5.
 """
 
 WIDEST = 2.0
-"""Largest factor on a pair's σ. Without a bound, a column that matters is sometimes mistaken for noise. AUC minus the
-AUC of the first fit, without and with the bound: alarm with 8,000 rows at ε = 0.2 −0.008 and −0.003 (± 0.009), diabetes
+"""Largest factor on a pair's σ. Without a bound, an important column is sometimes mistaken for noise. Changes in AUC
+from the first fit, without and with the bound: alarm with 8,000 rows at ε = 0.2 −0.008 and −0.003 (± 0.009), diabetes
 at 0.2 + 0.015 and + 0.011 (± 0.002), with 8,000 rows at 1 + 0.020 and + 0.013 (± 0.003), COMPAS at 0.2 + 0.0015 and +
 0.0016 (± 0.0010).
 """
@@ -32,25 +33,25 @@ def believed(
     smoothing: float,
     ordered: Mapping[str, int] | None = None,
 ) -> tuple[list[Measurement], float, FirstFit]:
-    """Return ``measurements`` for a second fit, its smoothing, and the record of the first fit ``model``.
+    """Return ``measurements`` for a second fit, the smoothing for it, and the record of the first fit ``model``.
 
-    ``smoothing`` is that of the first fit. Pairs with one of the ``ordered`` columns, given with the number of their
-    ordered values, are smoothed first (`espalier.core.models.graphical.smoothness`).
+    ``smoothing`` is the smoothing of the first fit. Pairs with one of the ``ordered`` columns, given with their numbers
+    of ordered values, are smoothed first (`espalier.core.models.graphical.smoothness`).
 
     A release's first fit shrinks every pair equally toward independence. This function shrinks a pair further if its
-    association may be noise. Let p, q be the shares of its columns in ``model``, N the total, y the pair's counts. The
-    prior for d = μ − N p qᵀ is normal with variance τ · N (diag p − p pᵀ) ⊗ (diag q − q qᵀ), on tables with row and
-    column sums of zero: τ times the variance of N rows with independent columns by chance, so τ = 1 is the association
-    of such rows by χ², per degree of freedom. With λ the fit's price of divergence (smoothing over noise, see
-    `estimate`), λ N KL is this prior to second order with τ = 1/λ for all pairs. Here each pair has its own τ: along
+    association may be noise. Let p, q be the shares of the pair's columns in ``model``, N the total, and y the pair's
+    counts. The prior for d = μ − N p qᵀ is normal with variance τ · N (diag p − p pᵀ) ⊗ (diag q − q qᵀ), on tables with
+    row and column sums of zero. This is τ times the chance variance of N rows with independent columns, so τ = 1
+    corresponds to a χ² of 1 per degree of freedom. If λ is the fit's price of divergence (smoothing over noise, see
+    `estimate`), λ N KL is, to second order, this prior with τ = 1/λ for all pairs. Here each pair has its own τ: along
     the eigenvectors of the prior's variance, d is measured as z_k ~ N(0, τ g_k + σ²). The distribution of τ over the
-    pairs is the mixture with the largest likelihood of all z (Kiefer & Wolfowitz 1956; by EM, Laird 1978). A pair's
-    weight τ g/(τ g + σ²), at its median g, is its mean under this mixture. A τ above 1/λ is set to 1/λ: no pair is
+    pairs is the mixture with the largest likelihood of all z (Kiefer & Wolfowitz 1956; by EM, Laird 1978). The weight τ
+    g/(τ g + σ²) of a pair, at its median g, is the mean under this mixture. A τ above 1/λ is set to 1/λ, so no pair is
     shrunk less than in the first fit.
 
-    In the result a pair's σ is multiplied by √(1/(λ τ)), at most `WIDEST`, which is equivalent to λ = 1/τ for this
-    pair. Columns are held at their values in ``model``. Tables of three columns or more are unchanged. The measurements
-    themselves, and all conclusions from them, do not change, because this is post-processing of noisy answers to draw
+    In the result, a pair's σ is multiplied by √(1/(λ τ)), at most `WIDEST`, which is equivalent to λ = 1/τ for this
+    pair. Single columns are held at their values in ``model``. Tables of three columns or more are unchanged. The
+    stored measurements, and all conclusions from them, do not change: the function post-processes noisy answers to draw
     one table of rows.
     """
     pooled = _pooled(measurements)
@@ -82,7 +83,7 @@ def _pooled(measurements: Sequence[Measurement]) -> list[Measurement]:
 
 
 def _noise(pooled: Sequence[Measurement]) -> float:
-    """Return the median noise scale of the maximal cliques, in rows, without columns of one value (as in
+    """Return the median noise scale of the maximal cliques, in rows, ignoring columns with one value (as in
     `Problem.noise`).
     """
     precision: dict[frozenset[str], float] = {}
@@ -94,7 +95,7 @@ def _noise(pooled: Sequence[Measurement]) -> float:
 
 
 def _alone(pooled: Sequence[Measurement]) -> dict[str, float]:
-    """Return σ of a column's counts, estimated from all of ``pooled``, by column."""
+    """Return σ of each column's counts, estimated from all of ``pooled``."""
     precision: dict[str, float] = {}
     for m in pooled:
         for axis, name in enumerate(m.clique):

@@ -1,4 +1,4 @@
-"""Size of a model, computed from the graph alone. Nothing is allocated and no data are read."""
+"""Size of a model, computed from the graph alone. No table is allocated and no data is read."""
 
 from __future__ import annotations
 
@@ -15,19 +15,18 @@ SECONDS_PER_NOISY_CELL = 14e-6
 """Seconds per draw of discrete Gaussian noise (measured: 9 to 14 µs, and more for smaller σ)."""
 
 SWEEPS = 40
-"""Assumed number of passes over the junction tree in a fit; trees take 5 to 15, and models of 300,000 cells 30 to
-65.
+"""Assumed number of passes over the junction tree in a fit. Trees take 5 to 15, and models of 300,000 cells 30 to 65.
 """
 
 SECONDS_PER_CELL = 100e-9
 SECONDS_PER_NODE = 60e-6
-"""Seconds of one pass per cell of the tree and per column; measured: 40–120 ns and 15–70 µs (seven tables of 8 to 37
+"""Seconds of one pass per cell of the tree and per column. Measured: 40–120 ns and 15–70 µs (seven tables of 8 to 37
 columns).
 """
 
 SECONDS_PER_PAIR = 250e-6
-"""Seconds to score one pair of columns against a fitted model (measured: 0.15 to 0.5 ms, most of it for the pair's
-marginal).
+"""Seconds to score one pair of columns against a fitted model (measured: 0.15 to 0.5 ms, most of which is spent on the
+pair's marginal).
 """
 
 
@@ -35,10 +34,10 @@ marginal).
 class Size:
     """Cost of a set of measured cliques.
 
-    ``cells`` and ``largest_cells`` count the cells of the junction tree and of its ``largest`` clique;
-    ``measured_cells`` is the number of cells that get noise. ``bytes`` is the peak memory of the fit, ``seconds``
-    estimates the time of noise and fit together, and ``noise`` the time of the noise alone. ``culprit`` are the
-    measured cliques that caused the largest clique: the clique itself if it was measured, else those that share two
+    ``cells`` and ``largest_cells`` are the numbers of cells in the junction tree and in its ``largest`` clique;
+    ``measured_cells`` is the number of cells that get noise. ``bytes`` is the peak memory of the fit, ``seconds`` the
+    estimated time for noise and fit together, and ``noise`` the time for noise alone. ``culprit`` are the measured
+    cliques that caused the largest clique: the clique itself if it was measured, otherwise the cliques that share two
     columns or more with it. ``treewidth`` is the number of columns in the widest clique of the junction tree, minus
     one; 0 for a model without a tree.
     """
@@ -54,7 +53,7 @@ class Size:
     treewidth: int = 0
 
     def at_least(self, cells: int) -> Size:
-        """Return this size with a junction tree of at least ``cells`` cells, for a plan whose choices are still
+        """Return this size with a junction tree of at least ``cells`` cells, for a plan with choices that are still
         open.
         """
         more = max(0, cells - self.cells)
@@ -65,9 +64,10 @@ class Size:
         """Return this size for a plan in which private choices decide between large and small tables, with ``fits``
         intermediate models.
 
-        ``cells`` and ``bytes`` remain the maximum. Choices rarely take the largest tables, so the seconds are those of
-        a model halfway, on a logarithmic scale, between these cells and the cells of the single columns. Intermediate
-        models grow, so each counts as half a model, and the pairs of columns are scored against each of them.
+        ``cells`` and ``bytes`` remain the maximum. Choices rarely select the largest tables, so ``seconds`` is the time
+        for a model halfway, on a logarithmic scale, between these cells and the cells of the single columns.
+        Intermediate models grow, so each is charged as half a model, and the pairs of columns are scored against each
+        of them.
         """
         if not fits:
             return self

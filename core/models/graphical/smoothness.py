@@ -1,18 +1,18 @@
-"""Smoothing of the counts of pairs along the values of ordered columns. The noisy counts choose its length.
+"""Smoothing of pair counts along the values of ordered columns. The noisy counts determine the length scale.
 
     Input: noisy counts y of pairs with σ; shares p, q of their columns in a first fit, N rows; the ordered columns
     1  d ← y − N p qᵀ, on tables with row and column sums of zero
     2  prior of d: normal with variance τ N A_a ⊗ A_b, where a column's A is either E = diag p − p pᵀ (no order) or
          S_ℓ = 0.8 c E R_ℓ E + 0.2 E,  R_ℓ[i, j] = exp(−(i − j)²/2ℓ²),  c: E and c E R_ℓ E have the same trace
-    3  prior of (ℓ_a, ℓ_b, τ): the mixture over all pairs with the largest likelihood of all d (by EM)
-    4  each pair takes its most probable (ℓ_a, ℓ_b), and the most probable τ with them; a pair without a length is done
-    5  w ← τ g/(τ g + σ²) along the eigenvectors of the prior, whose variances at τ = 1 are g;  w ← w/max w
-    6  y ← N p qᵀ + w d;  σ² ← σ² · mean w
+    3  prior of (ℓ_a, ℓ_b, τ): the mixture over all pairs with the largest likelihood of all d (by EM) 4  each pair
+    takes its most probable (ℓ_a, ℓ_b), and the most probable τ given these; a pair without a length is done 5  w ← τ
+    g/(τ g + σ²) along the eigenvectors of the prior, whose variances at τ = 1 are g;  w ← w/max w 6  y ← N p qᵀ + w d;
+    σ² ← σ² · mean w
 
-With S_ℓ, d/(N p q) is a smooth function of the column's value, plus a part that is not. Step 5 removes only the part
-that the order explains as noise; the whole association is shrunk afterwards, as that of other pairs
-(`espalier.core.models.graphical.shrinkage`). Single columns do not change, because a second fit holds them at their
-values in the first. All of this reads noisy counts alone, which is post-processing.
+With S_ℓ, d/(N p q) is a smooth function of the column's value plus an unordered part. Step 5 removes only the part that
+the order reveals as noise. The whole association is shrunk afterwards, as for other pairs
+(`espalier.core.models.graphical.shrinkage`). Single columns do not change, because the second fit holds them at their
+values in the first. Everything here is computed from noisy counts alone, so it is post-processing.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ from espalier.core.privacy.draws import Measurement
 from espalier.core.project.schema import Schema
 
 LENGTHS = (0, 1, 2, 4, 8)
-"""Lengths that are compared, in values of the column; 0 for no order."""
+"""Candidate lengths, in values of the column; 0 for no order."""
 
 ROUGH = 0.2
 """Part of a smooth prior's variance that does not depend on the order."""
 
 MOST_CELLS = 10_000
-"""Number of cells of the largest pair that is smoothed; comparing its lengths takes about 0.2 s."""
+"""Number of cells in the largest pair that is smoothed. Comparing its lengths takes about 0.2 s."""
 
 STRENGTHS, STEPS, EVEN = 30, 40, 2.0
-"""Number of strengths τ compared, number of EM steps, and prior weight spread over all hypotheses, in pairs."""
+"""Number of candidate strengths τ, number of EM steps, and prior weight spread over all hypotheses, in pairs."""
 
 
 @dataclass(frozen=True)
@@ -52,17 +52,17 @@ class Smooth:
 
 @dataclass(frozen=True)
 class Axis:
-    """Eigenvectors of one column's A, without the constant one, and their eigenvalues."""
+    """Eigenvectors of one column's A, except the constant vector, and their eigenvalues."""
 
     vectors: FloatArray
     values: FloatArray
 
 
 def ordered_values(schema: Schema, sizes: Mapping[str, int]) -> dict[str, int]:
-    """Return the number of ordered values of each column that has at least three. Empty cells, which come last, have no
-    place in the order.
+    """Return the number of ordered values of each column that has at least three. The category for empty cells, which
+    comes last, is not part of the order.
 
-    ``sizes`` are the numbers of categories that are counted; a column whose categories were merged has no order.
+    ``sizes`` are the numbers of categories in the counts. A column with merged categories has no order.
     """
     spans = {c.name: c.size - c.missing for c in schema.columns if c.kind != "categorical" and c.size == sizes[c.name]}
     return {name: span for name, span in spans.items() if span > 2}
@@ -77,7 +77,7 @@ def axis_of(share: FloatArray, span: int = 0, length: int = 0) -> Axis:
         smooth = prior @ near @ prior
         scale = float(np.trace(prior)) / max(float(np.trace(smooth)), 1e-300)
         prior = (1 - ROUGH) * scale * smooth + ROUGH * prior
-    values, vectors = np.linalg.eigh(prior - 1.0)  # − 1 puts the constant first
+    values, vectors = np.linalg.eigh(prior - 1.0)  # − 1 moves the constant to the front
     return Axis(vectors[:, 1:], np.maximum(values[1:], 0.0))
 
 
@@ -101,9 +101,9 @@ def filtered(
 def smoothed(
     pooled: Sequence[Measurement], shares: Mapping[str, FloatArray], ordered: Mapping[str, int], total: float
 ) -> tuple[list[Measurement], dict[Clique, Smooth]]:
-    """Return ``pooled`` with smoothed pairs, and the smoothing of each pair that has one.
+    """Return ``pooled`` with smoothed pairs, and the smoothing of each smoothed pair.
 
-    ``ordered`` are the ordered columns with the number of their ordered values.
+    ``ordered`` are the ordered columns with their numbers of ordered values.
     """
     pairs = [m for m in pooled if _asked(m, ordered)]
     if not pairs:
@@ -146,7 +146,7 @@ def _asked(m: Measurement, ordered: Mapping[str, int]) -> bool:
 
 
 def strengths_for(total: float) -> FloatArray:
-    """Return the strengths that are compared, from 1 to the number of rows (at least 2)."""
+    """Return the candidate strengths, from 1 to the number of rows (at least 2)."""
     return np.geomspace(1.0, max(2.0, total), STRENGTHS)
 
 
@@ -157,8 +157,8 @@ def likelihood(z: FloatArray, g: FloatArray, noise: float, strengths: FloatArray
 
 
 def mixture(likely: Sequence[FloatArray], places: Sequence[Any], shape: tuple[int, ...]) -> FloatArray:
-    """Return the distribution of hypotheses under which all pairs are most likely (Kiefer & Wolfowitz 1956; by EM,
-    Laird 1978). ``places`` are the hypotheses, of an array of ``shape``, to which each pair's likelihoods belong.
+    """Return the distribution of hypotheses that maximises the likelihood of all pairs (Kiefer & Wolfowitz 1956; by EM,
+    Laird 1978). ``places`` are the indices, into an array of ``shape``, of the hypotheses for each pair's likelihoods.
     """
     common = np.full(shape, 1.0 / np.prod(shape))
     for _ in range(STEPS):

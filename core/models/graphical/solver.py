@@ -1,13 +1,13 @@
-"""Minimisation by proximal points, each found by Newton's method with a preconditioner from a tree.
+"""Minimisation by proximal points. Each is found by Newton's method with a preconditioner from a tree.
 
 **The problem.** Minimise f(μ) = Σ_c ‖μ_c − y_c‖²/(2σ_c²) over the marginals of distributions with N rows. The best μ
-mostly lies on the boundary (cells with noisy counts below zero), where potentials tend to −∞.
+usually lies on the boundary (cells with noisy counts below zero), where potentials tend to −∞.
 
 **Outer loop: proximal point.** p_{k+1} minimises f(μ(p)) + λ N KL(p ‖ p_k). This keeps p in the exponential family of
 the measured cliques: θ_{k+1} = θ_k − ∇f(μ_{k+1})/λ, mirror descent with the gradient taken at the *new* point. λ falls
 by the factor LOWER from one point to the next. Close to the optimum, ∇f hardly changes, so the next step is
-extrapolated from the last step, divided by LOWER, and kept if it lowers the dual. Potentials that tend to −∞ then
-diverge in a few steps. λ rises again when steps diverge.
+extrapolated from the last step, divided by LOWER, and kept if it lowers the dual. Potentials that tend to −∞ then get
+there in a few steps. λ rises again when steps diverge.
 
 **Inner problem: its dual**, smooth and strictly convex in θ (û, K: the pooled estimate and the conjugate of the
 pooled loss, `espalier.core.models.graphical.regions`):
@@ -16,12 +16,13 @@ pooled loss, `espalier.core.models.graphical.regions`):
 
 Its Hessian is N Cov(p) + λK. Newton's direction is found by conjugate gradients: a product with Cov(p) is another pass
 over the junction tree (`espalier.core.graph.junction_tree.derivative`), and the explicit inverse of the Hessian on a
-tree (`espalier.core.models.graphical.metric`) preconditions them at any noise scale, so that a few products suffice.
-They stop at half the residual or after PRODUCTS, far from an exact solution; the next step corrects the rest.
+tree (`espalier.core.models.graphical.metric`) preconditions them at any noise scale, so a few products suffice. The
+conjugate gradients stop at half the residual or after PRODUCTS products, far from an exact solution; the next step
+corrects the rest.
 
-**Stopping.** Any w bounds the optimum from below: min_s ⟨w, s⟩ − ⟨w, û⟩ − ⟨w, Kw⟩/2 + f(û), s over all single rows (one
-max-plus sweep). With w = −λ(θ − θ_k) that bound is tight at the end. The gap between f and the best bound is the
-reported, certified criterion.
+**Stopping.** Any w gives a lower bound on the optimum: min_s ⟨w, s⟩ − ⟨w, û⟩ − ⟨w, Kw⟩/2 + f(û), with s over all single
+rows (one max-plus sweep). With w = −λ(θ − θ_k), this bound is tight at the end. The gap between f and the best bound is
+the certified criterion that the fit reports.
 
 `espalier.core.models.graphical.estimation.estimate` compares this method with alternatives, with figures.
 """
@@ -44,27 +45,27 @@ next.
 """
 
 PATIENCE, RAISE = 12, 5.0
-"""A proximal point that is not found within this number of steps is replaced by a nearer one, with λ raised by this
-factor. If λ is too low, a step may move most of the mass to wrong cells, and returning takes hundreds of steps.
+"""A proximal point that is not found within this number of steps is replaced by a nearer point, with λ raised by this
+factor. If λ is too low, a step may move most of the mass to wrong cells, and recovery takes hundreds of steps.
 """
 
 MOST_GAP = 0.1
 """Largest gap of a smoothed fit, whatever its objective. The gap of a column of two categories is its squared distance
-from the best fit, divided by twice its noise variance. So no column is further than 0.45 times its noise. Tables of
-many cells have objectives in the thousands, and a thousandth of those may leave a column at 2.5 times its noise. This
-bound costs one or two Newton steps.
+from the best fit, divided by twice its noise variance. So no such column is further away than 0.45 times its noise.
+Large tables have objectives in the thousands, and a relative gap of a thousandth could leave a column 2.5 times its
+noise away. This bound costs one or two Newton steps.
 """
 
 FORCING, PRODUCTS = 0.5, 20
 """Conjugate gradients stop when the residual has fallen to this share, or after this number of products."""
 
 INEXACT = 0.3
-"""A proximal point is accepted when its error is below this share of its gain, or of the tolerance."""
+"""A proximal point is accepted when its error is below this share of its gain or of the tolerance."""
 
 
 @dataclass(frozen=True)
 class Point:
-    """An iterate: potentials θ, K(θ − centre), and the result of one sweep at θ."""
+    """An iterate: potentials θ, K(θ − centre), and the result of a sweep at θ."""
 
     potentials: FloatArray
     smoothed: FloatArray
@@ -117,7 +118,8 @@ class Subproblem:
 
 
 class Solver:
-    """State of one minimisation. ``solve`` or ``smoothed`` runs it; ``sweeps`` counts passes over the tree."""
+    """State of a minimisation, which ``solve`` or ``smoothed`` runs; ``sweeps`` is the number of passes over the
+    tree."""
 
     def __init__(self, problem: Problem, tolerance: float, max_iterations: int, report: Report | None) -> None:
         self.problem = problem
@@ -208,8 +210,8 @@ class Solver:
         return trial
 
     def _direction(self, task: Subproblem, point: Point, gradient: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return minus the inverse Hessian times the gradient, by preconditioned conjugate gradients stopped early
-        (Nocedal & Wright 2006, algorithms 5.3 and 7.1), and K times the same.
+        """Return the Newton direction (minus the inverse Hessian times the gradient), by preconditioned conjugate
+        gradients stopped early (Nocedal & Wright 2006, algorithms 5.3 and 7.1), and K times this direction.
         """
         problem = self.problem
         scale = np.maximum(point.marginals, point.marginals - gradient) + task.damping * self.variance

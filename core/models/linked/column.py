@@ -1,15 +1,15 @@
-"""Model of one column of a visit given its parents, and the fit of its parameters to noisy counts.
+"""Model of one column of a visit given its parents, with a fit of its parameters to noisy counts.
 
 p(b = v | pa) ∝ exp(β_v + s_v·1[a = v] + κ·1[c = v] + Σ_e φ_e(pa_e, v)): b is the column at this visit, a the column at
 the previous visit, c the column at the visit before that. The parameters maximise
 
     ⟨θ, T⟩ − Σ_r w_r log Z_r(θ) − (λ/2) Σ_e σ_e² ‖φ_e‖²
 
-over evidence rows r with weights w_r, for noisy counts T. It is the dual of min Σ_e ‖M_e − T_e‖²/(2σ_e²) + λ·KL, so it
-is concave, and it needs no table over all parents, however many there are. β, s and κ are hardly penalised, so the fit
-shrinks towards "stay or draw again" instead of independence of the previous visit. Tables whose cells are mostly noise
-have less weight: σ_e² is multiplied by 1 + σ divided by the average cell. The counts that determine s are shrunk
-towards one probability of staying.
+over evidence rows r with weights w_r, for noisy counts T. This objective is the dual of min Σ_e ‖M_e − T_e‖²/(2σ_e²) +
+λ·KL, so it is concave, and it needs no table over all parents, however many there are. β, s and κ are hardly penalised,
+so the fit shrinks towards "stay or draw again" instead of independence from the previous visit. Tables whose cells are
+mostly noise have less weight: σ_e² is multiplied by 1 + σ divided by the average cell. The counts that determine s are
+shrunk towards a common probability of staying.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ from espalier.core.project.linked import BEFORE, EARLIER
 
 Array = NDArray[np.float64]
 Cells = Callable[[str], NDArray[Any]]
-"""Function that returns the code of a name at each step."""
+"""Function that returns a column's code at each step."""
 
 PENALTY = 1e-4
-"""Penalty of β, s and κ, per unit of weight, which only serves to keep them finite if a value never occurs."""
+"""Penalty on β, s and κ, per unit of weight. It only keeps them finite if a value never occurs."""
 ROWS_BY = 2.0
-"""Largest factor (or inverse factor) by which a row of a noisy table is scaled to the number of evidence rows."""
+"""Largest factor (or inverse factor) that scales a row of a noisy table to the number of evidence rows."""
 MEMORY = 12
 """Number of steps that L-BFGS stores."""
 LARGEST = 60.0
 """Bound at which logits are clipped while a column is fitted."""
 GAP = 1e-5
-"""The fit stops once no entry of the scaled gradient is larger than this."""
+"""The fit stops once no entry of the scaled gradient exceeds this value."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class StepColumn:
 
     @property
     def parents(self) -> tuple[str, ...]:
-        """Columns on which this column depends: columns of the previous visit come first, and columns of the visit
+        """Columns on which this column depends. Columns of the previous visit come first, and columns of the visit
         before that come last.
         """
         own = self.name + BEFORE, self.name + EARLIER
@@ -82,7 +82,7 @@ def drawn(probabilities: Array, numbers: Array) -> NDArray[np.int64]:
 
 
 def _add(logits: Array, codes: NDArray[Any], values: Array) -> None:
-    """Add to each row the value of its own code; a code beyond the column's codes means "none"."""
+    """Add to each row the value of its code. A code beyond the column's codes means "none"."""
     rows = np.flatnonzero(codes < len(values))
     logits[rows, codes[rows]] += values[codes[rows]]
 
@@ -97,8 +97,7 @@ class NoisyTable:
 
 @dataclass(frozen=True)
 class Target:
-    """Noisy counts for the column ``name``: ``tables`` by parent, its ``margin``, and the frequency with which it
-    repeats.
+    """Noisy counts for the column ``name``: ``tables`` by parent, its ``margin``, and how often it repeats.
 
     All are in people; ``total`` is the number of people with steps.
     """
@@ -120,7 +119,8 @@ def fit_column(
 
 def minimised(loss: Callable[[Array], tuple[float, Array]], x: Array, evaluations: int) -> Array:
     """Return a minimum of ``loss``, which returns a value and its gradient, by L-BFGS (Nocedal & Wright 2006, 7.4).
-    SciPy's implementation takes a second and many threads on these short vectors.
+
+    On these short vectors, SciPy's implementation would take a second and many threads.
     """
     value, slope = loss(x)
     pairs, left = list[tuple[Array, Array, float]](), evaluations - 1
@@ -194,7 +194,7 @@ class _Problem:
         self.small = np.concatenate([np.sqrt(np.maximum(self.margin, 1e-3))] * 2 + [[0.5]])
 
     def _stays(self, counted: Array, sigma: float) -> Array:
-        """Return, for each value, the share of steps that keep it, shrunk towards a common probability of staying."""
+        """Return the share of steps that keep each value, shrunk towards a common probability of staying."""
         by_chance = self.margin**2
         chance = float((counted.sum() - by_chance.sum()) / max(1 - by_chance.sum(), 1e-9))
         chance = min(max(chance, 0.0), 1.0)
@@ -211,7 +211,7 @@ class _Problem:
         return np.concatenate([small, (np.concatenate(known) / self.scale).ravel()])
 
     def column(self, x: Array) -> StepColumn:
-        """Return the column of scaled parameters."""
+        """Return the column for scaled parameters."""
         size = len(self.margin)
         small, effects = x[: 2 * size + 1] / self.small, x[2 * size + 1 :].reshape(-1, size) * self.scale
         parts = dict(zip(self.target.tables, np.split(effects, self.splits), strict=True))
@@ -244,9 +244,9 @@ class _Problem:
 
 
 def shrunk(values: Array, towards: Array, sigma: float) -> Array:
-    """Return noisy counts, moved ``towards`` an estimate by the part of their distance that noise explains.
+    """Return noisy counts moved ``towards`` an estimate, by the part of their distance that noise explains.
 
-    This is the positive-part estimator of James and Stein (1961). Values with much noise rely on the estimate, and
+    This is the positive-part estimator of James and Stein (1961). Values with much noise are close to the estimate, and
     values with little noise hardly change.
     """
     apart = values - towards
@@ -256,7 +256,7 @@ def shrunk(values: Array, towards: Array, sigma: float) -> Array:
 
 
 def _shares(values: Array) -> Array:
-    """Return noisy counts as shares, each a little above 0."""
+    """Return noisy counts as shares, each at least slightly above 0."""
     kept = np.maximum(values, 0.0)
     kept = kept / kept.sum() if kept.sum() > 0 else np.full(len(kept), 1 / len(kept))
     kept = np.maximum(kept, 1e-6)
@@ -264,9 +264,9 @@ def _shares(values: Array) -> Array:
 
 
 def _scaled(table: Array, shown: Array, margin: Array) -> Array:
-    """Return ``table`` with the row sums of the evidence, since counts set conditionals only.
+    """Return ``table`` with the row sums of the evidence, because counts determine only conditionals.
 
-    Rows are scaled by a limited factor; the rest of the difference is spread like the ``margin``.
+    Rows are scaled by a limited factor. The rest of the difference is distributed like the ``margin``.
     """
     rows = table.sum(axis=1)
     factor = np.clip(np.divide(shown, rows, out=np.ones_like(shown), where=rows > 0), 1 / ROWS_BY, ROWS_BY)

@@ -1,4 +1,4 @@
-"""Fitted model of linked tables: people with their first visit, and every later visit."""
+"""Fitted model of linked tables: people with their first visit, and all later visits."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ FORMAT = "espalier-linked-model/1"
 
 @dataclass(frozen=True)
 class LinkedModel:
-    """A distribution over people with their visits. A row is a person with the first visit and the number of visits."""
+    """A distribution over people with their visits. A row contains a person, the first visit and the number of
+    visits."""
 
     people: GraphicalModel
     steps: StepModel
@@ -53,7 +54,7 @@ class LinkedModel:
         return self.people.edges
 
     def sample(self, rows: int, rng: np.random.Generator, *, even: bool = False, report: Report | None = None) -> Codes:
-        """Return ``rows`` people with their first visit."""
+        """Return ``rows`` people with their first visits."""
         return self.people.sample(rows, rng, even=even, report=report)
 
     def visits(self, rows: Codes, rng: np.random.Generator, *, even: bool = False) -> dict[str, NDArray[Any]]:
@@ -69,7 +70,7 @@ class LinkedModel:
             arcs["earlier"].append((column.name, column.name))
             for parent in column.effects:
                 if parent == POSITION:
-                    continue  # the number of the visit is given
+                    continue  # the visit's number is given
                 past = "before" if parent.endswith(BEFORE) else "earlier" if parent.endswith(EARLIER) else ""
                 where = past or ("whole" if parent in self.slices.person else "within")
                 arcs[where].append((parent.removesuffix(BEFORE).removesuffix(EARLIER), column.name))
@@ -84,7 +85,7 @@ class LinkedModel:
         return self.people.facts()
 
     def dumps(self) -> bytes:
-        """Return the model's file, which contains plain arrays and text and no pickle."""
+        """Return the model's file, which contains plain arrays and text, without pickle."""
         arrays: dict[str, NDArray[Any]] = {"people": np.frombuffer(self.people.dumps(), dtype=np.uint8)}
         columns = list[dict[str, Any]]()
         for i, column in enumerate(self.steps.columns):
@@ -132,5 +133,5 @@ def load_linked(data: bytes) -> LinkedModel:
 
 
 def _tuples(data: Mapping[str, Any], keys: tuple[str, ...]) -> dict[str, Any]:
-    """Return lists of JSON as tuples, including pairs inside them."""
+    """Return JSON lists as tuples, including nested pairs."""
     return {key: tuple(tuple(x) if isinstance(x, list) else x for x in data[key]) for key in keys}

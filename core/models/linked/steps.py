@@ -1,4 +1,4 @@
-"""Model of a visit after the first, from which visits are drawn one by one and column by column."""
+"""Model of visits after the first, which are drawn one by one and column by column."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from espalier.core.project.linked import BEFORE, Codes, Linked, Steps
 
 @dataclass(frozen=True)
 class StepModel:
-    """Columns of a visit in the order in which they are drawn; ``sizes`` is `Linked.step_sizes`."""
+    """A visit's columns in the order in which they are drawn; ``sizes`` is `Linked.step_sizes`."""
 
     linked: Linked
     sizes: Mapping[str, int]
@@ -26,12 +26,12 @@ class StepModel:
     def visits(self, rows: Codes, rng: np.random.Generator, *, even: bool = False) -> dict[str, NDArray[Any]]:
         """Return the visits of people with these ``rows``: one row per person and one column per position.
 
-        The number of visits is met exactly. Positions beyond it hold zeros. With ``even``, each column is spread evenly
-        over people with equal parents (see `espalier.core.models.even`).
+        Each person gets exactly their number of visits. Positions beyond it hold zeros. With ``even``, each column is
+        spread evenly over people with equal parents (see `espalier.core.models.even`).
         """
         many = np.asarray(rows[self.linked.number], dtype=np.int64) + 1
         made = first_visits(self.linked, self.sizes, rows, [c.name for c in self.columns])
-        steps = Steps(self.linked, self.sizes, rows, made)  # uses ``made``, to which drawn columns are added
+        steps = Steps(self.linked, self.sizes, rows, made)  # reads ``made``, to which drawn columns are added
         for at in range(1, self.linked.keep):
             who = np.flatnonzero(many > at)
             if len(who):
@@ -44,7 +44,7 @@ class StepModel:
 
 
 def first_visits(linked: Linked, sizes: Mapping[str, int], rows: Codes, columns: list[str]) -> dict[str, NDArray[Any]]:
-    """Return visits with only the first filled in: "none" for the days since the previous visit."""
+    """Return visits with only the first filled in, with "none" as the days since the previous visit."""
     made = {}
     for name in columns:
         made[name] = np.zeros((len(rows[linked.number]), linked.keep), dtype=np.int64)

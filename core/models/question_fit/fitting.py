@@ -1,17 +1,17 @@
 """Fit of a distribution to noisy answers of any kind: questions, counts and marginals together.
 
-The table p of N rows minimises Σ_j (μ_j − y_j)²/(2 s_j²) + τ KL(p ‖ uniform), all in shares of N, s = σ/N. Divided by
-τ, with S² = τ s², the dual is smooth, strictly convex and unconstrained,
+The table p of N rows minimises Σ_j (μ_j − y_j)²/(2 s_j²) + τ KL(p ‖ uniform), with all values as shares of N and s =
+σ/N. Divided by τ, with S² = τ s², the dual is smooth, strictly convex and unconstrained,
 
     g(θ) = log Z(θ) − ⟨θ, y⟩ + ½ Σ S_j² θ_j²,     ∇g = μ(θ) − y + S²θ,
 
 and p ∝ exp Σ θ_j q_j. For any θ the duality gap is exactly ½ Σ ((μ_j − y_j)/S_j + S_j θ_j)². L-BFGS (Nocedal & Wright
-2006, algorithm 7.5) finds θ, in coordinates in which the Hessian of every block of statistics of one clique is the
-identity at the start: statistics of the same clique overlap strongly, those of different cliques only slightly.
+2006, algorithm 7.5) finds θ, in coordinates in which the Hessian of every clique's block of statistics is initially the
+identity: statistics of one clique overlap strongly, statistics of different cliques only slightly.
 
-Alternatives: a hidden column z = q(x) for each question and `espalier.core.models.graphical.estimate` reach
-the same objective in 37 s instead of 2.7 s at 500 questions; conjugate gradients preconditioned by the diagonal fail if
-the noise is low. If only marginals and counts are measured, `estimate` with the hidden columns of
+Alternatives: a hidden column z = q(x) for each question and `espalier.core.models.graphical.estimate` reach the same
+objective in 37 s instead of 2.7 s at 500 questions; conjugate gradients with a diagonal preconditioner fail if the
+noise is low. If only marginals and counts are measured, `estimate` with the hidden columns of
 `espalier.core.privacy.question_recipes.lowering` is as fast and certifies the plain objective.
 """
 
@@ -35,8 +35,8 @@ DENSE = 2_000
 """Maximum number of statistics for which the covariance matrix is stored."""
 
 SPARSE_ENTRIES, SPARSE_SHARE = 500_000, 0.5
-"""Limits of the sparse equations (`espalier.core.models.question_fit.newton`): entries, and their share of the
-covariance matrix. Above both limits the fit uses conjugate gradients."""
+"""Limits for the sparse equations (`espalier.core.models.question_fit.newton`): number of entries, and their share of
+the covariance matrix. Above both limits, the fit uses conjugate gradients."""
 
 PRODUCTS, FORCING = 200, 0.1
 """Conjugate gradients stop after this number of products, or when the residual has fallen to this share."""
@@ -46,7 +46,7 @@ PRODUCTS, FORCING = 200, 0.1
 class Fit:
     """Weights θ of the statistics, their ``fitted`` expectations (in rows), and their quality.
 
-    ``objective`` is Σ (fitted − answer)²/(2σ²); ``gap`` the duality gap, in the same units (τ KL included).
+    ``objective`` is Σ (fitted − answer)²/(2σ²); ``gap`` is the duality gap in the same units, including τ KL.
     """
 
     weights: FloatArray
@@ -76,9 +76,9 @@ def fit(
 ) -> Fit:
     """Return the maximum-entropy fit. ``answers`` and ``sigma`` are in rows, in the order of the network's statistics.
 
-    ``smoothing`` is τ; 1 barely smooths. `espalier.core.models.graphical.estimate` with its own smoothing c over the
-    median noise σ minimises the same objective with τ = c·total/σ. ``start`` are weights to start from. Raises
-    ``ValueError`` if lengths or scales do not match.
+    ``smoothing`` is τ; 1 barely smooths. `espalier.core.models.graphical.estimate` with smoothing c, divided by the
+    median noise σ, minimises the same objective with τ = c·total/σ. ``start`` are the initial weights. Raises
+    ``ValueError`` if lengths do not match or scales are invalid.
     """
     if not (len(answers) == len(sigma) == network.length):
         raise ValueError(f"{len(answers)} answers, {len(sigma)} scales for {network.length} statistics")

@@ -1,4 +1,4 @@
-"""Joint fit of marginals, questions and counts, each with the noise of its measurement."""
+"""Joint fit of marginals, questions and counts, each weighted by its noise."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from espalier.core.privacy.question_recipes.lowering import Block, Lowered
 
 
 class Marginal(Protocol):
-    """Noisy counts of one clique in rows, one axis per column, with the scale of their noise. A measured count is the
+    """Noisy counts of one clique in rows, with one axis per column, and their noise scale. A measured count is the
     marginal of the column with its name."""
 
     @property
@@ -53,9 +53,9 @@ def fit_together(
     """Return the model of ``total`` rows that minimises Σ (μ − y)²/(2σ²) over all marginals and questions, plus τ KL.
 
     ``answers`` are noisy counts of the questions, in their order, with noise of scale ``sigma``. ``zeros`` are the
-    project's impossibilities; ``merged`` the groups of categories used by the marginals. ``smoothing`` has the same
-    meaning as in `espalier.core.models.graphical.estimate`: τ = smoothing · total / the median noise scale of the
-    marginals, but at least 1. The first entries of the fit's ``fitted`` are the questions, in the order of the blocks
+    project's impossible cells; ``merged`` are the groups of categories in the marginals. ``smoothing`` has the same
+    meaning as in `espalier.core.models.graphical.estimate`: τ = smoothing · total / (median noise scale of the
+    marginals), but at least 1. The first entries of the fit's ``fitted`` are the questions, in the order of the blocks
     (`Lowered.back` restores the order of the questions). Raises `EspalierError` if the impossibilities leave no row.
     """
     total = max(total, SMALLEST_TOTAL)
@@ -72,7 +72,7 @@ def fit_together(
 
 
 def _block(clique: Clique, sizes: Mapping[str, int], merged: Merged) -> Block:
-    """Return the cells of a marginal as statistics; over groups of categories, one statistic for each cell of
+    """Return the cells of a marginal as statistics. Over groups of categories, there is one statistic for each cell of
     groups.
     """
     if not any(name in merged for name in clique):

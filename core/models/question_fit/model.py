@@ -21,19 +21,19 @@ from espalier.core.models.question_fit.projection import Certificate
 from espalier.core.progress import Report
 
 _NAMES = "visible"
-"""Name of the array, in a model's file, that lists its visible columns."""
+"""Name of the array in a model's file that lists the visible columns."""
 
 
 @dataclass(frozen=True)
 class VisibleModel:
-    """``inner`` covers visible columns, counts and hidden states. Callers see only the ``visible`` columns and, if they
-    ask by name, the ``counts``.
+    """``inner`` covers visible columns, counts and hidden states. Callers see only the ``visible`` columns and, by
+    name, the ``counts``.
 
-    ``links`` are the pairs of visible columns that it links: those of measured cliques, and those within one question
-    or one count. A hidden state is a function of visible columns of one question, so the distribution over visible
-    columns is exactly Markov with respect to these pairs. ``fitted`` are the answers to directly asked questions in
-    rows, by name, ``certificate`` the bound for any table and ``projected`` the answers of the closest table; they are
-    written to release.json and not saved here.
+    ``links`` are the pairs of visible columns that the model links: pairs inside measured cliques, and pairs within one
+    question or one count. A hidden state is a function of visible columns of one question, so the distribution over
+    visible columns is exactly Markov with respect to these pairs. ``fitted`` are the answers to directly asked
+    questions in rows, by name. ``certificate`` is the bound for any table, and ``projected`` are the answers of the
+    closest table. These three are written to release.json, but not to the model's file.
     """
 
     inner: GraphicalModel
@@ -92,7 +92,7 @@ class VisibleModel:
     def sample(
         self, rows: int, rng: np.random.Generator, *, even: bool = False, report: Report | None = None
     ) -> dict[str, Codes]:
-        """Draw rows of the visible columns only."""
+        """Draw rows of the visible columns."""
         drawn = self.inner.sample(rows, rng, even=even, report=report)
         return {name: drawn[name] for name in self.visible}
 
@@ -114,7 +114,8 @@ class VisibleModel:
 
 
 def loads(data: bytes) -> GraphicalModel | VisibleModel:
-    """Read a file written by the ``dumps`` of either model. Raises `EspalierError` for anything else."""
+    """Read a file written by ``dumps`` of this model or of `GraphicalModel`. Raises `EspalierError` for anything
+    else."""
     inner = GraphicalModel.loads(data)
     with np.load(io.BytesIO(data), allow_pickle=False) as file:
         if _NAMES not in file:

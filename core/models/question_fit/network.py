@@ -1,6 +1,6 @@
-"""Weights on statistics of rows, and sweeps of the junction tree that compute the best row, log Z and expectations.
+"""Weights on row statistics, and junction-tree sweeps that compute the best row, log Z and expectations.
 
-A weight w_j on every statistic q_j makes a score Σ_j w_j q_j(x) of each row x. One max-plus sweep finds the best row
+Weights w_j on the statistics q_j define a score Σ_j w_j q_j(x) for each row x. One max-plus sweep finds the best row
 (the paper's separation oracle). One sum-product sweep finds log Σ_x exp of the score, and the expectations of all
 statistics under p ∝ exp of the score (the paper's Theorem 19 for two semirings).
 """
@@ -38,7 +38,7 @@ from espalier.core.privacy.question_recipes.lowering import Block
 
 @dataclass(frozen=True)
 class Part:
-    """A block within the tree: ``matrix`` has one column per cell in tree order; None for a marginal, whose ``cells``
+    """A block within the tree. ``matrix`` has one column per cell, in tree order; None for a marginal, whose ``cells``
     are in tree order."""
 
     clique: Clique
@@ -50,8 +50,8 @@ class Part:
 
 @dataclass(frozen=True)
 class _Item:
-    """Statistics ``index`` as tables over a node, broadcast over the axes ``drop``. ``own``: they belong to a block of
-    this node, and are not expectations passed up from below.
+    """Statistics ``index`` as tables over a node, broadcast over the axes ``drop``. ``own`` is true for statistics of a
+    block at this node, false for expectations passed up from below.
     """
 
     index: NDArray[np.intp]
@@ -71,9 +71,9 @@ class Calibrated:
 
 
 class Network:
-    """Statistics of ``blocks``, one after the other, over all rows that ``zeros`` allow.
+    """Statistics of ``blocks``, concatenated, over all rows that ``zeros`` allow.
 
-    ``sizes`` are all columns, hidden ones included. ``length`` is the number of statistics. Raises ``LookupError`` or
+    ``sizes`` are all columns, including hidden ones. ``length`` is the number of statistics. Raises ``LookupError`` or
     ``ValueError`` for cliques that do not fit the columns. Check sizes first, because this class refuses nothing.
     """
 
@@ -124,7 +124,7 @@ class Network:
         return [part.span for part in self.parts]
 
     def _tables(self, weights: FloatArray) -> tuple[list[FloatArray], float]:
-        """Return the score as one table per node, and the constant part that all rows share."""
+        """Return the score as one table per node, and the constant shared by all rows."""
         tables = [
             np.zeros(node.shape) if base is None else base.copy()
             for node, base in zip(self.tree.nodes, self._base, strict=True)
@@ -160,7 +160,7 @@ class Network:
         return Calibrated(log_partition, self._expectations(nodes), conditionals, nodes)
 
     def product(self, at: Calibrated, direction: FloatArray) -> FloatArray:
-        """Return the covariance of all statistics times ``direction``, by one more pass up and down."""
+        """Return the covariance of all statistics times ``direction``, by another pass up and down."""
         tables = [np.zeros(node.shape) for node in self.tree.nodes]
         for part in self.parts:
             own = direction[part.span]
@@ -171,8 +171,8 @@ class Network:
 
     def covariance(self, at: Calibrated) -> FloatArray:
         """Return the covariance matrix of all statistics. Any two statistics first meet at one node of the tree. Below
-        it, each is replaced by its expectation given the separator; at the node, E[q q'] is a sum over the node's
-        cells. Every pair therefore costs one product.
+        this node, each statistic is replaced by its expectation given the separator; at the node, E[q q'] is a sum over
+        the node's cells. Every pair therefore costs one product.
         """
         outer = np.outer(at.mean, at.mean)
         both = outer.copy()
@@ -220,7 +220,7 @@ class Network:
         return collect(self.tree, tables, max_only)[0] + constant
 
     def best(self, weights: FloatArray) -> tuple[float, dict[str, int]]:
-        """Return the largest score, and a row that attains it: the code of every column, hidden ones included."""
+        """Return the largest score and a row that attains it: the code of every column, including hidden columns."""
         tables, constant = self._tables(weights)
         value, kept = collect(self.tree, tables, max_plus)
         row = decode(self.tree, [np.asarray(choice, dtype=np.intp) for choice in kept])
@@ -228,7 +228,7 @@ class Network:
         return value + constant, codes
 
     def draw(self, weights: FloatArray, rows: int, rng: np.random.Generator) -> dict[str, Codes]:
-        """Draw ``rows`` independent rows of p ∝ exp Σ_j w_j q_j, hidden columns included (the paper's Gibbs
+        """Draw ``rows`` independent rows of p ∝ exp Σ_j w_j q_j, including hidden columns (the paper's Gibbs
         sampler).
         """
         return draw_rows(self.tree, self._calibrate(weights)[0], rows, rng)
@@ -248,7 +248,7 @@ class Network:
         return found
 
     def model(self, weights: FloatArray, total: float, fit: FitSummary) -> GraphicalModel:
-        """Return p ∝ exp Σ_j w_j q_j as a model of ``total`` rows over all columns, hidden ones included."""
+        """Return p ∝ exp Σ_j w_j q_j as a model of ``total`` rows over all columns, including hidden columns."""
         potentials: dict[Clique, FloatArray] = {}
         for block, part in zip(self.blocks, self.parts, strict=True):
             own = weights[part.span]

@@ -1,12 +1,13 @@
-"""Newton's equations of the fit in time linear in the tree: (I + D Cov D) x = −slope, D = 1/S, without the matrix Cov.
+"""Newton's equations for the fit, (I + D Cov D) x = −slope with D = 1/S, in time linear in the tree and without forming
+Cov.
 
-On the way up the tree, node v holds the table u_v = Σ_blocks M_bᵀ x_b/S_b + Σ_children E[u_c | given], and
-xᵀ D Cov D x = Σ_v E Var[u_v | given]: the variance, one column of the tree at a time. Thus x minimises
+On the way up the tree, node v holds the table u_v = Σ_blocks M_bᵀ x_b/S_b + Σ_children E[u_c | given], and xᵀ D Cov D x
+= Σ_v E Var[u_v | given], which adds up the variance one tree column at a time. Thus x minimises
 
     ½ ‖x‖² + ⟨slope, x⟩ + ½ Σ_v u_vᵀ W_v u_v   subject to   u = M x + P u,
 
 where W_v is the covariance of the node's own column given the others, and P computes the expectations that are passed
-up. The optimality conditions with multipliers ν are sparse, and a sparse LU factorisation follows the tree: its cost is
+up. The optimality conditions with multipliers ν are sparse, and a sparse LU factorisation follows the tree. Its cost is
 linear in the number of columns, while the dense matrix is quadratic in the number of statistics.
 """
 
@@ -60,7 +61,7 @@ def newton_direction(network: Network, at: Calibrated, scale: FloatArray, slope:
     held = matrix(_statistics(network, scale, first), (cells, k))
     system = block_array([[own, None, up.T], [None, eye_array(k), -held.T], [up, -held, None]], format="csc")
     right = np.concatenate([np.zeros(cells), -slope, np.zeros(cells)])
-    # The pattern is symmetric, and this ordering takes a fifth of the time of SuperLU's default.
+    # The pattern is symmetric, and this ordering takes a fifth of the time of SuperLU's default ordering.
     return np.asarray(splu(system, permc_spec="MMD_AT_PLUS_A").solve(right)[cells : cells + k])
 
 
@@ -78,8 +79,8 @@ def _variances(network: Network, at: Calibrated, first: NDArray[np.intp]) -> Ite
 
 
 def _expectations(network: Network, at: Calibrated, first: NDArray[np.intp]) -> Iterator[Entries]:
-    """Return a matrix with a row for each cell of the parent, whose columns are the cells of the child that agree with
-    it; the values are p(own | given).
+    """Return p(own | given) as a matrix: a row for each cell of the parent, with values in the columns of the child's
+    cells that agree with it.
     """
     for node in network.tree.nodes:
         if node.parent < 0:

@@ -1,20 +1,21 @@
 """Search for the table with the smallest worst deviation from noisy answers, and a proof that no table has a smaller
-one (Algorithm A of the paper). Over shares h of all rows, minimise α subject to |Σ_x q_j(x) h(x) − y_j| ≤ α s_j. Its
-dual is max ⟨λ, y⟩ − max_x Σ_j λ_j q_j(x) over Σ_j s_j |λ_j| ≤ 1; the inner maximum is one max-plus sweep, so any λ
-proves a lower bound of α without further assumptions.
+deviation (Algorithm A of the paper). The problem is to minimise α over shares h of all rows subject to |Σ_x q_j(x) h(x)
+− y_j| ≤ α s_j. The dual is max ⟨λ, y⟩ − max_x Σ_j λ_j q_j(x) over Σ_j s_j |λ_j| ≤ 1. The inner maximum is one max-plus
+sweep, so any λ proves a lower bound on α without further assumptions.
 
 The paper proposes the ellipsoid method. This module generates columns instead:
 
 1. Fit the maximum-entropy table (`espalier.core.models.question_fit.fitting`) and draw rows from it as columns.
-2. Solve one linear program over the columns with HiGHS. Interior point and crossover take a quarter of the time of its
-   simplex at 1,000 questions.
-3. Use its λ to search for a row that improves the table. Usually there is none even in the first round.
+2. Solve one linear program over the columns with HiGHS. At 1,000 questions, interior point with crossover takes a
+   quarter of the time of the simplex method.
+3. Use the program's λ to search for a row that improves the table. Usually no row does, even in the first round.
 
-Without a ``start``, column generation needs no fit, but takes 20 to 300 rounds.
+Without ``start``, column generation needs no fit, but takes 20 to 300 rounds.
 
-The projection is for comparison. In most cases its answers have *larger* errors than the noisy ones, because a vertex
-of the linear program puts residuals on ±α. It has at most k + 1 rows, too few for a useful table. Columns that no
-question names are arbitrary, so the answers should include one-way counts. The maximum-entropy fit is better than both.
+The projection is for comparison. In most cases its answers have *larger* errors than the noisy answers, because a
+vertex of the linear program puts residuals on ±α. The table has at most k + 1 distinct rows, too few to be useful.
+Columns that no question names are arbitrary, so the answers should include one-way counts. The maximum-entropy fit is
+better than the projection and the noisy answers.
 """
 
 from __future__ import annotations
@@ -30,18 +31,18 @@ from espalier.core.models.question_fit.network import Network
 
 ROUNDS = 500
 PERTURBED = 8
-"""Each round also adds the best rows for this many weights near λ, which reduces the number of rounds by a factor of
+"""Number of weight vectors near λ whose best rows each round also adds. They reduce the number of rounds by a factor of
 six to nine.
 """
 
 
 @dataclass(frozen=True)
 class Certificate:
-    """Proof that every table deviates from the noisy answers by at least ``bound`` in its worst question, while one
-    table deviates by ``alpha``.
+    """Proof that every table deviates from the noisy answers by at least ``bound`` in its worst question, while the
+    table found deviates by ``alpha``.
 
-    Both are in units of the scale given for each answer. ``weights`` are the λ that prove the bound: `lower_bound`
-    computes it from them alone.
+    Both are in units of the scale given for each answer. ``weights`` are the λ that prove the bound, which
+    `lower_bound` computes from them alone.
     """
 
     alpha: float
@@ -63,8 +64,8 @@ class Projection:
 
 
 def lower_bound(network: Network, answers: FloatArray, scale: FloatArray, total: float, weights: FloatArray) -> float:
-    """Return the bound that λ = ``weights`` proves: every table of ``total`` rows deviates from some answer by at least
-    the bound times its scale. This uses weak duality and one max-plus sweep."""
+    """Return the bound that λ = ``weights`` proves, by weak duality and one max-plus sweep: every table of ``total``
+    rows deviates from some answer by at least the bound times this answer's scale."""
     norm = float(np.sum(scale * np.abs(weights)))
     if norm == 0.0:
         return 0.0
@@ -83,11 +84,11 @@ def project(
     tolerance: float = 1e-9,
     max_rounds: int = ROUNDS,
 ) -> Projection:
-    """Run algorithm A over the rows ``start`` (drawn from a fit; if empty, plain column generation) and the rows that
-    it adds.
+    """Run Algorithm A over the rows ``start`` (drawn from a fit; if empty, plain column generation) and the rows that
+    each round adds.
 
-    ``answers`` and ``scale`` are in rows. It ends when alpha − bound ≤ ``tolerance``, or after ``max_rounds`` programs.
-    The certificate records both values.
+    ``answers`` and ``scale`` are in rows. The search ends when alpha − bound ≤ ``tolerance``, or after ``max_rounds``
+    programs. The certificate records both values.
     """
     codes = start if start and len(next(iter(start.values()))) else _rows([network.best(np.zeros(network.length))[1]])
     columns = network.statistics(codes)

@@ -1,12 +1,12 @@
-"""Private multiplicative weights on an implicit distribution (algorithm B of the paper). The search starts from the
-uniform table. In each round, a private choice names the question with the largest error of the table, and the sign of
-the error. A noisy margin decides whether the error still matters. If it does, the weight of the question moves one step
-in that direction; otherwise the search ends. The table is p ∝ exp Σ_j θ_j q_j throughout, so its expectations are one
-sweep of the junction tree. The paper estimates them from samples; exact expectations are no worse (0.145 against 0.140
-with 4,000 samples) and 150 times as fast. Sampling remains an option.
+"""Private multiplicative weights on an implicit distribution (Algorithm B of the paper). The search starts from the
+uniform table. In each round, a private choice selects the question for which the table's error is largest, and the sign
+of the error. A noisy margin decides whether the error still matters. If it does, the question's weight moves one step
+in that direction; otherwise the search ends. The table is p ∝ exp Σ_j θ_j q_j throughout, so its expectations take one
+sweep of the junction tree. The paper estimates them from samples. Exact expectations are about as accurate (0.145,
+compared with 0.140 for 4,000 samples) and 150 times as fast. Sampling remains an option.
 
-The caller passes in the private draws. Nothing here reads data, and nothing here is private by itself. Every round pays
-for one choice and one margin, so the total is at most ``rounds`` of each.
+The caller supplies the private draws. This module reads no data, and gives no guarantee by itself. Every round pays for
+one choice and one margin, so at most ``rounds`` of each are paid for.
 
 The method is suited to thousands of questions on a few thousand rows, where direct answers would be mostly noise. With
 fewer questions or more rows, the fit of direct answers (`espalier.core.models.question_fit.fitting`) or of clique
@@ -26,8 +26,9 @@ from espalier.core.models.question_fit.network import Network
 from espalier.core.privacy.accounting import Budget
 
 Choose = Callable[[FloatArray], tuple[int, int]]
-"""Expected counts of all statistics under the table so far, in rows → the chosen statistic, and the sign (±1) of its
-count minus the expected one. Private: each candidate's score ±(c_j − e_j) moves by at most one per row of a person."""
+"""Expected counts of all statistics under the current table, in rows → the chosen statistic, and the sign (±1) of its
+count minus the expected count. Private: each candidate's score ±(c_j − e_j) moves by at most one per row of a
+person."""
 
 Margin = Callable[[int, int, float], float]
 """(statistic, sign, expected count) → sign · (count − expected) with fresh noise, in rows. Sensitivity: the same."""
@@ -35,10 +36,10 @@ Margin = Callable[[int, int, float], float]
 
 @dataclass(frozen=True)
 class Rule:
-    """At most ``rounds`` rounds; the search ends when a noisy margin is at most ``threshold`` rows.
+    """Parameters of the search: at most ``rounds`` rounds, ending when a noisy margin is at most ``threshold`` rows.
 
     With ``step`` None, a weight moves by `DAMPING` times logit(answer) − logit(expected), which projects the table in
-    relative entropy. With a number, it moves by that amount, up or down, as published.
+    relative entropy. With a number, the weight moves by this amount, up or down, as published.
     """
 
     rounds: int
@@ -48,8 +49,8 @@ class Rule:
 
 @dataclass(frozen=True)
 class Course:
-    """Result of the search: the weights θ, the expected answers in rows, the number of rounds that ran, and a flag that
-    is true if the test ended the search.
+    """Result of the search: the weights θ, the expected answers in rows, the number of rounds that ran, and whether a
+    noisy margin ended the search.
     """
 
     weights: FloatArray
@@ -78,11 +79,11 @@ def public_rule(
 ) -> Rule:
     """Return the number of rounds (unless given) and the threshold, computed from public figures alone.
 
-    With T rounds the table's error is about √(log|X|/T) (the regret of multiplicative weights), the error of a choice
-    that costs ρ/(2T) about √(T/ρ) log k / n. Their sum is smallest at T = √(log|X|) n √ρ / log k, up to the constant
-    `ROUNDS`. Under a pure budget a choice that costs ε/(2T) errs by about 4T log k / (ε n), and the sum is smallest at
-    T^(3/2) = √(log|X|) n ε / (8 log k), up to the same constant. A margin below minus two standard deviations of its
-    own noise shows that the choices are noise, so the search ends.
+    With T rounds, the table's error is about √(log|X|/T) (the regret of multiplicative weights), and the error of a
+    choice that costs ρ/(2T) is about √(T/ρ) log k / n. Their sum is smallest at T = √(log|X|) n √ρ / log k, up to the
+    constant `ROUNDS`. Under a pure budget, the error of a choice that costs ε/(2T) is about 4T log k / (ε n), and the
+    sum is smallest at T^(3/2) = √(log|X|) n ε / (8 log k), up to the same constant. A margin below minus two standard
+    deviations of its noise shows that the choices are noise, so the search ends.
     """
     bits = float(np.log([float(size) for size in sizes.values()]).sum())
     seen = ROUNDS * sqrt(bits) * total / (rows_per_person * log(max(questions, 3)))
@@ -105,9 +106,10 @@ def multiplicative_weights(
     start: FloatArray | None = None,
     report: Callable[[float, str], None] | None = None,
 ) -> Course:
-    """Run algorithm 1 (IPMWU). With ``samples``, estimate expectations from this many rows of ``rng``, as published.
+    """Run Algorithm 1 (IPMWU). With ``samples``, estimate expectations from this many rows drawn with ``rng``, as
+    published.
 
-    ``start`` are the weights of the first table; without them it is uniform. Statistics after the first ``asked`` keep
+    ``start`` are the weights of the first table, which is uniform by default. Statistics after the first ``asked`` keep
     their weights and are never chosen.
     """
     if samples is not None and rng is None:

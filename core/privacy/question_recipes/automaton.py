@@ -1,4 +1,4 @@
-"""Automaton that reads a question column by column: the ordered decision diagram of a disjunction of conjunctions.
+"""Automaton that evaluates a question column by column: the ordered decision diagram of a disjunction of conjunctions.
 
 After some columns have been read, the answer depends only on the alternatives that are still possible and on their
 conditions on the remaining columns. Together these are the *residual* (the paper's word, Definition 14; an ordered
@@ -17,19 +17,20 @@ from espalier.core.errors import SizeError
 from espalier.core.project.question_types import Question, allowed
 
 MAX_STATES = 20_000
-"""Maximum number of states after one column. A table of the dynamic program has the square of this number of cells."""
+"""Maximum number of states after one column. A table in the dynamic program has the square of this number of cells."""
 
 IntArray = NDArray[np.intp]
 
 DONE, FAILED = -1, -2
-"""The two final residuals, in which no conditions remain or no alternative is possible."""
+"""The two final residuals: no conditions remain, or no alternative is possible."""
 
 
 @dataclass(frozen=True)
 class Automaton:
     """``steps[i][state, code]`` is the state after column ``columns[i]``; before the first column there is one state.
 
-    States are numbered in the order in which they are found. The last step ends in 0 (does not hold) or 1 (holds).
+    States are numbered in the order in which they are found. The last step ends in 0 (the question does not hold) or 1
+    (it holds).
     """
 
     columns: tuple[str, ...]

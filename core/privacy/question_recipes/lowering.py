@@ -1,16 +1,16 @@
-"""Questions and counts as hidden columns, so that the junction tree can answer them.
+"""Questions and counts as hidden columns, which let the junction tree answer them.
 
 A count is a sum of 0s and 1s, and a question is an automaton that reads its columns one after the other. Both are
-functions of few columns and a running *state*. Each state becomes a hidden column; a structural impossibility (`Zeros`)
-over the previous state, one column and the next state makes it a function of the row. Each row therefore has one
-extension to the hidden columns, and every sum or maximum over rows is a sum or maximum over extended rows. The cost
-depends on the width of this network of gates, not on that of the paper's incidence graph: a family of incidence width 2
-encodes 3-SAT, because a diagram that is small in one order of its columns need not be small in the order forced by the
-rest of the workload.
+functions of a few columns and a running *state*. Each state becomes a hidden column. Impossible cells (`Zeros`) over
+the previous state, one column and the next state make the hidden column a function of the row. Each row therefore has
+one extension to the hidden columns, and every sum or maximum over rows is a sum or maximum over extended rows. The cost
+depends on the width of this gate network. The width of the paper's incidence graph does not bound it: a family of
+incidence width 2 encodes 3-SAT, because a diagram that is small in one column order need not be small in the order
+forced by the rest of the workload.
 
 The order in which columns are read follows the tree of the measured marginals: from a column to its branches, the
-heaviest branch last. At any time, at most log₂ d of the current column's ancestors are therefore waiting for their next
-branch. A random order costs hundreds of times as much. Hidden columns must never be released:
+heaviest branch last. Therefore, at most log₂ d of the current column's ancestors wait for their next branch at any
+time. A random order costs hundreds of times as much. Hidden columns must never be released, so
 `espalier.core.models.question_fit.model` hides them.
 """
 
@@ -41,8 +41,8 @@ GATE_CELLS = 10_000_000
 
 @dataclass(frozen=True)
 class Block:
-    """Several statistics of one clique. Row i of ``matrix`` (k × the shape of the clique) is statistic i of each cell;
-    None means the indicator of every cell, in the clique's order (a marginal).
+    """Several statistics of one clique. Row i of ``matrix`` (k × the shape of the clique) contains statistic i of each
+    cell. None means one indicator for every cell, in the clique's order (a marginal).
     """
 
     clique: Clique
@@ -58,7 +58,7 @@ class Lowered:
     """Questions and counts over ``sizes``: the ``visible`` columns first, then counts, then hidden states.
 
     ``zeros`` make the hidden ones functions of the visible ones. ``blocks`` hold the questions' indicators, one block
-    per clique; ``order[j]`` is the number of the question at position j of the blocks' statistics; ``owner`` names the
+    per clique; ``order[j]`` is the index of the question at position j of the blocks' statistics; ``owner`` names the
     question or count for which a hidden column was made. ``asked`` and ``counted`` are the lowered questions and
     counts.
     """
@@ -91,11 +91,12 @@ def lower(
     counts: Sequence[Count] = (),
     cliques: Iterable[Clique] = (),
 ) -> Lowered:
-    """Return the hidden columns that ``questions`` and ``counts`` need in addition to ``cliques``, which are measured.
+    """Return the hidden columns that ``questions`` and ``counts`` need in addition to the measured ``cliques``.
 
-    ``sizes`` are the visible columns in schema order. The cheaper of two ways is chosen, by cells: all small questions
-    as marginals of their own columns, or only those inside an existing clique of the junction tree, with the others as
-    automata. Raises `EspalierError` for unknown columns and repeated names, `SizeError` for a gate that is too large.
+    ``sizes`` are the visible columns in schema order. Two encodings are compared, and the one with fewer cells is used:
+    all small questions as marginals of their own columns, or only those inside an existing clique of the junction tree,
+    with the others as automata. Raises `EspalierError` for unknown columns and repeated names, and `SizeError` for a
+    gate that is too large.
     """
     known = {*sizes}
     for count in counts:
@@ -175,8 +176,8 @@ class _Gates:
         self._add(sums, count.up_to, count.name)
 
     def _sum(self, name: str, step: Mapping[str, IntArray], most: int) -> tuple[str, IntArray, int] | None:
-        """Return the column of the sum over ``name`` and its subtree, the count that each of its codes means, and the
-        largest sum; None if the subtree counts nothing."""
+        """Return the column of the sum over ``name`` and its subtree, the count that each code of this column stands
+        for, and the largest sum; None if no column of the subtree is counted."""
         parts = [(name, step[name], 1)] if name in step else []
         parts += [s for child in self.branches[name] if (s := self._sum(child, step, most))]
         return self._add(parts, most) if parts else None
@@ -197,7 +198,7 @@ class _Gates:
     def ask(
         self, questions: Sequence[Question], scopes: Sequence[Clique], direct: Sequence[bool]
     ) -> tuple[tuple[Block, ...], NDArray[np.intp]]:
-        """Return one block per clique, and the question of each statistic."""
+        """Return one block per clique, and the index of the question behind each statistic."""
         held: dict[Clique, list[tuple[int, NDArray[np.float64]]]] = {}
         for i, (question, scope) in enumerate(zip(questions, scopes, strict=True)):
             if direct[i]:
@@ -259,8 +260,8 @@ def mask_of(question: Question, scope: Clique, sizes: Mapping[str, int]) -> NDAr
 
 
 def _walk(tree: JunctionTree) -> tuple[dict[str, list[str]], dict[str, int]]:
-    """Return each column's children in the junction tree ("" holds the roots), lightest branch first, and the position
-    of every column in a traversal from the roots."""
+    """Return each column's children in the junction tree (the roots are under ""), lightest branch first, and the
+    position of every column in a traversal from the roots."""
     weight = [1] * len(tree.nodes)
     for node in reversed(tree.nodes):
         if node.parent >= 0:

@@ -27,8 +27,8 @@ statistics.
 
 @dataclass(frozen=True)
 class Cost:
-    """``cells`` of the junction tree with all hidden columns, those of its largest table, the visible ``columns``
-    of that table, the ``questions`` and counts whose states it contains, and the ``seconds`` of a fit.
+    """``cells`` of the junction tree with all hidden columns, the cells of its ``largest`` table, the visible
+    ``columns`` of that table, the ``questions`` and counts whose states it contains, and the ``seconds`` of a fit.
     ``treewidth`` is the width of the decomposition, hidden columns included."""
 
     cells: int
@@ -40,9 +40,9 @@ class Cost:
 
 
 def predict_cost(lowered: Lowered, cliques: Iterable[Clique] = (), statistics: int = 0) -> Cost:
-    """Return the cost of fitting the questions together with ``cliques``, which have ``statistics`` cells in all.
+    """Return the cost of fitting the questions together with ``cliques``, which have ``statistics`` cells in total.
 
-    Nothing is allocated."""
+    No table is allocated."""
     tree = junction_tree(lowered.sizes, dict.fromkeys([*lowered.cliques, *cliques]))
     node = max(tree.nodes, key=lambda node: prod(node.shape), default=None)
     held = tree.names((*node.given, node.own)) if node else ()
@@ -59,8 +59,9 @@ def predict_cost(lowered: Lowered, cliques: Iterable[Clique] = (), statistics: i
 
 
 def check_cost(lowered: Lowered, cliques: Iterable[Clique] = (), *, max_cells: int = MAX_CELLS) -> Cost:
-    """Return `predict_cost`; refuse tables of more than ``max_cells`` cells. Raises `SizeError` naming the columns and
-    questions, and the one to leave out, with ``cells``, ``limit``, ``columns`` and ``questions`` as attributes.
+    """Return `predict_cost`, and refuse tables of more than ``max_cells`` cells. The `SizeError` names the columns and
+    questions, and suggests a question to leave out. Its attributes are ``cells``, ``limit``, ``columns`` and
+    ``questions``.
     """
     beside = tuple(cliques)
     cost = predict_cost(lowered, beside)
@@ -80,8 +81,8 @@ def check_cost(lowered: Lowered, cliques: Iterable[Clique] = (), *, max_cells: i
 
 
 def _what_to_leave_out(lowered: Lowered, cliques: tuple[Clique, ...], cost: Cost, max_cells: int) -> str:
-    """Return the question or count in the largest table that, when left out, leaves the smallest model. The widest are
-    tried first.
+    """Return the question or count in the largest table whose removal leaves the smallest model. The widest are tried
+    first.
     """
     sizes = {name: lowered.sizes[name] for name in lowered.visible}
     held = set(cost.columns)
@@ -110,7 +111,7 @@ def _what_to_leave_out(lowered: Lowered, cliques: tuple[Clique, ...], cost: Cost
 
 @dataclass(frozen=True)
 class Errors:
-    """Expected noise, in rows: ``sigma`` of each question (in the questions' order), their root mean square, and
+    """Expected noise, in rows: ``sigma`` of each question (in the questions' order), the root mean square of these, and
     ``worst``, a bound that the largest error exceeds in at most half of the releases."""
 
     sigma: FloatArray
@@ -119,18 +120,18 @@ class Errors:
 
 
 def direct_errors(questions: int, sensitivity: float, rho: float) -> Errors:
-    """Return the errors of questions answered directly for ρ = ``rho``, with σ = Δ/√(2ρ) for each."""
+    """Return the errors of questions that are answered directly with ρ = ``rho``: σ = Δ/√(2ρ) for each."""
     return _errors(np.full(questions, sensitivity / sqrt(2.0 * rho)))
 
 
 def marginal_errors(
     lowered: Lowered, count_sensitivity: float, rho: float, *, total_known: bool
 ) -> tuple[tuple[Clique, ...], Errors] | None:
-    """Return the cliques and the errors of answers computed from the marginals of the questions' own cliques, ρ shared
-    evenly; None if a question has no clique.
+    """Return the questions' own cliques and the errors of answers computed from their marginals, which share ρ evenly;
+    None if a question has no clique.
 
-    A question that holds in a of a clique's C cells sums a noisy cells: variance a σ². If the total is known, the cells
-    are first corrected to sum to it, which gives a (1 − a/C) σ².
+    The answer to a question that holds in a of a clique's C cells is the sum of a noisy cells, with variance a σ². If
+    the total is known, the cells are first corrected to sum to it, so the variance is a (1 − a/C) σ².
     """
     if any(name not in lowered.visible for block in lowered.blocks for name in block.clique):
         return None
@@ -161,5 +162,5 @@ def _errors(sigma: FloatArray) -> Errors:
 
 
 def direct_is_better(direct: Errors, marginal: tuple[Sequence[Clique], Errors] | None) -> bool:
-    """Return whether the questions should be asked directly, judged by the largest expected error."""
+    """Return whether asking the questions directly gives the smaller worst expected error."""
     return marginal is None or direct.worst <= marginal[1].worst

@@ -23,10 +23,10 @@ from espalier.core.project.question_types import Condition, Count, Question, all
 from espalier.core.tables.source import Source
 
 UNITS = 2**20
-"""Units per row. The irrational sensitivity is rounded up by less than a millionth of a row."""
+"""Units per row. Rounding up the irrational sensitivity adds less than a millionth of a row."""
 
 CHOICE_UNITS = 2**10
-"""Units per row of a choice's scores, as for other scores."""
+"""Units per row of a choice's scores, the same as for other scores."""
 
 LARGEST = 2.0**36
 """Bound to which expected answers are clipped, far above the number of rows of any table."""
@@ -34,15 +34,16 @@ LARGEST = 2.0**36
 
 @dataclass(frozen=True)
 class QuestionSums:
-    """Numbers of rows that satisfy each of ``questions``, as one vector. ``sizes`` covers all columns of the table;
-    ``less`` is a public number of rows subtracted from every answer, the same for two neighbouring tables.
+    """Number of rows that satisfy each of ``questions``, as one vector. ``sizes`` covers all columns of the table.
+    ``less`` is a public number of rows to subtract from every answer, the same for two neighbouring tables.
 
     Sensitivity under replace-one: k · √max_{x,x'} Σ_j (q_j(x) − q_j(x'))², under add-remove k · √max_x Σ_j q_j(x).
-    Proof: k rows of one person that change (come or go) move the vector by a sum of k vectors, each no longer than the
-    maximum over all rows that can be encoded (pairs of them), by the triangle inequality. Both maxima are exact. If
-    there are too many pairs of rows for one table, the first is replaced by the proved bound min(2 max_x Σ_j q_j(x),
-    questions). A count in a condition is a function of the row like any other. The sensitivity is at least one row per
-    person, and exactly one for a single question, whose answer is 0 or 1 for each row.
+    Proof: when k rows of one person change (are added or removed), the vector moves by a sum of k vectors. Each is at
+    most as long as the maximum over all pairs of rows (all rows) that can be encoded, so the triangle inequality gives
+    the bound. Both maxima are exact. If there are too many pairs of rows for one table, the maximum over pairs is
+    replaced by the proved bound min(2 max_x Σ_j q_j(x), questions). A count in a condition is a function of the row
+    like any other. The sensitivity is at least one row per person, and exactly one for a single question, whose answer
+    is 0 or 1 for each row.
     """
 
     questions: tuple[Question, ...]
@@ -64,7 +65,7 @@ class QuestionSums:
         return len(self.questions)
 
     def check(self, sizes: Mapping[str, int]) -> None:
-        """Raise :class:`ValueError` unless the questions are about a table of exactly these columns."""
+        """Raise :class:`ValueError` unless the questions were written for a table with exactly these columns."""
         if dict(self.sizes) != dict(sizes) or not self.questions:
             raise ValueError("these questions are about another table, or there are none")
 
@@ -73,7 +74,7 @@ class QuestionSums:
         return {}
 
     def squared(self, replace: bool) -> int:
-        """Δ² in rows for one row per person; raises :class:`SizeError` if the questions are jointly too wide."""
+        """Δ² in rows for one row per person. Raises :class:`SizeError` if the questions are too wide together."""
         if len(self.questions) == 1:
             return 1
         if replace not in self._squared:
@@ -96,7 +97,7 @@ class QuestionSums:
         """L1 sensitivity in units: k · Δ², where Δ is that of one row per person.
 
         Proof: every answer is 0 or 1 for each row, so Σ_j |q_j(x) − q_j(x')| = Σ_j (q_j(x) − q_j(x'))², and Σ_j q_j(x)
-        = Σ_j q_j(x)². `squared` is the largest value of the respective sum. For k rows, apply the triangle inequality.
+        = Σ_j q_j(x)². `squared` is the largest value of each sum. For k rows, apply the triangle inequality.
         """
         return self.squared(unit.neighbors == "replace-one") * unit.rows_per_person * self.units
 
@@ -108,9 +109,9 @@ class QuestionSums:
 
 @dataclass(frozen=True)
 class CountHistogram:
-    """Number of rows with each value of a count: one histogram, however many conditions are counted.
+    """Number of rows with each value of a count. This is one histogram, however many conditions are counted.
 
-    Sensitivity: k·√2 rows under replace-one, k under add-remove, that of any one marginal. Proof: every row has exactly
+    Sensitivity: k·√2 rows under replace-one and k under add-remove, as for any marginal. Proof: every row has exactly
     one value of the count, so the histogram is like that of one column; see :meth:`Unit.count_sensitivity`.
     """
 
@@ -159,11 +160,11 @@ class CountHistogram:
 
 @dataclass(frozen=True)
 class WorstQuestion:
-    """A private choice of the question and the side on which the ``expected`` answers (in rows) err most.
+    """A private choice of the question, and the sign, for which the ``expected`` answer (in rows) is most wrong.
 
     Candidate j of the first half has the score c_j − e_j, and that of the second half e_j − c_j. Sensitivity: k rows
-    under both units. Proof: e is public and rounded once. A row that changes, comes or goes moves c_j by at most 1, for
-    q_j is 0 or 1. By the triangle inequality, k rows move it by at most k.
+    under both units. Proof: e is public and rounded once. A row that changes, is added or is removed moves c_j by at
+    most 1, because q_j is 0 or 1. By the triangle inequality, k rows move c_j by at most k.
     """
 
     asked: QuestionSums
@@ -188,14 +189,14 @@ class WorstQuestion:
         return [*apart.tolist(), *(-apart).tolist()]
 
     def question_of(self, candidate: int) -> tuple[int, int]:
-        """Return the question and the side (1: more than expected, −1: fewer) of a candidate."""
+        """Return a candidate's question and sign (1: more rows than expected, −1: fewer)."""
         return candidate % self.asked.cells, 1 if candidate < self.asked.cells else -1
 
 
 def answers(
     source: Source, questions: Sequence[Question], counts: Sequence[Count], sizes: Mapping[str, int]
 ) -> NDArray[np.int64]:
-    """Count the rows that satisfy each question, exactly. For the curator and for diagnostics."""
+    """Return the exact number of rows that satisfy each question. For the curator and for diagnostics."""
     every = {**sizes, **{count.name: count.size for count in counts}}
     found = np.zeros(len(questions), dtype=np.int64)
     for batch in source.batches():

@@ -1,21 +1,24 @@
-"""Exact computation, by the same dynamic program, of one person's largest change to all answers together.
+"""Exact computation of one person's largest change to all answers together, by dynamic programming on the junction
+tree.
 
-**One row.** The answers are c_j = Σ_rows q_j(x), q_j(x) ∈ {0, 1}. Under add-remove a row x that comes or goes changes
-them by the vector q(x), so Δ₂² = max_x Σ_j q_j(x)² = max_x Σ_j q_j(x): one max-plus sweep with all weights 1. Under
-replace-one a row x becomes x', so Δ₂² = max_{x,x'} Σ_j (q_j(x) − q_j(x'))²: the same sweep over pairs of rows, in
-which each column has the square of its categories and each table the number of statistics that differ.
+**One row.** The answers are c_j = Σ_rows q_j(x), q_j(x) ∈ {0, 1}. Under add-remove, adding or removing a row x changes
+them by the vector q(x), so Δ₂² = max_x Σ_j q_j(x)² = max_x Σ_j q_j(x), which takes one max-plus sweep with all weights
+1. Under replace-one a row x becomes x', so Δ₂² = max_{x,x'} Σ_j (q_j(x) − q_j(x'))². This takes the same sweep over
+pairs of rows: a column with c categories has c² pairs, and each cell of a table holds the number of statistics that
+differ.
 
-**The cap.** Pairs square every table. If that is too large, Δ₂² ≤ min(2 max_x Σ_j q_j(x), k): each term is at most
-q_j(x) + q_j(x'), whose sum is at most twice the maximum; and each of the k terms is at most 1.
+**The cap.** With pairs, the number of cells of every table is squared. If that is too large, the bound Δ₂² ≤ min(2
+max_x Σ_j q_j(x), k) is used: each term is at most q_j(x) + q_j(x'), whose sum is at most twice the maximum; and each of
+the k terms is at most 1.
 
-**Which rows.** Every row that the schema can encode counts, even if the project declares it impossible: a declaration
-describes the world, but the guarantee must hold for tables that contradict it. Only the gates (`lower`) are kept: they
-define hidden columns and forbid no row.
+**Which rows.** The maximum is over every row that the schema can encode, even if the project declares it impossible: a
+declaration describes the world, but the guarantee must hold for tables that contradict it. Of the impossible cells,
+only the gates (`lower`) are kept, because they define hidden columns and exclude no row.
 
 **Several rows.** k rows of one person change the answers by a sum of k such vectors, whose norm is at most k times as
 large. A count that is released as a separate histogram is one marginal: a row moves from one cell to another (√2 under
-replace-one), or comes or goes (1 under add-remove), for any number of values. The bound is `count_sensitivity` of the
-unit.
+replace-one), or is added or removed (1 under add-remove), for any number of values. The bound is `count_sensitivity` of
+the unit.
 """
 
 from __future__ import annotations
@@ -36,7 +39,8 @@ PAIR_CELLS = 20_000_000
 @dataclass(frozen=True)
 class Sensitivity:
     """Δ₂ of all questions together, in rows, rounded up. ``squared`` is the whole number under the root for one row per
-    person. ``exact`` is true if some pair of rows reaches it, and false if it is only the proved cap.
+    person. ``exact`` is true if a row or a pair of rows attains the value, and false if the value is only the proved
+    cap.
     """
 
     value: float
@@ -72,14 +76,15 @@ def sensitivity(
 
 
 def _pair_cells(lowered: Lowered) -> int:
-    """Return the number of cells of all tables over pairs of rows, including those of the questions before merging."""
+    """Return the total number of cells in tables over pairs of rows, including the questions' tables before merging."""
     squares = {name: size * size for name, size in lowered.sizes.items()}
     held = cells(junction_tree(squares, dict.fromkeys(lowered.cliques)))
     return held + sum(prod(squares[name] for name in block.clique) for block in lowered.blocks)
 
 
 def _furthest(lowered: Lowered, *, pairs: bool) -> int:
-    """Return the largest number of questions that hold for one row, or with ``pairs``, that differ between two rows."""
+    """Return the largest number of questions that hold for one row or, with ``pairs``, whose answers differ between two
+    rows."""
     sizes = {name: size * size if pairs else size for name, size in lowered.sizes.items()}
     tree = junction_tree(sizes, dict.fromkeys(lowered.cliques))
     tables = tree.tables()
