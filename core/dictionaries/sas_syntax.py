@@ -30,8 +30,9 @@ _TOKEN = re.compile(
     r"""|(?P<sign>[=,()@#/+&]|\[|\])|(?P<word>[^\s'";=,()@#/+&\[\]]+)""",
     re.DOTALL,
 )
-_ROWS = re.compile(r"(datalines4?|cards4?|lines4?|parmcards)", re.IGNORECASE)
-_ROWS_END = re.compile(r"^[ \t]*;", re.MULTILINE)
+_ROWS = re.compile(r"(?:datalines|cards|lines|parmcards)(4?)", re.IGNORECASE)
+_ROWS_END = {"": re.compile(r"^[ \t]*;", re.MULTILINE), "4": re.compile(r"^[ \t]*;;;;", re.MULTILINE)}
+"""Ends of rows of data. After ``datalines4``, rows may contain semicolons."""
 _NAME = re.compile(r"[A-Za-z_]\w*")
 _RANGE = re.compile(r"([A-Za-z_]\w*?)([0-9]{1,6})-([A-Za-z_]\w*?)([0-9]{1,6})")
 _FORMAT = re.compile(r"\$?[A-Za-z_]?\w*\.[0-9]*|\$")
@@ -84,8 +85,8 @@ def _statements(text: str) -> Iterator[list[Token]]:
         elif kind == "end":
             if statement:
                 yield statement
-            if statement and len(statement) == 1 and _ROWS.fullmatch(statement[0][1]):
-                end_of_rows = _ROWS_END.search(text, at)
+            if len(statement) == 1 and (rows := _ROWS.fullmatch(statement[0][1])):
+                end_of_rows = _ROWS_END[rows[1]].search(text, at)
                 at = end_of_rows.end() if end_of_rows else len(text)
             statement = []
         elif kind == "text":

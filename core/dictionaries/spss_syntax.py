@@ -45,7 +45,8 @@ _TOKEN = re.compile(
     r"""|(?P<word>[^\s'"()/=,+]+?(?=\.?[ \t]*$|\s|['"()/=,+]))|(?P<sign>[()/=,+.])""",
     re.MULTILINE,
 )
-_ROWS_END = re.compile(r"^[ \t]*END[ \t]+DATA\b", re.IGNORECASE | re.MULTILINE)
+_ROWS = re.compile(r"BEG[A-Z]* DAT[A-Z]*")
+_ROWS_END = re.compile(r"^[ \t]*END[ \t]+DAT\w*[ \t]*\.?[ \t]*$", re.IGNORECASE | re.MULTILINE)
 _COMMENT_END = re.compile(r"\.[ \t]*$|\n[ \t]*\n", re.MULTILINE)
 _FORMAT = re.compile(r"[A-Za-z]+[0-9]*(?:\.[0-9]*)?")
 _NAME = re.compile(r"[^\W\d]|[@#$]")
@@ -107,7 +108,7 @@ def _commands(text: str) -> Iterator[list[Token]]:
             command.append((kind, found[0][1:-1].replace(found[0][0] * 2, found[0][0])))
         elif kind != "comment":
             command.append((kind, found[0]))
-            if len(command) == 2 and [word.upper() for _, word in command] == ["BEGIN", "DATA"]:
+            if len(command) == 2 and _ROWS.fullmatch(" ".join(word.upper() for _, word in command)):
                 end = _ROWS_END.search(text, at)
                 at = end.end() if end else len(text)
     yield command

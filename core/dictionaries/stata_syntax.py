@@ -19,7 +19,11 @@ _QUOTED = r"""`"([^\n]{0,1000}?)"'|"([^"\n]*)\""""
 long.
 """
 _PARTS = re.compile(rf"""{_QUOTED}|([^\s"`,\\()=]+)|([,\\()=])""")
-_COMMENTS = re.compile(rf"({_QUOTED})|/\*.*?(?:\*/|\Z)|///[^\n]*\n|(?:(?<=\s)|^)//[^\n]*", re.DOTALL | re.MULTILINE)
+_ROWS = r"^[ \t]*(?:(?:cap|qui|noi)\w*[ \t:]+)*inp(?:ut?)?[ \t][^\n]*\n.*?(?:^[ \t]*end[ \t]*;?[ \t]*$|\Z)"
+"""The command ``input`` with the rows of data after it, up to a line ``end``."""
+_IGNORED = re.compile(
+    rf"({_QUOTED})|/\*.*?(?:\*/|\Z)|///[^\n]*\n|(?:(?<=\s)|^)//[^\n]*|{_ROWS}", re.DOTALL | re.MULTILINE
+)
 _DELIMIT = re.compile(r"^[ \t]*#d\w*[ \t]*(;|cr)[ \t]*$", re.MULTILINE)
 _PREFIXES = ("cap", "qui", "noi")
 _WHOLE, _REAL = {"byte", "int", "long"}, {"float", "double"}
@@ -62,11 +66,12 @@ def read_stata_syntax(data: bytes, source: str) -> Dictionary:
 
 
 def _commands(text: str) -> Iterator[list[Part]]:
-    """Yield the parts of each command, which ends with its line, or with ``;`` after ``#delimit ;``."""
-    pieces = _DELIMIT.split(text)
+    """Yield the parts of each command, which ends with its line, or with ``;`` after ``#delimit ;``. Comments and rows
+    of data are left out.
+    """
+    pieces = _DELIMIT.split(_IGNORED.sub(lambda found: found[1] or " ", text))
     for sign, piece in zip(["cr", *pieces[1::2]], pieces[::2], strict=True):
-        bare = _COMMENTS.sub(lambda found: found[1] or " ", piece)
-        for line in re.split(r";" if sign == ";" else r"\n", bare):
+        for line in re.split(r";" if sign == ";" else r"\n", piece):
             if not line.lstrip().startswith("*"):
                 parts = [(not (p[3] or p[4]), p[1] or p[2] or p[3] or p[4] or "") for p in _PARTS.finditer(line)]
                 while parts and len(parts) > 1 and parts[0][1].startswith(_PREFIXES) and not parts[0][0]:

@@ -217,6 +217,8 @@ def test_blanks_around_a_column_of_the_table_do_not_hide_its_declaration():
 
 
 SPSS = "VALUE LABELS sex 1 'm' 2 'f'.\nBEGIN DATA\n{}\nEND DATA.\n"
+SAS = "data t; input sex;\n{};\n{}\n{}\nproc format; value s 1='m' 2='f';\ndata u; set t; format sex s.;\n"
+STATA = 'input str8 a str8 b str8 c str8 d\n{}\nend\nlabel define s 1 "m" 2 "f"\nlabel values sex s\n'
 DDI = (
     "<codeBook><dataDscr><var name='sex'><catgry><catValu>1</catValu><labl>m</labl><catStat type='freq'>{}</catStat>"
     "</catgry><catgry><catValu>2</catValu><labl>f</labl></catgry></var></dataDscr></codeBook>"
@@ -231,6 +233,24 @@ def test_rows_and_counts_of_a_dictionarys_file_do_not_change_its_digest(name, te
     assert one.digest == other.digest
     changed = read_dictionary(text.format("12").replace("2", "3").encode(), name)
     assert changed.digest != one.digest
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "rows"),
+    [
+        ("d.sps", SPSS.replace("BEGIN DATA", "beg dat."), "VARIABLE LABELS sex 'row'."),
+        ("d.sps", SPSS, "end data of\nVARIABLE LABELS sex 'row'."),
+        ("d.sas", SAS.format("parmcards4", "{}", ";;;;"), "label sex='row';"),
+        ("d.sas", SAS.format("datalines4", "{}", ";;;;"), ";\nlabel sex='row';"),
+        ("d.do", STATA, 'label variable sex "row"'),
+        ("d.do", STATA.replace("input", "qui: inp"), "/* a"),
+        ("d.do", STATA, "#delimit ;"),
+    ],
+)
+def test_rows_in_a_syntax_file_are_never_commands(name, text, rows):
+    one, other = (read_dictionary(text.format(kept).encode(), name) for kept in ("1 2 3", rows))
+    assert (one["sex"].label, one["sex"].categories) == ("", ("1", "2"))
+    assert one == other
 
 
 def test_the_digest_of_a_file_of_rows_is_not_released(tmp_path):
