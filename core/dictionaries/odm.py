@@ -153,7 +153,7 @@ def _values(check: Element) -> tuple[str, ...]:
 
 
 def _end(checks: list[tuple[str, tuple[str, ...]]], comparators: set[str]) -> str:
-    """Return the first limit on one side, as written."""
+    """Return the first lower or upper limit, as written."""
     return next((values[0] for comparator, values in checks if comparator in comparators and values), "")
 
 

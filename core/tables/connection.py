@@ -73,7 +73,7 @@ def while_opening(error: Exception) -> str:
 
 
 def while_reading(error: BaseException) -> str:
-    """Return the cause that belongs to the error's type and code; empty if none is known."""
+    """Return the cause for the error's type and code; empty if none is known."""
     if isinstance(error, FileNotFoundError):
         return CAUSES["no such file"]
     if isinstance(error, PermissionError):

@@ -24,7 +24,8 @@ _MARKS, _CHUNK = 1 << 12, 1 << 14
 class Digest:
     """A hash of a multiset of encoded rows, added up batch by batch.
 
-    Each row is the sum of one 64-bit hash per column name and label; two mixes of that sum are added over the rows.
+    A row's hash is the sum of one 64-bit hash per column name and label. Two mixes of that sum are added up over the
+    rows.
     """
 
     def __init__(self, schema: Schema) -> None:
@@ -56,8 +57,8 @@ class Digest:
         self._rows += rows
 
     def value(self) -> bytes:
-        """Return 32 bytes. PRIVATE, because rows could be guessed from it; it leaves this machine only through a keyed
-        fingerprint.
+        """Return the digest, 32 bytes. PRIVATE, because rows could be guessed from it; it leaves this machine only in a
+        keyed fingerprint.
         """
         return hashlib.sha256(b"%d:%d:%d" % (self._rows, *self._sums)).digest()
 

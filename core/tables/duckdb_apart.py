@@ -29,7 +29,7 @@ QUIET = ("SET enable_progress_bar = false", "SET python_enable_replacements = fa
 SHUT = (
     f"SET memory_limit = '{MEMORY}'",
     "SET temp_directory = ''",
-    "SET allowed_directories = []",  # otherwise, these two stay open
+    "SET allowed_directories = []",  # otherwise, these two would remain accessible
     "SET allowed_paths = []",
     "SET enable_external_access = false",
 )
@@ -143,7 +143,7 @@ def answered(path: Path, statements: Sequence[str], rows: int) -> Generator[Any]
 
 
 def serve() -> None:
-    """Fork for each question that arrives; end when the process that asks ends."""
+    """Fork for each question that arrives; end when the asking process ends."""
     import signal
 
     import duckdb  # noqa: F401  (once, for all children)

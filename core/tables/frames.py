@@ -67,7 +67,7 @@ def text_of(frame: Any) -> TextTable:
         )
     try:
         arrow = pa.table(frame)
-    except Exception:  # the producer may raise any type, and its text may quote a cell
+    except Exception:  # the producer may raise any type of error, and the error's text may quote a cell
         raise TableError("this frame cannot be read as a table: use one type of value in each column") from None
     return from_arrow(arrow, shown)
 
@@ -306,9 +306,9 @@ def _read(table: Any, names: Sequence[str], ordering: Sequence[str] = ()) -> tup
 def _digest(table: TextTable, names: Sequence[str], ordering: Sequence[str] = (), ranks: Ranks | None = None) -> bytes:
     """Return the digest of a linked table, which a ledger compares. PRIVATE.
 
-    For a database table, it covers the columns that the project names, because the app reads all columns and the
-    command line only these. If a column of whole numbers only orders visits, it may be read as ranks, so the digest
-    covers only the order of its cells.
+    For a database table, it covers the columns that the project names, because the app reads all columns, whereas the
+    command line reads only these. If a column of whole numbers only orders visits, it may be read as ranks, so the
+    digest covers only the order of its cells.
     """
     ranks = ranks or {}
     if table.origin is None:

@@ -89,7 +89,7 @@ def guess_schema(text: TextTable, marks: Sequence[str] = (), date_order: str = "
 
 
 def identifiers(text: TextTable, marks: Sequence[str] = ()) -> tuple[str, ...]:
-    """Return columns that look like numbers or names of people or cases: whole numbers or text values that rarely
+    """Return columns that look like identifiers or names of people or cases: whole numbers or text values that rarely
     repeat.
 
     They have more than :data:`FEW` distinct values, and their number of distinct values exceeds half their number of
@@ -137,8 +137,8 @@ def guess_column(name: str, column: TextColumn, marks: tuple[str, ...] = (), dat
     other columns get categories. Ranges such as ``18 to 25`` are categories in their order.
 
     ``marks`` are values that the person declared to mean an empty cell. They keep the declared order, because the
-    schema is released and must not reveal the order in which rows contain them. ``date_order`` is used if the dates
-    leave the order open.
+    schema is released and must not reveal the order in which rows contain them. ``date_order`` is used if the dates do
+    not determine the order.
     """
     values = [v for v in column.values if v != MISSING and v not in marks]
     missing = len(values) < len(column.values)
@@ -187,7 +187,7 @@ def guess_column(name: str, column: TextColumn, marks: tuple[str, ...] = (), dat
 
 def guessed_order(values: Sequence[str], wanted: str = "") -> str | None:
     """Return the order in which all values are days, or "" for ISO dates; `None` if there is no such order, or if there
-    are several and ``wanted`` is none of them.
+    are several and ``wanted`` is not among them.
     """
     orders = possible_orders(values)
     return orders[0] if len(orders) == 1 else wanted if wanted in orders and wanted else None

@@ -1,7 +1,7 @@
 """PostgreSQL transactions that set their own session settings.
 
-A pooler such as PgBouncer in transaction mode may give each transaction another session of the server, and gives each
-session to many clients. A session's setting would then be lost, or would reach other clients. Each transaction
+A pooler such as PgBouncer in transaction mode may run each transaction in a different server session, and shares each
+session among many clients. A session setting would then be lost or would affect other clients. Each transaction
 therefore applies every setting on which its answers depend, and leaves none behind.
 """
 

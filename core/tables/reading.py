@@ -3,8 +3,8 @@
 CSV cells are read as written. Parquet and Excel cells become whole numbers without a point, True/False and ISO
 dates. An empty cell is missing. PyArrow and openpyxl do the parsing.
 
-No row changes how another row is read. A file is refused, or each of its rows is read as if it were the only one under
-the header.
+No row changes how another row is read. Unless a file is refused, each of its rows is read as if it were the only row
+under the header.
 
 CSV. One line is one row (`espalier.core.tables.csv_lines` has the proof).
 

@@ -50,9 +50,9 @@ class Reviewed:
     """A column's place in the review.
 
     ``reason`` explains it without quoting a value. ``shown`` lists everything that a person must see before the
-    confirmation counts: the proposed values, bins and missing marks, in order. ``digest`` identifies it. ``books`` are
-    code books that contain every value; choosing one declares the whole book. ``orders`` are the orders of day, month
-    and year from which a person must choose.
+    confirmation counts: the proposed values, bins and missing marks, in order. ``digest`` identifies this list.
+    ``books`` are code books that contain every value; choosing one declares the whole book. ``orders`` are the orders
+    of day, month and year from which a person must choose.
     """
 
     name: str
@@ -101,8 +101,8 @@ def some_days(read: TextColumn, marks: Sequence[str] = ()) -> int:
 
 
 def one_person_decides(read: TextColumn, person: TextColumn, marks: Sequence[str] = ()) -> bool:
-    """Return whether the cells of one person could turn a column into one of dates: in some order of day, month and
-    year, at most one person has a value that is no date. Private.
+    """Return whether one person's cells could turn a column into a date column: for some order of day, month and year,
+    at most one person has a value that is not a date. Private.
     """
     for order in ("", *DATE_ORDERS):
         others = [

@@ -142,10 +142,11 @@ class Source(Protocol):
         ...
 
     def return_counts(self, column: str, bins: int) -> NDArray[np.int64]:
-        """Return the weighted number of kept visits with each code of ``column``, in units, except each k-th visit.
+        """Return the weighted number of kept visits with each code of ``column``, in units, without each person's k-th
+        visit.
 
-        Three columns: the next kept visit comes within the first ``bins`` bins of days, it comes later or on an unknown
-        day, or there is none. A person's visits weigh 1 in total.
+        Its three columns count visits whose next kept visit comes within the first ``bins`` bins of days, visits whose
+        next one comes later or on an unknown day, and visits without a next one. A person's visits weigh 1 in total.
         """
         ...
 
@@ -165,8 +166,7 @@ class Source(Protocol):
         """
         ...
 
-    # Diagnostics, which are unpriced and confidential
-    # ------------------------------------------------------------------------------
+    # Diagnostics: confidential and free of charge ---------------------------------------------------------------------
 
     def cells(self, cliques: Sequence[Clique]) -> Iterator[Cells]:
         """Yield the exact counts of each clique by cell: every cell of a small marginal, the occupied cells of a large

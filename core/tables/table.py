@@ -212,7 +212,7 @@ class Table:
         return counts_on(self.numbers(column), grid)
 
     def take(self, rows: NDArray[Any]) -> Table:
-        """Return some of the rows, such as a hold-out or a fold."""
+        """Return some of the rows, such as a holdout or a fold."""
         person = None if self.person is None else self.person[rows]
         codes = {n: c[rows] for n, c in self.codes.items()}
         values = {n: v[rows] for n, v in self.values.items()}

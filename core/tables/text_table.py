@@ -140,7 +140,9 @@ class TextTable:
         return self.digest_with({})
 
     def digest_with(self, ranks: Mapping[str, NDArray[np.int64]]) -> bytes:
-        """Return the digest of the rows with further columns, of which only the order of the cells counts. PRIVATE."""
+        """Return the digest of the rows with additional columns, for which only the order of the cells matters.
+        PRIVATE.
+        """
         sums = np.zeros(self.rows, dtype=np.uint64)
         for name, column in self.columns.items():
             sums += np.array([_hash(name, value) for value in column.values], dtype=np.uint64)[column.codes]
