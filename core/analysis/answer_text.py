@@ -197,7 +197,7 @@ def remedy(project: Project, figure: Figure, answers: Sequence[Answer]) -> str:
         return ""
     chosen = "" if able is method else f"choose the method {able.title}, "
     return (
-        f"An interval needs another release, which spends budget again. On the Plan page {chosen}{steps}. "
+        f"An interval requires another release, which spends budget again. On the Plan page {chosen}{steps}. "
         "Even then the figure needs enough rows relative to its noise."
     )
 

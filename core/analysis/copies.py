@@ -23,11 +23,11 @@ from espalier.core.models.graphical import GraphicalModel, Zeros, estimate, refi
 from espalier.core.privacy.draws import Measurement, Merged, fold
 
 SMOOTHING = 0.3
-"""How strongly the fit of a copy prefers independent columns. A release smooths by 1 to 3. Smoothing brings its table
-closer to the truth over all cells, but pulls each count towards independence, by smoothing · σ · log(p / q), where q is
-the share under independence. This pull can reach several σ, always in the same direction, and no interval accounts for
-it. On Adult at ε = 1, intervals of counted odds ratios cover 71 % if copies smooth by 3, and 93 % if they smooth by
-0.3. Without smoothing, a fit takes ten times as long.
+"""Strength of smoothing towards independent columns in the fit of a copy. A release smooths by 1 to 3. Smoothing brings
+its table closer to the truth over all cells, but pulls each count towards independence, by smoothing · σ · log(p / q),
+where q is the share under independence. This pull can reach several σ, always in the same direction, and no interval
+accounts for it. On Adult at ε = 1, intervals of counted odds ratios cover 71 % if copies smooth by 3, and 93 % if they
+smooth by 0.3. Without smoothing, a fit takes ten times as long.
 """
 
 MOST_DRAWN = 4_000_000

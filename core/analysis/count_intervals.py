@@ -23,8 +23,10 @@ FloatArray = NDArray[np.float64]
 POINTS = 400
 """Number of points of the grid over the values of one group."""
 INFORMATIVE = 0.5
-"""An interval of a share is informative if it is narrower than this; an interval of a difference, if it is narrower
-than twice this. The upper end of an informative interval of an odds ratio is at most `APART` times the lower end."""
+"""An interval of a share is informative if it is narrower than this; an interval of a difference is informative if it
+is narrower than twice this. The upper end of an informative interval of an odds ratio is at most `APART` times the
+lower end.
+"""
 APART = 100.0
 
 

@@ -33,7 +33,7 @@ POOL = "test of the drawing"
 MOST_CANDIDATES = 1000
 """Maximum number of statements that are compared. Statements over fewer cells come first."""
 LEVEL = 0.05
-"""The chance of any false alarm, over all statements of a release."""
+"""Chance of any false alarm over all statements of a release."""
 
 
 @dataclass(frozen=True)

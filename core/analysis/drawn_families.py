@@ -22,7 +22,7 @@ from espalier.core.privacy.draws import Measurement
 from espalier.core.project.file import Project
 
 LEVEL = 0.05
-"""The chance of any false alarm, over all statements of a release."""
+"""Chance of any false alarm over all statements of a release."""
 
 MOST = 20
 """Maximum number of statements that are tested. Statements with the least noise come first."""

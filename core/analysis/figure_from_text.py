@@ -297,7 +297,7 @@ def _level(schema: Schema, text: str) -> Level:
 
 
 def _pair(schema: Schema, text: str) -> tuple[Level, Level]:
-    """Return the named value and the one it is compared with."""
+    """Return the named value, and the value with which it is compared."""
     name, _, value = text.partition("=")
     column = _column(schema, name)
     codes = _codes(column)

@@ -152,7 +152,7 @@ class Gate:
         return self.sigma(names) * math.sqrt(max(len(self._others(cell, missing or {})) if rest else 1, 1))
 
     def judge(self, needs: Needs) -> Badge:
-        """Return the badge, of one of five kinds, for a figure with these needs."""
+        """Return the badge for a figure with these needs. There are five kinds of badges."""
         names = needs.columns
         if self.counted(names):
             return (

@@ -45,7 +45,7 @@ three other effects, which had been seen before.
 QUANTILE = 1.959963984540054
 """Quantile of the standard normal distribution for 95 % intervals."""
 CAUTION = 1.2815515655446004
-"""A promise allows for counts this many standard deviations below their expectation, so that 9 of 10 intervals are
+"""A promise allows for counts this many standard deviations below their expectation, so that 9 in 10 intervals are
 shorter.
 """
 CLEAR = 3.0
@@ -80,7 +80,7 @@ class Setting:
         return found.reshape(one.shape(self.schema))
 
     def promised(self, one: PlannedAnalysis, rho: float) -> float:
-        """Return the half-width that 9 of 10 releases stay within if the assumptions hold; infinite if nothing can be
+        """Return the half-width that 9 in 10 releases do not exceed if the assumptions hold; infinite if nothing can be
         promised.
         """
         return self.curve(one).at(rho)
@@ -397,5 +397,5 @@ def unpromised(found: Sequence[Analysed], whole: Budget) -> str:
     )
     promising = epsilon_promising(found, whole)
     if promising is None:
-        return f"{why} With these assumptions and rows, no ε changes that for every analysis."
+        return f"{why} With these assumptions and rows, no ε gives every analysis a promise."
     return f"{why} At ε = {promising:.3g} or above, every analysis has a promise, with these shares of the budget."

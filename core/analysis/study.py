@@ -202,7 +202,7 @@ class Study:
     ) -> Iterator[tuple[GraphicalModel | VisibleModel | TiltedModel, Rows]]:
         """Yield ``number`` new copies, each a model and its rows.
 
-        Sampling error grows with the row limit per person of the unit of privacy.
+        Sampling error grows with the row limit per person that the unit of privacy sets.
         """
         counted, k = self.counted, self.project.plan.rows_per_person
         recipe = Recipe(number, self.rows, evenly, k, counted.merged)

@@ -44,10 +44,10 @@ def figure(
 
 
 def promise(one: PlannedSurvival, schema: Schema, expected: FloatArray, k: int) -> Callable[[float], float]:
-    """Return the promised half-width as a function of σ: the half-width that 9 of 10 simulated purchases stay within.
+    """Return the promised half-width as a function of σ: the half-width that 9 in 10 simulated purchases do not exceed.
 
     The counts vary around their expectations like counts of independent rows. The half-width is infinite if more than 1
-    of 50 simulated purchases have no interval.
+    in 50 simulated purchases have no interval.
     """
     rng = np.random.default_rng(31)
     sampled, noise = rng.standard_normal((2, DRAWS, *expected.shape))

@@ -103,7 +103,7 @@ def labels_of(linked: Linked, schema: Schema, column: str, value: str) -> tuple[
 def uncounted(column: str, visit: int) -> str:
     """Explain why a release has no counts of ``column`` at this visit, and how to get them from another release."""
     if visit == 1:
-        return f"this release states no counts of {column} at the first visit; release it again to get them"
+        return f"this release contains no counts of {column} at the first visit; make a new release to get them"
     return (
         f"this release did not count {column} at visit {visit}. The counts over all steps cannot answer this, because "
         'a person with many visits has less weight in them. Name the column in the plan ("count_at_visits") and '

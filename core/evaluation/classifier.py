@@ -32,8 +32,8 @@ FloatArray = NDArray[np.float64]
 class Classifier:
     """A multinomial logistic regression over K target codes.
 
-    ``weights[column]`` is (codes of the column) × K, ``bias`` has K entries; a target code that was not
-    among the training rows has bias −∞ and is never predicted. ``rows`` is the number of training rows.
+    ``weights[column]`` is (codes of the column) × K, ``bias`` has K entries; a target code that does not occur in the
+    training rows has bias −∞ and is never predicted. ``rows`` is the number of training rows.
     """
 
     weights: Mapping[str, FloatArray]

@@ -90,7 +90,7 @@ def gain_of(schema: Schema, target: str | None, made: Table, public: Table) -> d
 
 
 def check_target(schema: Schema, target: str | None) -> None:
-    """Raise :class:`ProjectError` unless ``target`` is a number, which `gain_of` needs."""
+    """Raise :class:`ProjectError` unless ``target`` is numeric, as `gain_of` requires."""
     if target is None or target not in schema or schema[target].kind != "numeric":
         raise ProjectError(
             "ΔMSE measures the prediction of a number: choose a numeric column as the target", key="target"

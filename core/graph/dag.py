@@ -157,7 +157,7 @@ class Dag:
         return replace(self, hidden=(*rest, (one, other)) if shared else rest)
 
     def interacting(self, causes: Iterable[str], effect: str, together: bool = True) -> Dag:
-        """Return the drawing in which ``causes`` do, or no longer do, act together on ``effect``."""
+        """Return the drawing with or without the interaction of ``causes`` on ``effect``."""
         causes = tuple(causes)
         rest = tuple(found for found in self.interactions if (set(found[0]), found[1]) != (set(causes), effect))
         return replace(self, interactions=(*rest, (causes, effect)) if together else rest)

@@ -19,9 +19,9 @@ def statements(
 ) -> tuple[Separation, ...]:
     """Return up to ``most`` implied independences, one per missing arrow, given the cheapest separating set.
 
-    Those that involve ``first`` (the target, the treatment) come first, then those over fewer cells, whose test is more
-    sensitive. ``latent`` are drawn columns that the table does not have. Columns that the drawing does not name are
-    left out, because the drawing implies nothing about them. No data is read.
+    Independences that involve ``first`` (the target or the treatment) come first, followed by independences over fewer
+    cells, whose test is more sensitive. ``latent`` are drawn columns that the table does not have. Columns that the
+    drawing does not name are left out, because the drawing implies nothing about them. No data is read.
     """
     hidden = set(latent)
     drawn = {name for edge in dag.edges for name in edge} - hidden

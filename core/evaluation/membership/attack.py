@@ -150,7 +150,7 @@ def learner(classifier: Classifier) -> Any:
     from sklearn.preprocessing import StandardScaler
     from sklearn.svm import SVC
 
-    if classifier == "forest":  # Stadler's
+    if classifier == "forest":  # as in Stadler et al.
         return RandomForestClassifier(60, random_state=0)
     scaled = {
         "logistic": LogisticRegression(C=0.1, max_iter=300),
@@ -165,7 +165,7 @@ def _judged(
     attack: Attack, scores: FloatArray, inside: NDArray[np.bool_], outlying: NDArray[np.bool_], rng: np.random.Generator
 ) -> AttackResult:
     """Return figures from scores (targets × models), with intervals that resample models and targets together. Models
-    are drawn in the pairs that took complementary halves of the pool, because the two are not independent.
+    are drawn in pairs that used complementary halves of the pool, because the models of a pair are not independent.
     """
     targets, models = scores.shape
     aucs = tuple(_auc(s, i) for s, i in zip(scores, inside, strict=True))

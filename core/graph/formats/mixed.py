@@ -146,7 +146,7 @@ class Builder:
         if (*ends, mark) in self.edges:
             self._again.setdefault(self.edges[*ends, mark], []).append(line)
         elif len(self.edges) >= MAX_EDGES:
-            raise broken(line, f"this is more than {MAX_EDGES:,} edges")
+            raise broken(line, f"the file contains more than {MAX_EDGES:,} edges")
         else:
             self.edges[*ends, mark] = edge
 
@@ -199,7 +199,7 @@ def facts_of(data: Mapping[str, Any], line: int, builder: Builder) -> dict[str, 
         elif key == "role":
             roles = tuple(str(value).split())
             if odd := [r for r in roles if r not in ROLES]:
-                raise broken(line, f"{shown(odd[0])} is not a role; known are {', '.join(ROLES)}")
+                raise broken(line, f"{shown(odd[0])} is not a role; use one of {', '.join(ROLES)}")
             facts["roles"] = (*facts.get("roles", ()), *roles)
         elif key == "label":
             facts["label"] = str(value)

@@ -90,7 +90,7 @@ def used(graph: MixedGraph, known: Knowledge) -> MixedGraph:
 
 
 def _directed(edge: Edge, known: Knowledge) -> Edge:
-    """Return the edge, with the direction that the knowledge gives if it had none."""
+    """Return the edge. If it had no direction, it gets the direction that the knowledge determines."""
     for left, right in ((edge.left, edge.right), (edge.right, edge.left)):
         if (left, right) in known.required and edge.mark in ("--", "o-o", "o->"):
             return Edge(left, right, "->", edge.line, edge.said)
