@@ -132,7 +132,7 @@ def copies(
     """Yield the model and the rows of each copy.
 
     ``measurements`` are the released noisy counts to which ``model`` was fitted. ``model`` should itself come from
-    ``refit``, so that its rows lean no further towards independence than those of the copies.
+    ``refit``, so that its rows are no closer to independence than the rows of the copies.
     """
     for _ in range(recipe.copies):
         made = refit(perturbed(measurements, model, recipe, rng))

@@ -239,8 +239,8 @@ class Gate:
         return Badge(
             "no overlap",
             f"No answer: among rows with {self._named(stratum)}, almost none have {self._named(group)}{others}. "
-            f"About {100 * found.lacking:.0f} % of the rows are in such a stratum, and the table does not show the "
-            "outcome there. Coarsen or leave out these columns, or ask about the other rows only.",
+            f"About {100 * found.lacking:.0f} % of the rows are in such strata, and the table does not show the "
+            "outcome there. Coarsen these columns, leave them out, or ask only about the other rows.",
             0.0,
         )
 
@@ -289,7 +289,7 @@ class Gate:
         return Badge(
             "thin",
             f"Too few rows: the smallest compared group is about {max(thinnest, 0):.1f} times as large as its noise. "
-            f"An interval needs {ENOUGH:g} times.",
+            f"An interval requires a ratio of at least {ENOUGH:g}.",
             thinnest,
         )
 

@@ -62,7 +62,7 @@ class ReturnTable:
         row = self.counts[labels.index(value)]
         made = interval(float(row[0]), float(row.sum()), len(row), self.sigma)
         if made is None:
-            why = f"the noise (σ = {self.sigma:.3g} people in each cell) is too large for the people with {value}"
+            why = f"there are too few people with {value} for the noise (σ = {self.sigma:.3g} people in each cell)"
             return ReturnShare(self.column, value, self.days, reason=why)
         return ReturnShare(self.column, value, self.days, *made)
 

@@ -178,7 +178,7 @@ class Study:
 
     @cached_property
     def gate(self) -> Gate:
-        """Gate that decides which figures carry an interval."""
+        """Gate that decides which figures have an interval."""
         labels = {column.name: column.labels for column in self.project.schema.columns}
         counted = (self.whole or self).counted
         return Gate(counted.marginals, self.centre, counted.merged, labels)

@@ -142,7 +142,7 @@ def about(one: Mapping[str, Any]) -> str:
     """Return sentences about a survival table: its columns, and how it counts rows that leave."""
     group = f", by {one['group'].partition('=')[0]}" if one.get("group") else ""
     inside = (
-        "Rows without the event count as being at risk throughout their last interval."
+        "Rows without the event are counted as at risk throughout their last interval."
         if one.get("exact")
         else "The counts do not show when rows without the event leave during an interval of time. Confidence "
         "intervals cover every order, and the estimate counts half of these rows as at risk."

@@ -96,7 +96,7 @@ class StepTable:
         row = self.counts[labels.index(before)]
         made = interval(float(row[labels.index(after)]), float(row.sum()), len(row), self.sigma)
         if made is None:
-            why = f"the noise (σ = {self.sigma:.3g} people in each cell) is too large for the people with {before}"
+            why = f"there are too few people with {before} for the noise (σ = {self.sigma:.3g} people in each cell)"
             return Transition(self.column, before, after, reason=why)
         return Transition(self.column, before, after, *made)
 

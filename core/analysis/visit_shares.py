@@ -51,7 +51,7 @@ class VisitTable:
         cell, people = float(self.counts[labels.index(value)]), float(self.counts.sum())
         made = interval(cell, people, len(self.counts), self.sigma)
         if made is None:
-            why = f"the noise (σ = {self.sigma:.3g} people in each cell) is too large for the people with this visit"
+            why = f"there are too few people with this visit for the noise (σ = {self.sigma:.3g} people in each cell)"
             return VisitShare(self.column, value, self.visit, reason=why)
         return VisitShare(self.column, value, self.visit, *made)
 

@@ -175,8 +175,8 @@ def alpha_for(near: NDArray[np.float64], lid: float) -> float:
 
 
 def bound(eta: float, alpha: float, columns: int) -> float:
-    """Return the bound that equation (10) claims on LID for uniform columns: 1 − (1 − 2η/(1−α))^d. It fails after
-    matching.
+    """Return the bound that equation (10) claims on LID for uniform columns: 1 − (1 − 2η/(1−α))^d. The bound does not
+    hold after matching.
     """
     return float(1 - max(0.0, 1 - 2 * eta / (1 - alpha)) ** columns) if alpha < 1 else 1.0
 

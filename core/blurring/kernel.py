@@ -21,7 +21,7 @@ TRIED_ROWS = 800
 """Number of random rows used to choose the kernel and λ."""
 
 WIDTHS = (0.5, 1.0, 2.0, 4.0)
-"""Kernel widths to try, in median distances."""
+"""Kernel widths to try, as multiples of the median distance."""
 
 LAMBDAS = (1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1)
 """Values of λ in equation (7) to try."""

@@ -61,7 +61,7 @@ class TwoSlices:
         names = (*self.person, *self.first)
         right = tuple(name for name in names if name in red)
         left = tuple(name for name in names if name not in red and name not in separation.given)
-        why = f"{separation.why}; at every visit, given those of all visits up to it"
+        why = f"{separation.why}; at every visit, given the values at all visits up to that visit"
         return Separation(left, right, separation.given, why)
 
     def allows(self, separation: Separation, parent: str, child: str) -> bool:

@@ -33,8 +33,8 @@ def settle(constraints: Constraints, schema: Schema, codes: Codes, texts: Texts)
     constraints.
 
     If several ordered columns are in one bin, their numbers are sorted among themselves. For a chain of columns whose
-    numbers have the same distribution in the bin, the result has the conditional distribution given the order.
-    Determined numbers are taken from the table.
+    numbers have the same distribution in the bin, the result has the conditional distribution given the order. Numbers
+    that another column determines come from the constraint's table.
     """
     out = {name: list(column) for name, column in texts.items()}
     for names in _chains(constraints.monotone):

@@ -8,7 +8,7 @@ line that passes, every quote that opens a field is closed in the same line. A p
 therefore ends it outside quotes; by induction, it starts every line outside quotes. Bytes that are not UTF-8 are
 decoded cell by cell. An accepted file therefore has exactly one row for each line, in order. Each row is a function of
 its line and the header, and equal bytes in two cells of a column decode to equal text. If a line were decoded as a
-whole, an odd byte in one of its cells would change an accent in its identifier, and one person would become two.
+whole, an invalid byte in one cell could change an accented letter in the identifier, and one person would become two.
 Different bytes may decode to the same text, such as é in UTF-8 and in Latin-1. A person column with a cell that is not
 UTF-8 is therefore refused, because two people would become one.
 
@@ -31,7 +31,7 @@ DELIMITERS = "\t;|,"
 
 
 def refused(shown: str, line: int, what: str) -> TableError:
-    """Return the error for one line, counted from 1; it quotes nothing."""
+    """Return the error for one line, numbered from 1. The message quotes nothing from the line."""
     return TableError(f"{shown}, line {line}: {what}", row=line)
 
 

@@ -74,7 +74,8 @@ def text_of(frame: Any) -> TextTable:
 
 def _of_pandas(frame: Any, shown: str) -> TextTable:
     """Return a pandas frame as text. Arrow would infer a type for a column of Python objects from all its cells, so one
-    row would change how others are read. Instead, each such cell is converted by itself."""
+    row would change how others are read. Instead, each such cell is converted separately.
+    """
     import pyarrow as pa
 
     named = [name for name in frame.index.names if name is not None]
@@ -260,7 +261,7 @@ def too_large(path: Path) -> bool:
 
 
 def encoded(project: Project, text: TextTable) -> Table:
-    """Return a table as read, or two linked ones, as the project describes it. Raises :class:`TableError`."""
+    """Return a table as read, or two linked tables, as the project describes them. Raises :class:`TableError`."""
     if project.linked is None:
         return Table.encode(text, project.schema, project.plan.person)
     return panel(project.linked, project.schema, text)

@@ -64,7 +64,7 @@ _NINES = {99.0, 999.0, 9999.0, 99999.0}
 
 
 def guess_schema(text: TextTable, marks: Sequence[str] = (), date_order: str = "") -> Schema:
-    """Return a schema for ``text``. Each field taken from the data is marked as guessed. Columns that look like
+    """Return a schema for ``text``. Each field that comes from the data is marked as guessed. Columns that look like
     identifiers are left out, which is also marked as a guess, unless every column looks like one.
 
     ``marks`` are values that mean an empty cell, in each column that contains them. ``date_order`` ("dmy" or "mdy") is
@@ -267,8 +267,8 @@ def sure_marks(text: TextTable) -> tuple[str, ...]:
 def possible_marks(column: TextColumn) -> tuple[str, ...]:
     """Return values that often mean a missing cell, such as ``?``, ``NA`` or ``-9``. Private.
 
-    A negative number of nines (or -8, -7, -1) is such a value if no other number is negative; a positive number of
-    nines is one if it is more than twice the next smaller number.
+    A negative number that consists of nines (or -8, -7, -1) is such a value if no other number is negative. A positive
+    number that consists of nines is such a value if it is more than twice the next smaller number.
     """
     found = [v for v in column.values if v.strip().casefold() in _MARKS]
     numeric, numbers = _numbers([v for v in column.values if v != MISSING and v not in found])
@@ -282,9 +282,9 @@ def possible_marks(column: TextColumn) -> tuple[str, ...]:
 
 
 def _round_edges(numbers: Sequence[float], whole: bool) -> tuple[float, ...]:
-    """Return round edges of about ten bins that cover ``numbers``. The bins have one width. If that would put most
-    numbers into one bin and none is negative, the edges are 1, 2, 5, 10, 20, … None if floats cannot represent such
-    edges.
+    """Return round edges of about ten bins that cover ``numbers``. The bins have equal widths. If most numbers would
+    then be in one bin and no number is negative, the edges are 1, 2, 5, 10, 20, … Return None if floats cannot
+    represent the edges.
 
     The last edge is above the largest number, and the first edge is below the smallest number unless that is 0: an edge
     that is a person's number would not be a public bound.
@@ -312,7 +312,7 @@ def _round_edges(numbers: Sequence[float], whole: bool) -> tuple[float, ...]:
 
 def _growing_edges(numbers: Sequence[float], whole: bool) -> tuple[float, ...]:
     """Return 0 and at most eleven of 1, 2, 5, 10, 20, … that cover the larger three quarters of ``numbers``, which are
-    not negative. If those would be too many, use 1, 3, 10, … or 1, 10, 100, …
+    not negative. If eleven are not enough, use 1, 3, 10, … or 1, 10, 100, …
     """
     low, high = min(numbers), max(numbers)
     small = max(float(np.quantile([x for x in numbers if x > 0], 0.25)), 1.0 if whole else 1e-300)

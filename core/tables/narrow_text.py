@@ -61,7 +61,7 @@ def narrow_text(
     numbers.
 
     An ``ordering`` column of another type is returned as text. Raises :class:`TableError` for a column that the table
-    does not have, for files that change while they are read, for a table without rows, and for one of more than
+    does not have, for files that change while they are read, for a table without rows, and for a table of more than
     ``most`` rows.
     """
     wanted = list(dict.fromkeys([*names, *ordering]))

@@ -11,7 +11,7 @@ CSV. One line is one row (`espalier.core.tables.csv_lines` has the proof).
 Excel. Each cell has its own type (`espalier.core.tables.excel` states which lines are rows).
 
 Parquet and data frames. A type belongs to a whole column and was chosen by the author of the file or frame. Columns of
-Python objects in a pandas frame have no such type, so each cell is converted by itself.
+Python objects in a pandas frame have no such type, so each cell is converted separately.
 
 `espalier.core.tables.encoding` encodes larger tables in batches. It contains the table of canonical texts, and returns
 equal codes.

@@ -1,4 +1,4 @@
-"""Writer of released tables as CSV text, and a reader for them."""
+"""Writer and reader of released tables as CSV text."""
 
 from __future__ import annotations
 

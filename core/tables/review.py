@@ -47,9 +47,9 @@ TELLING = 5
 
 @dataclass(frozen=True)
 class Reviewed:
-    """A column's place in the review.
+    """A column's ``group`` in the review.
 
-    ``reason`` explains it without quoting a value. ``shown`` lists everything that a person must see before the
+    ``reason`` explains the group without quoting a value. ``shown`` lists everything that a person must see before the
     confirmation counts: the proposed values, bins and missing marks, in order. ``digest`` identifies this list.
     ``books`` are code books that contain every value; choosing one declares the whole book. ``orders`` are the orders
     of day, month and year from which a person must choose.
@@ -65,7 +65,7 @@ class Reviewed:
 
 
 def review(text: TextTable, schema: Schema) -> tuple[Reviewed, ...]:
-    """Return the place of each column of a guessed schema, in the order of the table. Private."""
+    """Return the group of each column of a guessed schema, in the order of the table. Private."""
     out_of_it = {c.name for c in schema.left_out}
     kept = [name for name in text.columns if name in schema or name in out_of_it]
     return tuple(
@@ -77,7 +77,7 @@ def review(text: TextTable, schema: Schema) -> tuple[Reviewed, ...]:
 
 
 def review_column(read: TextColumn, column: Column) -> Reviewed:
-    """Return the place of one guessed column. Private."""
+    """Return the group of one guessed column. Private."""
     group, reason = _place(read, column)
     someone = group == "identifies someone" or named_like_a_person(column.name)
     books = () if someone else fitting_books(read, column.missing_marks)

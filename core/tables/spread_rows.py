@@ -29,7 +29,7 @@ value.
 
 
 def sampled(relation: Relation, rows: int) -> TextTable:
-    """Return about ``rows`` rows spread over the table. For files, they are the rows at a few places."""
+    """Return about ``rows`` rows spread over the table. For files, these are the rows at a few positions."""
     parts = list(_parts(relation, rows))
     share = min(1.0, rows / max(1, sum(part.rows for part in parts)))
     evenly = (np.linspace(0, part.rows - 1, math.ceil(share * part.rows)).astype(np.int64) for part in parts)

@@ -226,8 +226,8 @@ def amounts(name: str, values: Sequence[str], cells: int) -> bool:
     """Return whether whole numbers that rarely repeat are amounts rather than identifiers.
 
     Identifiers are all different, or their column has an identifier's name. Numbers of one length with six or more
-    digits, and numbers that fill their range without gaps, are taken to number rows or people. All others are amounts,
-    such as a loan in a currency.
+    digits, and numbers that fill their range without gaps, are assumed to identify rows or people. All others are
+    amounts, such as a loan in a currency.
     """
     if named_like_an_id(name) or leading_zeros(values) or len(values) == cells:
         return False

@@ -118,7 +118,7 @@ def _ratio(seen: FloatArray, inside: NDArray[np.bool_], new: FloatArray) -> Floa
     """Return the log-likelihood ratio at ``new`` of two normals fitted to the features with and without the target.
 
     The common covariance is shrunk towards its diagonal by a tenth, because two dozen models would be too few for
-    separate covariances. The ratio selects the scale by itself, because uninformative features cancel.
+    separate covariances. The ratio selects the scale automatically, because uninformative features cancel.
     """
     first, second = seen[inside], seen[~inside]
     if len(first) < 3 or len(second) < 3:
