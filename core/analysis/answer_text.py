@@ -107,7 +107,7 @@ def value_names(column: Column) -> list[str]:
 
 
 def event_name(schema: Schema, event: str) -> str:
-    """Return ``column=value`` with the value's label in brackets; a bare column name is returned unchanged.
+    """Return ``column=value`` with the value's label in brackets. A bare column name is returned unchanged.
 
     A name may contain ``=`` too, so the longest column name that matches is used.
     """

@@ -161,7 +161,7 @@ class OddsRatio:
 
 @dataclass(frozen=True)
 class Mean:
-    """Mean of a column's ``scores`` in the rows ``among``, which fulfil all these conditions; a score is a number per
+    """Mean of a column's ``scores`` in the rows ``among``, which fulfil all these conditions. A score is a number per
     category, such as the middle of a bin. ``ranges`` are the smallest and the largest number of each bin; none if the
     scores are exact.
     """

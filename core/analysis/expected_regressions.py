@@ -1,4 +1,4 @@
-"""Half-width that a planned regression can promise, derived from declared assumptions and public facts alone.
+"""Half-width that a planned regression can promise, derived only from declared assumptions and public facts.
 
 The assumptions describe a table: each column cuts a normal variable at its assumed shares, and the variables have the
 assumed correlations. The regression is bought from that table `DRAWS` times, with noise of the known size. The promise
@@ -42,8 +42,8 @@ regressions, and raised after an evaluation on regressions of three other popula
 reports results for further regressions of these three populations, which had not been run before.
 """
 POWER = 0.1
-"""The margin grows with this power of the width relative to the width without noise, because noise magnifies errors in
-the assumptions.
+"""Exponent with which the margin grows with the ratio of the width to the width without noise, because noise magnifies
+errors in the assumptions.
 """
 CAUTION = 1.2815515655446004
 """Number of standard deviations that is allowed for an unfavourable sample of rows."""

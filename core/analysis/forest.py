@@ -181,7 +181,7 @@ class Axis:
 
 
 def wrapped(text: str, most: int) -> list[str]:
-    """Return the lines of ``text``, each of at most ``most`` characters; a longer word is cut."""
+    """Return the lines of ``text``, each of at most ``most`` characters. A longer word is cut."""
     out = [""]
     for word in text.split():
         word = word if len(word) <= most else word[: most - 1] + "…"

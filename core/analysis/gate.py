@@ -41,8 +41,8 @@ class Needs:
 
     - ``rests``: cells whose remainder the figure needs too. The remainder of a cell has another value of the cell's
       first column and the same values elsewhere. A share needs its remainder: if the remainder is noise, so is one
-      minus the share. No fit goes below zero rows, so it overestimates such a remainder. Copies overestimate it even
-      more, so intervals miss the truth on one side.
+      minus the share. A fitted model has no cell below zero rows, so it overestimates such a remainder. Copies
+      overestimate the remainder even more, so intervals miss the truth on one side.
     - ``outcome``: the column that a regression or standardised effect models given the others. Pairs with the outcome
       may then suffice.
     - ``together``: columns that must share a clique with the outcome and each other column, such as the treatment of a
@@ -79,7 +79,7 @@ class Badge:
     """Verdict on one figure.
 
     ``apart`` are two columns that were not counted together, and ``given`` the columns given which the table treats
-    them as independent; both are empty unless ``kind`` is "assumed". ``thinnest`` is the smallest needed cell, in σ.
+    them as independent. Both are empty unless ``kind`` is "assumed". ``thinnest`` is the smallest needed cell, in σ.
     """
 
     kind: Kind

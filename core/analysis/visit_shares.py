@@ -1,7 +1,7 @@
 """Shares of people with a value at their t-th visit, with intervals, from the noisy counts in a release. Among people
 with at least t kept visits, each person counts once. The cells of a visit are therefore counts of independent people.
 The interval is computed as in `espalier.core.analysis.transitions`, with weights of 1; without noise it is Wilson's.
-The answer depends on the release alone and may be shared.
+The answer depends only on the release and may be shared.
 """
 
 from __future__ import annotations

@@ -40,7 +40,7 @@ def hypercube(real: NDArray[np.float64], rng: np.random.Generator) -> NDArray[np
     scores.
 
     The paper takes the covariance of the raw columns (step 1(2)). With it, R is not standard normal and Φ(R) is not
-    uniform; the construction needs the correlation of normal scores. Constant columns stay unchanged.
+    uniform. The construction needs the correlation of normal scores. Constant columns stay unchanged.
     """
     n, d = real.shape
     parts = rng.permuted(np.tile(np.arange(n), (d, 1)), axis=1).T

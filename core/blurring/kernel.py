@@ -36,7 +36,7 @@ class Kernel:
 
     def of(self, left: NDArray[np.float64], right: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return K for every pair of rows. Wendland's function (1 − r)₊^(l+1)·((l+1)r + 1) with l = ⌊d/2⌋ + 2 is
-        positive definite up to dimension d; the paper prints its d = 3 case, which is not positive definite in higher
+        positive definite up to dimension d. The paper prints its d = 3 case, which is not positive definite in higher
         dimensions.
         """
         r = cdist(left, right) / self.width

@@ -30,7 +30,7 @@ class CodeBook:
 
     ``groups`` maps each code and group to its group, or to an empty string at the top. ``labels`` names codes and
     groups. ``digest`` identifies the contents. ``_leaf`` is the rule that finds the book's code for a longer code
-    (``250.43`` belongs to ``249-259``); it depends only on that code and on this book.
+    (``250.43`` belongs to ``249-259``). It depends only on that code and on this book.
 
     >>> from espalier.core.code_books import code_book
     >>> book = code_book("us-states")

@@ -40,9 +40,9 @@ _START, _FIRST = 1 << 16, 10
 class Declared:
     """A dictionary's declaration of one column.
 
-    ``categories`` is the complete domain; it is empty if the dictionary lists none. ``labels`` may name only some of
+    ``categories`` is the complete domain. It is empty if the dictionary lists none. ``labels`` may name only some of
     the values, so labels declare no domain. ``missing`` lists codes that mean an empty cell. ``range`` contains the
-    smallest and the largest allowed value as written; each may be empty. ``number_style`` is one of
+    smallest and the largest allowed value as written. Each may be empty. ``number_style`` is one of
     `espalier.core.project.numerals.STYLES`. ``required`` states that no cell is empty. ``spellings`` lists other
     spellings of a code, such as ``TRUE`` for ``true``.
     """
@@ -142,7 +142,7 @@ def add_note(notes: list[str], about: str, text: str) -> None:
 
 
 def once_each(found: Iterable[tuple[object, Declared]], notes: list[str]) -> tuple[Declared, ...]:
-    """Return the columns of several files or tables, each once; the first description is used.
+    """Return the columns of several files or tables, each once. The first description is used.
 
     ``found`` names the file of each column. A column that one file declares twice remains listed twice and is refused.
     """

@@ -167,7 +167,7 @@ def read_code_list(data: bytes, source: str, column: str | None = None) -> Dicti
 
 
 def _cells(kinds: Sequence[str], line: Sequence[str]) -> dict[str, str]:
-    """Return the cells by their meaning; the first label is used. If the label is in the last column, further cells
+    """Return the cells by their meaning. The first label is used. If the label is in the last column, further cells
     belong to it, because it contains commas.
     """
     cells = dict(reversed([*zip(kinds, line, strict=False)]))

@@ -45,7 +45,7 @@ def read_ddi(whole: Element, source: str) -> Dictionary:
     """Return the dictionary in the file; raise :class:`SchemaError`.
 
     The codebook may be part of a record that an archive's catalogue sends. A study with several files may describe the
-    same column for each file; the first description is used.
+    same column for each file. The first description is used.
     """
     books = [whole] if whole.tag in _ROOTS else [*_outermost(whole, "codeBook")] or [*_outermost(whole, "dataDscr")]
     if not books:
@@ -245,7 +245,7 @@ def _value(item: Element) -> str:
 
 
 def _label(element: Element) -> str:
-    """Return the label, in English if there are several languages; a category may have text instead of a label."""
+    """Return the label, in English if there are several languages. A category may have text instead of a label."""
     listed = element.findall("labl") or (element.findall("txt") if element.tag == "catgry" else [])
     english = [found for found in listed if found.get(_LANGUAGE, "").lower().startswith("en")]
     return plain(_text(next(iter(english or listed), None)))

@@ -274,7 +274,7 @@ def _own_keys(element: Element) -> Iterator[str]:
 
 
 def _keys(element: Element) -> Iterator[str]:
-    """Yield the identifiers in an element; the third part of a URN names the element."""
+    """Yield the identifiers in an element. The third part of a URN names the element."""
     for tag in ("URN", "ID", "UserID"):
         text = (element.findtext(tag) or "").strip()
         if text:

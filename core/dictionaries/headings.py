@@ -50,7 +50,7 @@ _FIRST = _words("cod lib libelle etiqueta etichetta rotulo nombre nom nome codig
 """Words that may come first without a connecting word, as in ``lib_var``."""
 _KNOWN = COLUMN | _LISTS | _CODE | PROPERTIES | _LABEL | _NAME | _LANGUAGES | _FILLERS | _OF
 _EXACT = _words("variable var column field columna variavel champ")
-"""Headings that always name a column; a question or an item may be a different property."""
+"""Headings that always name a column. A question or an item may be a different property."""
 WEAK_NAMES = _words("name item element attribute feature")
 """Headings that name columns if several codes have the same name, and codes otherwise."""
 _SURE_CODES = _CODE - _words("abbreviation abbrev abbr acronym symbol value val valeur valor wert")

@@ -45,7 +45,7 @@ class CodeList:
 def read_odm(whole: Element, source: str) -> Dictionary:
     """Return the dictionary in the file; raise `espalier.core.errors.SchemaError`.
 
-    Each group of items is a table. Several tables may have the same column; the first description is used.
+    Each group of items is a table. Several tables may have the same column. The first description is used.
     """
     notes: list[str] = []
     versions = [*whole.iterfind("MetaDataVersion"), *whole.iterfind("*/MetaDataVersion")] or [whole]

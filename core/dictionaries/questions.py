@@ -122,7 +122,7 @@ def other_answer(question: Question) -> tuple[Question, Question]:
 
 
 def for_each(question: Question, choices: Choices) -> Iterator[Question]:
-    """Yield a question in a loop once for each choice; the code of the choice precedes its name."""
+    """Yield a question in a loop once for each choice. The code of the choice precedes its name."""
     for code, label in choices.labels:
         if code != _OTHER[0]:
             shown = question.label.replace("%(label)s", label[:SHORT], 1).replace("%(name)s", code[:SHORT], 1)

@@ -123,7 +123,7 @@ def _named(header: Sequence[str]) -> dict[str, int]:
 
 
 def _places(header: Sequence[str]) -> dict[str, int]:
-    """Return the position of each column of the format; a header without known names has the usual order."""
+    """Return the position of each column of the format. A header without known names has the usual order."""
     named = _named(header)
     return {"field_name": 0} | (named if "field_type" in named else {api: at for at, api in enumerate(_API)})
 

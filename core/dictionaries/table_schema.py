@@ -61,7 +61,7 @@ def _schemas(value: Any) -> Iterator[dict[str, Any]]:
 
 
 def declared_field(field: Mapping[str, Any], marks: Any = None, *, unique: bool = False) -> Declared:
-    """Return one field. ``marks`` are its missing values; ``unique`` states that it alone is the primary key."""
+    """Return one field. ``marks`` are its missing values; ``unique`` states that the field is the whole primary key."""
     limits = field.get("constraints")
     limits = limits if isinstance(limits, dict) else {}
     missing = {code: label for code, label in _listed(marks) if code}

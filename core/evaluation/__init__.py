@@ -87,7 +87,7 @@ class Evaluation:
         return card("Diagnostics", said, ("of", "figure", "value"), rows)
 
     def to_json(self) -> dict[str, Any]:
-        """Return the output of ``espalier evaluate``; a null figure comes with its ``…_reason``."""
+        """Return the output of ``espalier evaluate``. A null figure comes with its ``…_reason``."""
         return {
             "private": False,
             "tested_on": self.tested_on,

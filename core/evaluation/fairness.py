@@ -44,7 +44,7 @@ MAX_GROUPS = 1_000
 
 @dataclass(frozen=True)
 class Group:
-    """The tested rows with one combination of protected values; all rates are shares of these rows.
+    """The tested rows with one combination of protected values. All rates are shares of these rows.
 
     ``selection_rate_*`` is the share for which the model trained on synthetic (real) rows predicts ``positive``, and
     ``accuracy_*`` the share for which the prediction is right. ``outcome_rate_*`` is the share for which ``positive``

@@ -147,7 +147,7 @@ class Dag:
         return replace(self, edges=(*self.edges, (cause, effect)))
 
     def without(self, arrows: Iterable[tuple[str, str]]) -> Dag:
-        """Return the drawing without these arrows; their notes are kept."""
+        """Return the drawing without these arrows. Their notes are kept."""
         gone = set(arrows)
         return replace(self, edges=tuple(e for e in self.edges if e not in gone))
 
@@ -197,7 +197,7 @@ class Dag:
         return self.annotations.get(of, Annotation())
 
     def annotated(self, of: tuple[str, ...], said: Annotation) -> Dag:
-        """Return the drawing with a new annotation of a column or an arrow; an empty annotation removes the old one."""
+        """Return the drawing with a new annotation of a column or an arrow. An empty annotation removes the old one."""
         kept = {key: value for key, value in self.annotations.items() if key != of}
         return replace(self, annotations={**kept, of: said} if said else kept)
 

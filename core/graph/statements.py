@@ -1,4 +1,4 @@
-"""Independences that a drawing implies and a table could contradict, chosen from the drawing alone."""
+"""Independences that a drawing implies and a table could contradict, chosen only from the drawing."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from espalier.core.graph.dag import Dag
 from espalier.core.graph.separations import Separation
 
 MOST_CELLS = 2000
-"""Maximum number of cells of a statement's table; the cells of larger tables would contain only noise."""
+"""Maximum number of cells of a statement's table. The cells of larger tables would contain only noise."""
 
 
 def statements(

@@ -183,7 +183,7 @@ def cover(cliques: Sequence[Clique], sizes: Mapping[str, int]) -> list[Clique]:
     ``sizes``.
 
     A larger clique is a separate block. The choice is greedy: a clique of three or more columns goes into the first
-    block where it fits best. Pairs are covered by blocks that grow column by column; each step adds the column that
+    block where it fits best. Pairs are covered by blocks that grow column by column. Each step adds the column that
     covers the most missing pairs. Single columns go wherever they fit.
     """
     names = [name for name in sizes if any(name in q for q in cliques)] if len(cliques) < 50 else list(sizes)
@@ -321,7 +321,7 @@ def _count_block(codes: Sequence[NDArray[Any]], sizes: Sequence[int], rows: int)
 
 
 def _planes(codes: Sequence[NDArray[Any]], first: Sequence[int]) -> NDArray[np.uint64]:
-    """Return a row of bits for each category of each column except its last one; a column's rows begin at ``first``."""
+    """Return a row of bits for each category of each column except its last one. A column's rows begin at ``first``."""
     bits = math.ceil(len(codes[0]) / 64)
     parts = math.ceil(bits / MOST_WORDS)
     planes = np.zeros((first[-1], parts * math.ceil(bits / parts) * 8), dtype=np.uint8)

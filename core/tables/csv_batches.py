@@ -142,7 +142,7 @@ def _opened(path: Path, seen: Facts | None) -> Iterator[IO[bytes]]:
 
 
 def _header(file: IO[bytes], path: Path) -> tuple[bytes, bytes]:
-    """Return the header line with its line break, and the byte that ends a line; the file is then positioned after that
+    """Return the header line with its line break, and the byte that ends a line. The file is then positioned after that
     line.
     """
     head = file.read(1 << 20)

@@ -8,15 +8,15 @@ their number and order, the file and the batch that contain the row, or statisti
 `espalier.core.project.schema.Column.judge` of that text. Both read one cell and the column's public description. The
 encoder computes ``code(text(cell))``, by one of four methods, chosen by the column's type and description:
 
-1. *Distinct values* (`_by_value`). Arrow lists the distinct values of a batch, and each value is encoded alone. The
-   code of a cell is the code of its value, and two cells share a value only if they are equal under the type's own
+1. *Distinct values* (`_by_value`). Arrow lists the distinct values of a batch, and each value is encoded on its own.
+   The code of a cell is the code of its value, and two cells share a value only if they are equal under the type's own
    equality, which implies that their texts are equal. The list, its order and the batch therefore do not matter.
 2. *Numbers* (`_Numbers`). ``float(str(i))`` is the nearest float of a whole number i, as is NumPy's conversion;
    ``float(repr(x)) = x``. A cell's bin is therefore found from its number by comparison with each public edge. A
    category or mark t is compared as the one number whose canonical text is t, if there is one. A lookup table over the
-   whole numbers of a batch contains exactly the values of this function; it only saves time.
+   whole numbers of a batch contains exactly the values of this function. It only saves time.
 3. *Timestamps in calendar bins* (`_days`). The day is the whole part of a division of the cell by the length of a day.
-4. *Decimals in bins* (`_decimals`). The lower 64 bits hold all 18 digits; a cell with more digits is refused. ``float``
+4. *Decimals in bins* (`_decimals`). The lower 64 bits hold all 18 digits. A cell with more digits is refused. ``float``
    is monotone, so the decimals at or above an edge are those at or above one whole number of the last decimal place,
    which the edge and the column's type determine.
 
@@ -221,7 +221,9 @@ def _way(column: Column, kind: Any, shown: str) -> Callable[[Any], Codes]:
 
 
 def _by_value(column: Column) -> Callable[[Any], Codes]:
-    """Encode by the first method of the proof: each distinct value of a batch is written as text and encoded alone."""
+    """Encode by the first method of the proof: each distinct value of a batch is written as text and encoded on its
+    own.
+    """
     kind = smallest_unsigned(column.size + 2)
 
     def encode(array: Any) -> Codes:
@@ -377,9 +379,7 @@ def _texts(values: Any) -> list[str]:
 
 
 def _cells(array: Any) -> NDArray[Any]:
-    """Return the values of a numeric or temporal Arrow array without copying them; they are undefined for null
-    cells.
-    """
+    """Return a numeric or temporal Arrow array's values without copying them. They are undefined for null cells."""
     import pyarrow as pa
 
     kind = np.dtype(np.int64) if pa.types.is_timestamp(array.type) else np.dtype(array.type.to_pandas_dtype())

@@ -24,7 +24,7 @@ from espalier.core.tables.code_file import PERSON
 from espalier.core.tables.row_limits import runs
 
 FEW = 32
-"""Maximum number of bin edges that are compared one after another; more are searched by bisection."""
+"""Maximum number of bin edges that are compared one after another. More are searched by bisection."""
 _ISO_DAY = "[0-9]{4}-[0-9]{2}-[0-9]{2}"
 _DATE = f"^[ \t\n\r\f\v]*{_ISO_DAY}([T ][0-9]{{2}}:[0-9]{{2}}[^ \t\n\r\f\v]*)?[ \t\n\r\f\v]*$"
 _NUMBER = "^[ \t\n\r\f\v]*[+-]?([0-9]+([.][0-9]*)?|[.][0-9]+)([eE][+-]?[0-9]+)?[ \t\n\r\f\v]*$"

@@ -219,7 +219,7 @@ def _without_huge(backend: Any, table: Any) -> Any:
 
 
 def _sqlite(url: str) -> Any:
-    """Return a SQLite file opened read-only, for all threads; a missing file is not created."""
+    """Return a SQLite file opened read-only, for all threads. A missing file is not created."""
     import sqlite3
 
     path = _path_of(url)
@@ -254,7 +254,7 @@ def _as_declared(backend: Any, table: Any) -> Any:
 def _stored(kind: Any, engine: str) -> Any:
     """Return the type in which cells of ``kind`` arrive: text for types without an equivalent.
 
-    SQLite has 64-bit whole numbers, floats, text and bytes; a date, a decimal or any other declared type may contain
+    SQLite has 64-bit whole numbers, floats, text and bytes. A date, a decimal or any other declared type may contain
     anything.
     """
     if kind.is_uuid() or (kind.is_decimal() and kind.scale is None):

@@ -121,7 +121,7 @@ def _header(cells: Sequence[Any], shown: str) -> list[str]:
 
 
 def check_workbook(parts: zipfile.ZipFile, packed: int, shown: str) -> None:
-    """Refuse a workbook that unpacks to too much, by the sizes in its directory; no part is read beyond its stated
+    """Refuse a workbook that unpacks to too much, by the sizes in its directory. No part is read beyond its stated
     size.
     """
     size = sum(part.file_size for part in parts.infolist())

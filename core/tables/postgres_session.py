@@ -32,7 +32,7 @@ release uses.
 
 
 def settings(*, closed: bool = True) -> str:
-    """Return the statements that follow a BEGIN; the search path is the user's unless it is ``closed``."""
+    """Return the statements that follow a BEGIN. The search path is the user's unless it is ``closed``."""
     wanted = {**READS, "statement_timeout": f"{time_limit()}s"}
     own = [f"SET LOCAL {name} TO DEFAULT" for name in OWN]
     return "; ".join([*own, *(f"SET LOCAL {name} = '{value}'" for name, value in wanted.items()), *[CLOSED] * closed])

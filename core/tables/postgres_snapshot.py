@@ -2,7 +2,7 @@
 server.
 
 The relation is read once, and the temporary table is counted many times. The transaction ensures that the statement
-that fills it and all later queries see one state of the rows. Closing rolls back and removes the table; a lost
+that fills it and all later queries see one state of the rows. Closing rolls back and removes the table. A lost
 connection does the same.
 
 **Fresh lots.** A holdout and a declared total need random numbers ("lots") that depend on no row
@@ -73,7 +73,7 @@ class PostgresSnapshot(CodesOnly):
         """Encode, and keep at most ``most`` rows of each person; raises a :class:`TableError` that quotes no cell."""
         self.schema, self.person_column, self.row_limit = schema, person, most
         self.lot_key = "" if person is None else key or new_key()
-        """Key of its row limits; it need not be secret."""
+        """Key of its row limits. It need not be secret."""
         self._relation = relation  # the connection lives as long as an object refers to it
         self._shown, self._con = relation.shown, relation.backend.con
         self.pulse = pulse

@@ -69,7 +69,7 @@ class Feed(Protocol):
 
     @property
     def states(self) -> tuple[Facts | None, ...]:
-        """States of these files when they were opened. Rows are read from them in this state only."""
+        """States of these files when they were opened. Rows are read from them only in this state."""
         ...
 
     @property

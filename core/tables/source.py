@@ -66,12 +66,12 @@ class Source(Protocol):
 
     @property
     def digest(self) -> bytes:
-        """Digest that identifies the table. PRIVATE; it leaves this machine only through a keyed fingerprint."""
+        """Digest that identifies the table. PRIVATE. It leaves this machine only through a keyed fingerprint."""
         ...
 
     @property
     def lot_key(self) -> str:
-        """Key by which rows of each person were chosen when the table was read; it need not be secret. Empty if there
+        """Key by which rows of each person were chosen when the table was read. It need not be secret. Empty if there
         is no key.
         """
         ...
@@ -87,7 +87,7 @@ class Source(Protocol):
 
     @property
     def counts_only(self) -> bool:
-        """True if the rows stay in a server that answers counts and sums only."""
+        """True if the rows stay in a server that answers only counts and sums."""
         ...
 
     def encodes(self, schema: Schema) -> bool:
@@ -177,7 +177,7 @@ class Source(Protocol):
         ...
 
     def sample(self, most: int, rng: np.random.Generator) -> Table:
-        """Return ``most`` random rows as a table in memory; a table that is in memory already is returned whole."""
+        """Return ``most`` random rows as a table in memory. A table that is in memory already is returned whole."""
         ...
 
     # Tables derived from this one -------------------------------------------------------------------------------------

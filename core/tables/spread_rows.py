@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from espalier.core.tables.relation import Feed, Relation
 
 KEPT = 2_000
-"""Number of distinct values that a scan keeps of each column; if there are more, it also keeps the first and the last
+"""Number of distinct values that a scan keeps of each column. If there are more, it also keeps the first and the last
 value.
 """
 

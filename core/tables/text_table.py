@@ -132,10 +132,10 @@ class TextTable:
 
     @cached_property
     def digest(self) -> bytes:
-        """Digest of the rows, 32 bytes, independent of the order of rows and columns. PRIVATE: rows could be
-        guessed from it; it leaves only through a keyed fingerprint.
+        """Digest of the rows, 32 bytes, independent of the order of rows and columns. PRIVATE: rows could be guessed
+        from it. It leaves this machine only through a keyed fingerprint.
 
-        Each row is the sum of one 64-bit hash per column name and text; the sorted sums are hashed.
+        Each row is the sum of one 64-bit hash per column name and text. The sorted sums are hashed.
         """
         return self.digest_with({})
 

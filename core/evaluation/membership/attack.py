@@ -82,7 +82,7 @@ def run(
     """Attack every target with ``attack``, cross-validated by model. ``targets`` are rows of the pool and flags for
     outliers.
 
-    ``classifier`` learns from the summaries; the density attack does not need one.
+    ``classifier`` learns from the summaries. The density attack does not need one.
     """
     folds = folds_by_model(game, FOLDS, rng)
     shared = None if attack == "density" else np.array([SUMMARIES[attack](r, game.sizes) for r in shadows.releases])
@@ -142,7 +142,7 @@ def _classified(classifier: Classifier, seen: FloatArray, inside: NDArray[np.boo
 
 
 def learner(classifier: Classifier) -> Any:
-    """Return an unfitted classifier of scikit-learn; all but the forest standardise the features first."""
+    """Return an unfitted classifier of scikit-learn. All but the forest standardise the features first."""
     from sklearn.ensemble import RandomForestClassifier
     from sklearn.linear_model import LogisticRegression
     from sklearn.neighbors import KNeighborsClassifier

@@ -123,7 +123,7 @@ class HeldOutCounts:
             yield replace(self, separation=one)
 
     def merging(self, rows: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
-        """Return the merged columns of some rows; each is a function of one row at a time."""
+        """Return the merged columns of some rows. Each is a function of one row at a time."""
         return {one.name: one.codes(self.schema[one.column])[rows[one.column]] for one in self.merged}
 
     def given(self, names: Sequence[str]) -> str:

@@ -138,7 +138,7 @@ def hidden(area: float, bins: int) -> float:
 
 
 def entropy_bound(counts: FloatArray, sigma: float, n: float, k: int, error: float = 0.05) -> float:
-    """Return an upper bound of a column's entropy in nats, from its noisy ``counts``; it fails with probability
+    """Return an upper bound of a column's entropy in nats, from its noisy ``counts``. It fails with probability
     ``error``. It is the delta method's upper end plus the bias of the plug-in estimate (Miller 1955: (k p(1 − p)/n +
     σ²/n²)/2p for each value), at most the logarithm of the number of values.
     """

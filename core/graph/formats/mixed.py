@@ -130,7 +130,7 @@ class Builder:
             self.nodes[name] = replace(known, roles=roles, **{k: v for k, v in facts.items() if v})
 
     def edge(self, left: str, mark: str, right: str, line: int, said: Annotation = NOTHING) -> None:
-        """Add an edge; its ends become nodes if they are not nodes yet. ``<-``, ``<-o`` and ``--o`` are reversed."""
+        """Add an edge. Its ends become nodes if they are not nodes yet. ``<-``, ``<-o`` and ``--o`` are reversed."""
         self._given += 1
         if self._given > MOST_GIVEN:
             raise broken(line, f"this file lists more than {MOST_GIVEN:,} edges, most of them repeated")

@@ -157,7 +157,7 @@ def _matrix(graph: MixedGraph, asking: _Asking) -> str | None:
 
 
 def _fates(graph: MixedGraph, columns: tuple[str, ...] | None, asking: _Asking) -> tuple[dict[str, str], list[str]]:
-    """Return the column for each node, and the nodes to marginalise; all other nodes are left out."""
+    """Return the column for each node, and the nodes to marginalise. All other nodes are left out."""
     names: dict[str, str] = {}
     hidden: list[str] = []
     free = FreeColumns(columns or (), {n.name for n in graph.nodes if not n.latent})

@@ -31,7 +31,7 @@ class Knowledge:
 
 
 def read(rows: Sequence[str], line: int, builder: Builder) -> Knowledge:
-    """Return the rows after ``/knowledge``; the columns that they name become nodes. Raises :class:`GraphError`."""
+    """Return the rows after ``/knowledge``. The columns that they name become nodes. Raises :class:`GraphError`."""
     known, section, alone = Knowledge(), "", not builder.nodes
     for where, row in enumerate(rows, line):
         words = row.split()
