@@ -107,7 +107,7 @@ def value_names(column: Column) -> list[str]:
 
 
 def event_name(schema: Schema, event: str) -> str:
-    """Return ``column=value`` with the value's label in brackets; a bare column name is returned unchanged.
+    """Return ``column=value`` with the value's label in brackets. A bare column name is returned unchanged.
 
     A name may contain ``=`` too, so the longest column name that matches is used.
     """
@@ -197,7 +197,7 @@ def remedy(project: Project, figure: Figure, answers: Sequence[Answer]) -> str:
         return ""
     chosen = "" if able is method else f"choose the method {able.title}, "
     return (
-        f"An interval needs another release, which spends budget again. On the Plan page {chosen}{steps}. "
+        f"An interval requires another release, which spends budget again. On the Plan page {chosen}{steps}. "
         "Even then the figure needs enough rows relative to its noise."
     )
 

@@ -36,7 +36,7 @@ FloatArray = NDArray[np.float64]
 class Width:
     """Causes of an interval's width, the largest first: noise, few rows or bins, then weak overlap and missing cells.
 
-    ``rows`` and ``noise`` belong to the smallest group that the figure compares; both are numbers of rows.
+    ``rows`` and ``noise`` belong to the smallest group that the figure compares. Both are numbers of rows.
     """
 
     causes: tuple[Cause, ...]

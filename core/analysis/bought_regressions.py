@@ -52,9 +52,9 @@ QUANTILE = 1.959963984540054
 FloatArray = NDArray[np.float64]
 
 MOMENTS, EARLY, LAST = 0.2, (0.03, 0.05, 0.12), 0.35
-"""Shares of the budget of a logistic or Poisson regression for products of scores, for the early gradients, and for the
-last gradient. The early steps only bring the fit close to the maximum. The remaining budget buys the curvature of the
-last step.
+"""Shares of a logistic or Poisson regression's budget for products of scores, for the early gradients, and for the last
+gradient. The early steps only bring the fit close to the maximum. The remaining budget buys the curvature of the last
+step.
 """
 ROBUST = 0.3
 """Share of a regression's budget that buys the spread of its residuals, if the plan asks for robust intervals."""

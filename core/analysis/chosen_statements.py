@@ -3,7 +3,7 @@
 Each pair of columns without an arrow is an alternative: the drawing with that arrow, in each direction that closes no
 cycle. An alternative changes the partial correlations of the statements, which follow from a linear model with the same
 strength on every drawn arrow. A partial correlation is 0 if the statement still holds, and shrinks along a path. The
-power of each test follows from its noise. Statements are then added one by one; each step adds the statement that most
+power of each test follows from its noise. Statements are then added one by one. Each step adds the statement that most
 increases the expected number of detected alternatives. The statements about contested pairs come first. Only the
 drawing and public numbers are used, so a plan and a release choose the same statements.
 """
@@ -28,8 +28,8 @@ DRAWN, ABSENT = 0.6, 0.2
 correlations.
 """
 FACTORS = (0.25, 0.5, 1.0, 2.0)
-"""Multiples of the strength of an absent arrow. Because its strength is unknown, the arrow's own statement matters
-most.
+"""Factors applied to the assumed strength of an absent arrow. Because this strength is unknown, the arrow's own
+statement matters most.
 """
 MOST_ALTERNATIVES = 2000
 """Maximum number of alternatives; with more, an evenly spaced subset is used, so that a drawing of hundreds of columns

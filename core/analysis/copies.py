@@ -23,11 +23,11 @@ from espalier.core.models.graphical import GraphicalModel, Zeros, estimate, refi
 from espalier.core.privacy.draws import Measurement, Merged, fold
 
 SMOOTHING = 0.3
-"""How strongly the fit of a copy prefers independent columns. A release smooths by 1 to 3. Smoothing brings its table
-closer to the truth over all cells, but pulls each count towards independence, by smoothing · σ · log(p / q), where q is
-the share under independence. This pull can reach several σ, always in the same direction, and no interval accounts for
-it. On Adult at ε = 1, intervals of counted odds ratios cover 71 % if copies smooth by 3, and 93 % if they smooth by
-0.3. Without smoothing, a fit takes ten times as long.
+"""Strength of smoothing towards independent columns in the fit of a copy. A release smooths by 1 to 3. Smoothing brings
+its table closer to the truth over all cells, but pulls each count towards independence, by smoothing · σ · log(p / q),
+where q is the share under independence. This pull can reach several σ, always in the same direction, and no interval
+accounts for it. On Adult at ε = 1, intervals of counted odds ratios cover 71 % if copies smooth by 3, and 93 % if they
+smooth by 0.3. Without smoothing, a fit takes ten times as long.
 """
 
 MOST_DRAWN = 4_000_000
@@ -132,7 +132,7 @@ def copies(
     """Yield the model and the rows of each copy.
 
     ``measurements`` are the released noisy counts to which ``model`` was fitted. ``model`` should itself come from
-    ``refit``, so that its rows lean no further towards independence than those of the copies.
+    ``refit``, so that its rows are no closer to independence than the rows of the copies.
     """
     for _ in range(recipe.copies):
         made = refit(perturbed(measurements, model, recipe, rng))

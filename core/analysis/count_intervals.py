@@ -3,8 +3,8 @@ share or mean m is tested through the sum Σ (s − m) x over its noisy counts x
 variance is σ² Σ (s − m)² for the noise and k n Var(s) for the sampling of rows, k per person. An interval contains
 every m that the test does not reject, so it also covers the noise in the group's size (Fieller 1954). Two groups have
 independent counts. The interval of their difference, or log odds ratio, contains every value for which some pair of m
-passes the sum of both tests. Each test compares with the best value in the possible range, so noise below zero does not
-widen an interval.
+passes the sum of both tests. Each statistic is compared with its minimum over the possible range, so counts that noise
+makes negative do not widen an interval.
 """
 
 from __future__ import annotations
@@ -23,8 +23,10 @@ FloatArray = NDArray[np.float64]
 POINTS = 400
 """Number of points of the grid over the values of one group."""
 INFORMATIVE = 0.5
-"""An interval of a share is informative if it is narrower than this; an interval of a difference, if it is narrower
-than twice this. The upper end of an informative interval of an odds ratio is at most `APART` times the lower end."""
+"""An interval of a share is informative if it is narrower than this; an interval of a difference is informative if it
+is narrower than twice this. The upper end of an informative interval of an odds ratio is at most `APART` times the
+lower end.
+"""
 APART = 100.0
 
 

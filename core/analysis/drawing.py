@@ -1,8 +1,8 @@
 """Private test of the drawing for any method: its statements, their cost, and the results.
 
-The statements are chosen from the drawing and public numbers alone. Their counts take a share of the budget and are
-bought from the rows of the release, after the holdout and the row limit per person. The method divides the rest of the
-budget and never sees these counts. Everything after the counts is post-processing.
+Only the drawing and public numbers determine which statements are chosen. Their counts take a share of the budget and
+are bought from the rows of the release, after the holdout and the row limit per person. The method divides the rest of
+the budget and never sees these counts. Everything after the counts is post-processing.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ POOL = "test of the drawing"
 MOST_CANDIDATES = 1000
 """Maximum number of statements that are compared. Statements over fewer cells come first."""
 LEVEL = 0.05
-"""The chance of any false alarm, over all statements of a release."""
+"""Chance of any false alarm over all statements of a release."""
 
 
 @dataclass(frozen=True)
 class Test:
     """One ``statement`` with its noisy ``counts``.
 
-    ``predicted`` is the smallest odds ratio that the test detects with 80 % power, assuming even margins. It uses
-    public numbers alone, and is `None` if even an odds ratio of 100 goes undetected or n is private.
+    ``predicted`` is the smallest odds ratio that the test detects with 80 % power, assuming even margins. It uses only
+    public numbers, and is `None` if even an odds ratio of 100 goes undetected or n is private.
     """
 
     statement: Separation
@@ -146,7 +146,7 @@ def _even(project: Project, statement: Separation, rows: int, sigma: float) -> N
 
 
 def outcome(project: Project, tests: Sequence[Test], rng: np.random.Generator) -> tuple[tuple[Test, Tested], ...]:
-    """Return each test with its result; all tests are evaluated together."""
+    """Return each test with its result. All tests are evaluated together."""
     schema, tables = project.schema, []
     for test in tests:
         names, clique = (*test.statement.left, *test.statement.right, *test.statement.given), test.counts.clique

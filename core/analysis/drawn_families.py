@@ -1,7 +1,7 @@
 """Test of the independences that the drawing implies among columns counted together with their causes, on those counts.
 
-The counts are noisy and paid for, so the test costs no budget. The statements are chosen from the drawing and public
-numbers alone, and Holm's rule bounds the chance of any false alarm.
+The counts are noisy and paid for, so the test costs no budget. Only the drawing and public numbers determine which
+statements are chosen. Holm's rule bounds the chance of any false alarm.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from espalier.core.privacy.draws import Measurement
 from espalier.core.project.file import Project
 
 LEVEL = 0.05
-"""The chance of any false alarm, over all statements of a release."""
+"""Chance of any false alarm over all statements of a release."""
 
 MOST = 20
 """Maximum number of statements that are tested. Statements with the least noise come first."""
 
 MOST_PAIRS = 400
-"""Maximum number of pairs of columns for which a separating set is sought; the smallest tables come first."""
+"""Maximum number of pairs of columns for which a separating set is sought. The smallest tables come first."""
 
 
 def family_contradictions(project: Project, fitted: Any) -> dict[str, Any]:

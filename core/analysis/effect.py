@@ -29,7 +29,7 @@ ROWS_PER_STRATUM = 20
 
 
 def suggested_form(rows: int, sizes: Mapping[str, int], treatment: str, adjust: tuple[str, ...]) -> Form:
-    """Return "saturated" if ``rows`` fill the strata, else "logistic". The choice uses public numbers alone."""
+    """Return "saturated" if ``rows`` fill the strata, else "logistic". The choice uses only public numbers."""
     cells = math.prod(sizes[name] for name in (treatment, *adjust))
     return "saturated" if rows >= ROWS_PER_STRATUM * cells else "logistic"
 

@@ -3,8 +3,8 @@
 variances within one table. Ratios are logarithms.
 
 A figure describes the rows where all its columns are observed, as in R's ``lm`` and ``glm``. ``missing`` maps each
-column whose missing cells are left out to the code of such a cell. A figure about missing cells omits their column from
-it.
+column whose missing cells are left out to the code of such a cell. A figure about the missing cells of a column omits
+this column from ``missing``.
 """
 
 from __future__ import annotations
@@ -161,7 +161,7 @@ class OddsRatio:
 
 @dataclass(frozen=True)
 class Mean:
-    """Mean of a column's ``scores`` in the rows ``among``, which fulfil all these conditions; a score is a number per
+    """Mean of a column's ``scores`` in the rows ``among``, which fulfil all these conditions. A score is a number per
     category, such as the middle of a bin. ``ranges`` are the smallest and the largest number of each bin; none if the
     scores are exact.
     """
@@ -419,7 +419,7 @@ def _mean(tally: Tally, column: str, scores: Sequence[float], among: Sequence[Le
 
 
 def kept(tally: Tally, levels: Iterable[Level]) -> NDArray[np.bool_]:
-    """Return which patterns have all these categories."""
+    """Return a mask of the patterns that have all these categories."""
     keep = np.ones(len(tally.weights), dtype=np.bool_)
     for level in levels:
         keep &= tally.of(level.column) == level.code

@@ -1,9 +1,9 @@
-"""Half-width that a planned regression can promise, derived from declared assumptions and public facts alone.
+"""Half-width that a planned regression can promise, derived only from declared assumptions and public facts.
 
 The assumptions describe a table: each column cuts a normal variable at its assumed shares, and the variables have the
 assumed correlations. The regression is bought from that table `DRAWS` times, with noise of the known size. The promise
-is the half-width that 9 of 10 of these intervals stay within, times a `MARGIN`, because a table has features that
-shares and correlations do not describe.
+is the half-width that 9 in 10 of these intervals do not exceed, multiplied by a `MARGIN`, because a table has features
+that shares and correlations do not describe.
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ DRAWS = 30
 WITHIN = 0.9
 """Share of the releases that stay within a promise if the assumptions hold."""
 MOST_SPREAD = 1.25
-"""No half-width is promised if 1 of 10 releases would exceed this multiple of the median half-width."""
+"""No half-width is promised if 1 in 10 releases would exceed this multiple of the median half-width."""
 MARGIN = {"linear": 1.15, "logistic": 1.3, "poisson": 1.3}
 """Margin for the features of a table that shares and correlations do not describe. Like `POWER`, it was chosen on six
 regressions, and raised after an evaluation on regressions of three other populations. `benchmarks.planned_widths`
 reports results for further regressions of these three populations, which had not been run before.
 """
 POWER = 0.1
-"""The margin grows with this power of the width relative to the width without noise, because noise magnifies errors in
-the assumptions.
+"""Exponent with which the margin grows with the ratio of the width to the width without noise, because noise magnifies
+errors in the assumptions.
 """
 CAUTION = 1.2815515655446004
 """Number of standard deviations that is allowed for an unfavourable sample of rows."""

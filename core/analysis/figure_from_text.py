@@ -39,7 +39,7 @@ F = TypeVar("F", Proportion, Difference, OddsRatio, Mean, MeanDifference, Quanti
 
 
 Among = str | Sequence[str] | None
-"""Conditions, each written ``column=value``; a single condition may be a plain string."""
+"""Conditions, each written ``column=value``. A single condition may be a plain string."""
 
 
 def of_observed(schema: Schema, figure: F) -> F:
@@ -82,7 +82,7 @@ def proportion(schema: Schema, event: str, among: Among = None) -> Proportion:
 def mean(schema: Schema, column: str, among: Among = None) -> Mean:
     """Return the mean of a numeric column in the rows ``among`` (``column=value``).
 
-    The estimate places every number at the middle of its bin; the interval is valid for any positions of the numbers
+    The estimate places every number at the middle of its bin. The interval is valid for any positions of the numbers
     inside their bins.
 
     >>> import espalier as es
@@ -269,7 +269,7 @@ def _scores(schema: Schema, name: str) -> tuple[float, ...]:
 
 
 def _codes(column: Column) -> dict[str, int]:
-    """Return the code of each value by its text; an empty string stands for a missing cell, if there can be any."""
+    """Return the code of each value by its text. An empty string stands for a missing cell, if there can be any."""
     written = {label: code for code, label in reversed(list(enumerate(column.labels)))}
     return written | ({"": column.values} if column.missing else {})
 
@@ -297,7 +297,7 @@ def _level(schema: Schema, text: str) -> Level:
 
 
 def _pair(schema: Schema, text: str) -> tuple[Level, Level]:
-    """Return the named value and the one it is compared with."""
+    """Return the named value, and the value with which it is compared."""
     name, _, value = text.partition("=")
     column = _column(schema, name)
     codes = _codes(column)

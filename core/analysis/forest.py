@@ -101,7 +101,7 @@ def _panel(lines: Sequence[Line], scale: str, width: int, narrow: bool, y: float
             parts.append(_text(8, y + 15, line.text, "", 14))
             y += 19
             middle, y = y + 9, y + 24
-            parts += axis.zero(middle - 8, middle + 8)  # between the texts
+            parts += axis.zero(middle - 8, middle + 8)  # between the lines of text
         else:
             parts.append(_text(right + 16, y + 15, line.text, "", 14))
             middle, y = y + 10, y + max(24, 17 * len(name) + 6)
@@ -121,7 +121,7 @@ class Axis:
 
     @classmethod
     def of(cls, lines: Sequence[Line], ratio: bool, left: float, right: float) -> Axis:
-        """Return the axis that shows all lines, with 1 or 0 on it, or means without 0."""
+        """Return an axis for all lines. It includes 1 for ratios and 0 for shares; for means, it need not include 0."""
         ends = [e for line in lines for e in (line.answer.value, line.answer.low, line.answer.high) if e is not None]
         ends = [e for e in ends if math.isfinite(e) and (not ratio or e > 0)]
         if ratio:
@@ -181,7 +181,7 @@ class Axis:
 
 
 def wrapped(text: str, most: int) -> list[str]:
-    """Return the lines of ``text``, each of at most ``most`` characters; a longer word is cut."""
+    """Return the lines of ``text``, each of at most ``most`` characters. A longer word is cut."""
     out = [""]
     for word in text.split():
         word = word if len(word) <= most else word[: most - 1] + "…"

@@ -41,8 +41,8 @@ class Needs:
 
     - ``rests``: cells whose remainder the figure needs too. The remainder of a cell has another value of the cell's
       first column and the same values elsewhere. A share needs its remainder: if the remainder is noise, so is one
-      minus the share. No fit goes below zero rows, so it overestimates such a remainder. Copies overestimate it even
-      more, so intervals miss the truth on one side.
+      minus the share. A fitted model has no cell below zero rows, so it overestimates such a remainder. Copies
+      overestimate the remainder even more, so intervals miss the truth on one side.
     - ``outcome``: the column that a regression or standardised effect models given the others. Pairs with the outcome
       may then suffice.
     - ``together``: columns that must share a clique with the outcome and each other column, such as the treatment of a
@@ -79,7 +79,7 @@ class Badge:
     """Verdict on one figure.
 
     ``apart`` are two columns that were not counted together, and ``given`` the columns given which the table treats
-    them as independent; both are empty unless ``kind`` is "assumed". ``thinnest`` is the smallest needed cell, in σ.
+    them as independent. Both are empty unless ``kind`` is "assumed". ``thinnest`` is the smallest needed cell, in σ.
     """
 
     kind: Kind
@@ -152,7 +152,7 @@ class Gate:
         return self.sigma(names) * math.sqrt(max(len(self._others(cell, missing or {})) if rest else 1, 1))
 
     def judge(self, needs: Needs) -> Badge:
-        """Return the badge, of one of five kinds, for a figure with these needs."""
+        """Return the badge for a figure with these needs. There are five kinds of badges."""
         names = needs.columns
         if self.counted(names):
             return (
@@ -239,8 +239,8 @@ class Gate:
         return Badge(
             "no overlap",
             f"No answer: among rows with {self._named(stratum)}, almost none have {self._named(group)}{others}. "
-            f"About {100 * found.lacking:.0f} % of the rows are in such a stratum, and the table does not show the "
-            "outcome there. Coarsen or leave out these columns, or ask about the other rows only.",
+            f"About {100 * found.lacking:.0f} % of the rows are in such strata, and the table does not show the "
+            "outcome there. Coarsen these columns, leave them out, or ask only about the other rows.",
             0.0,
         )
 
@@ -289,7 +289,7 @@ class Gate:
         return Badge(
             "thin",
             f"Too few rows: the smallest compared group is about {max(thinnest, 0):.1f} times as large as its noise. "
-            f"An interval needs {ENOUGH:g} times.",
+            f"An interval requires a ratio of at least {ENOUGH:g}.",
             thinnest,
         )
 

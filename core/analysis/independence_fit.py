@@ -44,7 +44,7 @@ class Counts:
 
 @dataclass(frozen=True)
 class Null:
-    """Fitted X ⊥ Y | Z: rows ``n`` of each stratum, and the shares ``x`` (K × I) and ``y`` (K × J) in it."""
+    """Fitted X ⊥ Y | Z: rows ``n`` of each stratum, and the shares ``x`` (K × I) and ``y`` (K × J) in the stratum."""
 
     n: FloatArray
     x: FloatArray
@@ -97,7 +97,7 @@ class Null:
         return out
 
     def simulate(self, tables: int, rng: np.random.Generator) -> FloatArray:
-        """Draw ``tables`` noisy tables from the null; each has the rounded number of rows of the fit.
+        """Draw ``tables`` noisy tables from the null. Each has the rounded number of rows of the fit.
 
         With k rows per person, n / k people are drawn and all rows of a person are equal. This is the widest spread
         that k rows per person can cause.

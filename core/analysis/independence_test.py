@@ -2,8 +2,9 @@
 
 The statistic of each independence is a quadratic form of the residuals of its fitted null
 (`espalier.core.analysis.independence_fit`). The test compares it with the same statistic in tables simulated from that
-null with sampling and noise, after Gaboardi, Lim, Rogers & Vadhan (2016) and Kifer & Rogers (2017), who treat one
-table. Holm's rule adjusts the p values of all independences. The counts are already noisy, so the test costs no budget.
+null with sampling and noise, after Gaboardi, Lim, Rogers & Vadhan (2016) and Kifer & Rogers (2017), who consider a
+single table. Holm's rule adjusts the p values of all independences. The counts are already noisy, so the test costs no
+budget.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 half-width.
 
 Each analysis buys the counts of its own cells, the rows with and without the event in each group, or the sums of its
-regression. Promises follow from public facts and the declared assumptions only, so a plan and a release divide the
-budget in the same way.
+regression. Promises depend only on public facts and the declared assumptions, so a plan and a release divide the budget
+in the same way.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ three other effects, which had been seen before.
 QUANTILE = 1.959963984540054
 """Quantile of the standard normal distribution for 95 % intervals."""
 CAUTION = 1.2815515655446004
-"""A promise allows for counts this many standard deviations below their expectation, so that 9 of 10 intervals are
+"""A promise allows for counts this many standard deviations below their expectation, so that 9 in 10 intervals are
 shorter.
 """
 CLEAR = 3.0
@@ -80,7 +80,7 @@ class Setting:
         return found.reshape(one.shape(self.schema))
 
     def promised(self, one: PlannedAnalysis, rho: float) -> float:
-        """Return the half-width that 9 of 10 releases stay within if the assumptions hold; infinite if nothing can be
+        """Return the half-width that 9 in 10 releases do not exceed if the assumptions hold; infinite if nothing can be
         promised.
         """
         return self.curve(one).at(rho)
@@ -123,7 +123,7 @@ def variance(one: PlannedCounts, counts: FloatArray, sigma: float, k: int) -> fl
 def standardised(counts: FloatArray) -> tuple[float, FloatArray]:
     """Return the standardised difference Σ_z n_z (p_1z − p_0z) / n of an effect, and its slope in each count.
 
-    ``counts`` are by stratum, group and event; a third group contains the rows that are not compared.
+    ``counts`` are by stratum, group and event. A third group contains the rows that are not compared.
     """
     groups, whole = counts.sum(axis=2), max(float(counts.sum()), 1.0)
     rates = counts[..., 0] / groups
@@ -260,7 +260,7 @@ class RegressionAnalysis:
     promised: float
 
     def facts(self) -> dict[str, Any]:
-        """Return the entry in ``release.json``; the regression itself is listed with the bought regressions."""
+        """Return the entry in ``release.json``. The regression itself is listed with the bought regressions."""
         contrast = contrast_of(self.analysis, self.regressed.design, self.setting.schema)
         found = self.regressed.coefficient(self.analysis.term, contrast)
         half = None if found.low is None or found.high is None else (found.high - found.low) / 2
@@ -397,5 +397,5 @@ def unpromised(found: Sequence[Analysed], whole: Budget) -> str:
     )
     promising = epsilon_promising(found, whole)
     if promising is None:
-        return f"{why} With these assumptions and rows, no ε changes that for every analysis."
+        return f"{why} With these assumptions and rows, no ε gives every analysis a promise."
     return f"{why} At ε = {promising:.3g} or above, every analysis has a promise, with these shares of the budget."

@@ -2,14 +2,15 @@
 release.
 
 The estimand. For a person with n kept visits, the first m = min(n, k − 1) visits count, each with weight 1/m. The table
-does not show what follows the k-th kept visit, so that visit is left out. For every other kept visit, it shows whether
-another one follows. Let x_i be person i's weight at visits with the value, and y_i the weight of those whose next visit
-comes at most D days later by the dates of the order column. The share is Σ E y_i / Σ E x_i: an average over people, not
-visits. A visit without a later one in the table, or whose next visit has no date, counts as not followed by a return.
-People whose records end within D days of a visit therefore lower the share, because this censoring is not modelled.
+does not show what follows the k-th kept visit, so that visit is left out. For every other kept visit, the table shows
+whether another visit follows. Let x_i be person i's weight at visits with the value, and y_i the weight of those whose
+next visit comes at most D days later by the dates of the order column. The share is Σ E y_i / Σ E x_i: an average over
+people, not visits. A visit without a later visit in the table, or whose next visit has no date, counts as a visit
+without a return. People whose records end within D days of a visit therefore lower the share, because this censoring is
+not modelled.
 
 The interval. Since 0 ≤ y_i ≤ x_i ≤ 1, it is computed as in `espalier.core.analysis.transitions`, from three noisy cells
-per value: returned in time, returned later, did not return. The answer depends on the release alone and may be shared.
+per value: returned in time, returned later, did not return. The answer depends only on the release and may be shared.
 """
 
 from __future__ import annotations
@@ -62,7 +63,7 @@ class ReturnTable:
         row = self.counts[labels.index(value)]
         made = interval(float(row[0]), float(row.sum()), len(row), self.sigma)
         if made is None:
-            why = f"the noise (σ = {self.sigma:.3g} people in each cell) is too large for the people with {value}"
+            why = f"there are too few people with {value} for the noise (σ = {self.sigma:.3g} people in each cell)"
             return ReturnShare(self.column, value, self.days, reason=why)
         return ReturnShare(self.column, value, self.days, *made)
 

@@ -178,7 +178,7 @@ class Study:
 
     @cached_property
     def gate(self) -> Gate:
-        """Gate that decides which figures carry an interval."""
+        """Gate that decides which figures have an interval."""
         labels = {column.name: column.labels for column in self.project.schema.columns}
         counted = (self.whole or self).counted
         return Gate(counted.marginals, self.centre, counted.merged, labels)
@@ -202,7 +202,7 @@ class Study:
     ) -> Iterator[tuple[GraphicalModel | VisibleModel | TiltedModel, Rows]]:
         """Yield ``number`` new copies, each a model and its rows.
 
-        Sampling error grows with the row limit per person of the unit of privacy.
+        Sampling error grows with the row limit per person that the unit of privacy sets.
         """
         counted, k = self.counted, self.project.plan.rows_per_person
         recipe = Recipe(number, self.rows, evenly, k, counted.merged)

@@ -86,7 +86,7 @@ def survival(counts: FloatArray, sigma: float, k: int = 1, *, exact: bool = Fals
 
 
 def difference(one: Survival, other: Survival, at: int) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return S₁ − S₂ after interval ``at`` with the ends of its interval; the groups have independent counts.
+    """Return S₁ − S₂ after interval ``at`` with the ends of its interval. The groups have independent counts.
 
     Each end combines the distances of both groups' ends from their estimates (Newcombe 1998), for the unfavourable
     order of events and leaving rows in each group.

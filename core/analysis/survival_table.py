@@ -44,10 +44,10 @@ def figure(
 
 
 def promise(one: PlannedSurvival, schema: Schema, expected: FloatArray, k: int) -> Callable[[float], float]:
-    """Return the promised half-width as a function of σ: the half-width that 9 of 10 simulated purchases stay within.
+    """Return the promised half-width as a function of σ: the half-width that 9 in 10 simulated purchases do not exceed.
 
     The counts vary around their expectations like counts of independent rows. The half-width is infinite if more than 1
-    of 50 simulated purchases have no interval.
+    in 50 simulated purchases have no interval.
     """
     rng = np.random.default_rng(31)
     sampled, noise = rng.standard_normal((2, DRAWS, *expected.shape))
@@ -142,7 +142,7 @@ def about(one: Mapping[str, Any]) -> str:
     """Return sentences about a survival table: its columns, and how it counts rows that leave."""
     group = f", by {one['group'].partition('=')[0]}" if one.get("group") else ""
     inside = (
-        "Rows without the event count as being at risk throughout their last interval."
+        "Rows without the event are counted as at risk throughout their last interval."
         if one.get("exact")
         else "The counts do not show when rows without the event leave during an interval of time. Confidence "
         "intervals cover every order, and the estimate counts half of these rows as at risk."

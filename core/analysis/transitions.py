@@ -1,7 +1,7 @@
 """Transitions from one visit to the next, with intervals, from the noisy counts in a release of linked tables.
 
 A figure is *person-averaged*: each person with several visits has weight 1, so each of a person's m steps has weight
-1/m. Steps beyond the kept visits are ignored. The answer depends on the release alone and may be shared.
+1/m. Steps beyond the kept visits are ignored. The answer depends only on the release and may be shared.
 
 The interval. Let x_i be person i's weight at steps from value a, and y_i ≤ x_i the part that leads to b. With p = Σ E y
 / Σ E x, a person contributes y − p·x to the error. Since 0 ≤ y ≤ x ≤ 1, E (y − p·x)² ≤ p(1 − p) E x: for p ≤ 1/2, (y −
@@ -96,7 +96,7 @@ class StepTable:
         row = self.counts[labels.index(before)]
         made = interval(float(row[labels.index(after)]), float(row.sum()), len(row), self.sigma)
         if made is None:
-            why = f"the noise (σ = {self.sigma:.3g} people in each cell) is too large for the people with {before}"
+            why = f"there are too few people with {before} for the noise (σ = {self.sigma:.3g} people in each cell)"
             return Transition(self.column, before, after, reason=why)
         return Transition(self.column, before, after, *made)
 

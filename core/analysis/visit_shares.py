@@ -1,7 +1,7 @@
 """Shares of people with a value at their t-th visit, with intervals, from the noisy counts in a release. Among people
 with at least t kept visits, each person counts once. The cells of a visit are therefore counts of independent people.
 The interval is computed as in `espalier.core.analysis.transitions`, with weights of 1; without noise it is Wilson's.
-The answer depends on the release alone and may be shared.
+The answer depends only on the release and may be shared.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class VisitTable:
         cell, people = float(self.counts[labels.index(value)]), float(self.counts.sum())
         made = interval(cell, people, len(self.counts), self.sigma)
         if made is None:
-            why = f"the noise (σ = {self.sigma:.3g} people in each cell) is too large for the people with this visit"
+            why = f"there are too few people with this visit for the noise (σ = {self.sigma:.3g} people in each cell)"
             return VisitShare(self.column, value, self.visit, reason=why)
         return VisitShare(self.column, value, self.visit, *made)
 
@@ -103,7 +103,7 @@ def labels_of(linked: Linked, schema: Schema, column: str, value: str) -> tuple[
 def uncounted(column: str, visit: int) -> str:
     """Explain why a release has no counts of ``column`` at this visit, and how to get them from another release."""
     if visit == 1:
-        return f"this release states no counts of {column} at the first visit; release it again to get them"
+        return f"this release contains no counts of {column} at the first visit; make a new release to get them"
     return (
         f"this release did not count {column} at visit {visit}. The counts over all steps cannot answer this, because "
         'a person with many visits has less weight in them. Name the column in the plan ("count_at_visits") and '

@@ -1,6 +1,6 @@
-"""Disclosure by rows of stage one, measured by linkage and membership and always shown next to LID. LID measures
-whether one value is close to the real value. It does not measure the actual harm, which occurs when a row is traced to
-its person: on insurance data LID was 11 %, but nine in ten people could be identified.
+"""Disclosure by rows of stage one, measured by linkage and membership. These figures are always shown next to LID,
+which measures only whether a value is close to the real one. The actual harm occurs when a row is traced to its person:
+on insurance data, LID was 11 %, but nine in ten people could be identified.
 """
 
 from __future__ import annotations

@@ -40,7 +40,7 @@ def hypercube(real: NDArray[np.float64], rng: np.random.Generator) -> NDArray[np
     scores.
 
     The paper takes the covariance of the raw columns (step 1(2)). With it, R is not standard normal and Φ(R) is not
-    uniform; the construction needs the correlation of normal scores. Constant columns stay unchanged.
+    uniform. The construction needs the correlation of normal scores. Constant columns stay unchanged.
     """
     n, d = real.shape
     parts = rng.permuted(np.tile(np.arange(n), (d, 1)), axis=1).T
@@ -53,7 +53,7 @@ def hypercube(real: NDArray[np.float64], rng: np.random.Generator) -> NDArray[np
 
 
 def independent(real: NDArray[np.float64], source: str, rng: np.random.Generator) -> NDArray[np.float64]:
-    """Return inputs of the paper's other first stages (§5): independent draws, mapped to each column's range of 0 to 1.
+    """Return inputs from the paper's alternative first stages (§5): independent draws, mapped to 0 … 1 in each column.
 
     ``source`` is "uniform", "weibull" (λ = 1, k = 8) or "cauchy" (x₀ = 0, γ = 1). The paper does not state how draws
     outside the range are mapped into it. Here, Weibull draws are clipped, and Cauchy draws pass through their
@@ -162,11 +162,11 @@ def alpha_for(near: NDArray[np.float64], lid: float) -> float:
         best = disclosed(near, 0.0)
         room = 3 * math.sqrt(best * (1 - best) / len(near))
         offer = math.ceil(100 * (best + room)) / 100
-        asked = f'ask for {offer:.0%} ("lid": {offer:g}), ' if offer < 1 else ""
+        asked = f'Ask for {offer:.0%} ("lid": {offer:g}), leave' if offer < 1 else "Leave"
         raise ProjectError(
-            f"a LID of {lid:.1%} cannot be reached: even rows that contain no part of a real row come within eta "
-            f"of a real row in {best:.1%} of cases; {asked}leave columns with few whole numbers out of anonymize, or, "
-            "if the numbers are not whole, choose a smaller eta",
+            f"a LID of {lid:.1%} cannot be reached, because even rows that contain no part of a real row come within "
+            f"eta of a real row in {best:.1%} of cases. {asked} columns with few whole numbers out of anonymize, or "
+            "choose a smaller eta if the numbers are not whole",
             key="lid",
             best=best,
             offer=offer if offer < 1 else None,
@@ -175,8 +175,8 @@ def alpha_for(near: NDArray[np.float64], lid: float) -> float:
 
 
 def bound(eta: float, alpha: float, columns: int) -> float:
-    """Return the bound that equation (10) claims on LID for uniform columns: 1 − (1 − 2η/(1−α))^d. It fails after
-    matching.
+    """Return the bound that equation (10) claims on LID for uniform columns: 1 − (1 − 2η/(1−α))^d. The bound does not
+    hold after matching.
     """
     return float(1 - max(0.0, 1 - 2 * eta / (1 - alpha)) ** columns) if alpha < 1 else 1.0
 

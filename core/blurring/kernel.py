@@ -21,7 +21,7 @@ TRIED_ROWS = 800
 """Number of random rows used to choose the kernel and λ."""
 
 WIDTHS = (0.5, 1.0, 2.0, 4.0)
-"""Kernel widths to try, in median distances."""
+"""Kernel widths to try, as multiples of the median distance."""
 
 LAMBDAS = (1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1)
 """Values of λ in equation (7) to try."""
@@ -36,7 +36,7 @@ class Kernel:
 
     def of(self, left: NDArray[np.float64], right: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return K for every pair of rows. Wendland's function (1 − r)₊^(l+1)·((l+1)r + 1) with l = ⌊d/2⌋ + 2 is
-        positive definite up to dimension d; the paper prints its d = 3 case, which is not positive definite in higher
+        positive definite up to dimension d. The paper prints its d = 3 case, which is not positive definite in higher
         dimensions.
         """
         r = cdist(left, right) / self.width

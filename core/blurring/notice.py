@@ -4,4 +4,4 @@ NOT_PRIVATE = "Not private: each row is a blurred real person"
 """The notice on every screen, file and message."""
 
 NOT_PRIVATE_CSV = "synthetic-NOT-PRIVATE.csv"
-"""Name of the file with such rows; a private release writes ``synthetic.csv`` instead."""
+"""Name of the file with such rows. A private release writes ``synthetic.csv`` instead."""

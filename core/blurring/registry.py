@@ -16,7 +16,9 @@ def is_blurring(plan: Plan) -> bool:
 
 
 def blurring_of(plan: Plan) -> Blurring:
-    """Return the blurring that ``plan`` names; raises :class:`ProjectError` for a private method."""
+    """Return the method without a privacy guarantee that ``plan`` names; raise :class:`ProjectError` for a private
+    method.
+    """
     if plan.method not in BLURRINGS:
         raise ProjectError(f"the method {plan.method} is private: use it in a release instead", key="method")
     return BLURRINGS[plan.method]
@@ -38,7 +40,7 @@ def refuse_blurring(plan: Plan) -> None:
         method = BLURRINGS[plan.method]
         raise ProjectError(
             f"the method {method.name} is not private ({method.summary}), so it cannot be used with a budget, a ledger "
-            "or anything that promises privacy; use `release` to make its rows"
+            "or any other feature that promises privacy. Use `release` to make its rows"
             + (", once epsilon is removed from the plan" if plan.has_epsilon else ""),
             key="method",
         )

@@ -21,7 +21,7 @@ TRIED_ROWS = 1_000
 """Number of random rows used to compare the regressions."""
 
 WIDTHS = (0.05, 0.1, 0.2, 0.4, 0.8)
-"""Widths tried for the kernel average, in median distances."""
+"""Widths tried for the kernel average, as multiples of the median distance."""
 
 TREES, DEPTHS = 100, (2, 4, 6, 10)
 """Number of trees of AdaBoost and of the forest, and the depths that are tried."""

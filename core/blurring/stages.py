@@ -59,8 +59,7 @@ class Options:
 
 @dataclass(frozen=True)
 class Numbers:
-    """Real rows: ``anonymized`` columns with public ``bounds`` (low, high) and ``steps``; other columns are
-    unchanged.
+    """Real rows: ``anonymized`` columns with public ``bounds`` (low, high) and ``steps``. Other columns are unchanged.
 
     ``untouched`` are further inputs as numbers (categories one-hot), released unchanged. ``outcome`` is the target,
     ``outcome_bounds`` and ``outcome_step`` its declared range and precision (0 for none).
@@ -115,7 +114,7 @@ class Disclosure:
 
 @dataclass(frozen=True)
 class Made:
-    """Blurred rows, shuffled. Row i was made from real row ``whose[i]``; this index is never released."""
+    """Blurred rows, shuffled. Row i was made from real row ``whose[i]``. This index is never released."""
 
     anonymized: NDArray[np.float64]
     untouched: NDArray[np.float64]

@@ -30,7 +30,7 @@ class CodeBook:
 
     ``groups`` maps each code and group to its group, or to an empty string at the top. ``labels`` names codes and
     groups. ``digest`` identifies the contents. ``_leaf`` is the rule that finds the book's code for a longer code
-    (``250.43`` counts as ``249-259``); it reads only one text and this book.
+    (``250.43`` belongs to ``249-259``). It depends only on that code and on this book.
 
     >>> from espalier.core.code_books import code_book
     >>> book = code_book("us-states")
@@ -72,7 +72,7 @@ def _exact(book: CodeBook, text: str) -> str:  # noqa: ARG001
 
 
 def _first_three(book: CodeBook, text: str) -> str:
-    """Return the three-character category with which an ICD-10-CM code or a NUTS region begins."""
+    """Return the first three characters of an ICD-10-CM code or a NUTS region: its category."""
     head = text[:3]
     return head if re.fullmatch(r"[A-Z0-9]{3}\.?[A-Z0-9]{0,4}", text) and head in book._known else ""
 
@@ -83,7 +83,7 @@ _ICD9 = re.compile(r"(\d{1,3})(?:\.\d{0,2})?|(\d{3})\d{1,2}|(V\d\d)(?:\.?\d{0,2}
 def _icd9_block(book: CodeBook, text: str) -> str:
     """Return the block that contains the category of an ICD-9-CM code.
 
-    Files often omit the leading zeros of a code with a point or with at most three digits: ``8`` is category 008.
+    Files often omit leading zeros if a code has a point or at most three digits: ``8`` is category 008.
     """
     found = _ICD9.fullmatch(text)
     if not found:

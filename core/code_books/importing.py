@@ -1,4 +1,4 @@
-"""Code books from the user's own file, for ATC and WHO ICD-10, which Espalier may not ship, and for any table of codes.
+"""Code books from the user's own file: ATC and WHO ICD-10, which Espalier may not ship, or any other table of codes.
 
 The result is a hierarchy for the project file and a label for each code. Nothing else in the file is kept.
 """

@@ -1,4 +1,4 @@
-"""The common form that every dictionary format is read into. Schemas are made from it."""
+"""Common representation of dictionaries in all formats, from which schemas are made."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ _START, _FIRST = 1 << 16, 10
 class Declared:
     """A dictionary's declaration of one column.
 
-    ``categories`` is the complete domain; it is empty if the dictionary lists none. ``labels`` may name only some of
-    the values, so labels declare no domain. ``missing`` lists codes that count as an empty cell. ``range`` contains the
-    smallest and the largest allowed value as written; each may be empty. ``number_style`` is one of
+    ``categories`` is the complete domain. It is empty if the dictionary lists none. ``labels`` may name only some of
+    the values, so labels declare no domain. ``missing`` lists codes that mean an empty cell. ``range`` contains the
+    smallest and the largest allowed value as written. Each may be empty. ``number_style`` is one of
     `espalier.core.project.numerals.STYLES`. ``required`` states that no cell is empty. ``spellings`` lists other
     spellings of a code, such as ``TRUE`` for ``true``.
     """
@@ -85,8 +85,8 @@ class Dictionary:
     def digest(self) -> str:
         """Digest of the declarations. A release contains it.
 
-        A digest of the file would also cover rows and counts that the file may contain, so that anyone could test a
-        guess about one row.
+        A digest of the file would also cover rows and counts that the file may contain, so anyone could use it to test
+        a guess about one row.
         """
         declared = json.dumps([asdict(column) for column in self.columns], sort_keys=True)
         return "sha256:" + hashlib.sha256(declared.encode()).hexdigest()
@@ -111,7 +111,7 @@ def text_of(data: bytes) -> str:
 def csv_lines(text: str, source: str) -> Iterator[tuple[int, list[str]]]:
     """Yield the number and the cells of each line that is not empty; raise :class:`SchemaError`.
 
-    Excel's line ``sep=;`` is not one of them.
+    Excel's line ``sep=;`` is skipped.
     """
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=_delimiter(text))
     begun = False
@@ -128,7 +128,7 @@ def csv_lines(text: str, source: str) -> Iterator[tuple[int, list[str]]]:
 
 def _delimiter(text: str) -> str:
     """Return the delimiter that most of the first lines contain, or else the most frequent one in the first line.
-    Quoted cells, lines that consist only of delimiters, Excel's line ``sep=;`` and comments do not count.
+    Quoted cells, lines that consist only of delimiters, Excel's line ``sep=;`` and comments are ignored.
     """
     shown = _QUOTED.sub("q", text[:_START]).splitlines()
     lines = [x for x in shown if x.strip(DELIMITERS + " ") and not _SEP.match(x) and x[0] != "#"][:_FIRST]
@@ -136,13 +136,13 @@ def _delimiter(text: str) -> str:
 
 
 def add_note(notes: list[str], about: str, text: str) -> None:
-    """Add a note about a column, unless there are already `MOST_NOTES`, because a crafted file may cause very many."""
+    """Add a note about a column, up to `MOST_NOTES`, because a crafted file may cause very many."""
     if len(notes) < MOST_NOTES:
         notes.append(f"{about[:SHORT]}: {text[:MOST_TEXT]}")
 
 
 def once_each(found: Iterable[tuple[object, Declared]], notes: list[str]) -> tuple[Declared, ...]:
-    """Return the columns of several files or tables, each once: the first description counts.
+    """Return the columns of several files or tables, each once. The first description is used.
 
     ``found`` names the file of each column. A column that one file declares twice remains listed twice and is refused.
     """

@@ -37,7 +37,9 @@ def is_code_list(lines: Sequence[Sequence[str]]) -> bool:
 
 
 def _start(lines: Sequence[Sequence[str]]) -> tuple[int, tuple[str, ...]] | None:
-    """Return the place of the header, one of the first lines, and the meaning of each of its headings; or `None`."""
+    """Return the position of the header among the first lines, and the meaning of each heading; `None` if there is no
+    header.
+    """
     first = next((at for at, line in enumerate(lines) if sum(map(bool, line)) > 1 and not _is_comment(line)), 0)
     for at, header in enumerate(lines[:MOST_TITLES]):
         rows = [line for line in lines[at + 1 :] if not _is_comment(line)]
@@ -53,8 +55,8 @@ def _start(lines: Sequence[Sequence[str]]) -> tuple[int, tuple[str, ...]] | None
 def _kinds_by_cells(header: Sequence[str], rows: Sequence[Sequence[str]]) -> tuple[str, ...]:
     """Return the meaning of each heading, by a word in it and by the cells below. The code column is the first column
     whose heading contains a word for codes, such as ``country_code``, and whose cells all differ: codes that repeat are
-    data. If no heading means a label, a heading with a word for names counts as one, such as ``Country Name``; so does
-    the other of two columns, as in ``key,value``.
+    data. If no heading means a label, a heading with a word for names does, such as ``Country Name``; in a file of two
+    columns, the other column contains the labels, as in ``key,value``.
     """
     named = (*kinds_of(header), *("?" for _ in header))
     codes = [at for at, cell in enumerate(header) if names_codes(cell) and _all_differ(at, rows)]
@@ -88,7 +90,7 @@ def is_pair_list(lines: Sequence[Sequence[str]]) -> bool:
 
 
 def _pair_start(lines: Sequence[Sequence[str]]) -> tuple[int, tuple[str, ...]] | None:
-    """Return the place before the first code and the meanings of two columns; `None` unless there are two columns
+    """Return the position before the first code and the meanings of two columns; `None` unless there are two columns
     without repeated cells.
 
     The codes are in the column with the shorter text, unless the headings name them. The first line is a header if it
@@ -109,7 +111,7 @@ def _pair_start(lines: Sequence[Sequence[str]]) -> tuple[int, tuple[str, ...]] |
 
 
 def _shape(cell: str) -> str:
-    """Return the kinds of characters in a cell, each run of one kind once: ``Aa`` for ``Male``."""
+    """Return the shape of a cell, with one character for each run of similar characters: ``Aa`` for ``Male``."""
     kinds = ("A" if c.isupper() else "a" if c.isalpha() else "9" if c.isdigit() else c for c in cell[:SHORT])
     return "".join(kind for kind, _ in itertools.groupby(kinds))
 
@@ -165,7 +167,7 @@ def read_code_list(data: bytes, source: str, column: str | None = None) -> Dicti
 
 
 def _cells(kinds: Sequence[str], line: Sequence[str]) -> dict[str, str]:
-    """Return the cells by their meaning; the first label counts. If the label is in the last column, further cells
+    """Return the cells by their meaning. The first label is used. If the label is in the last column, further cells
     belong to it, because it contains commas.
     """
     cells = dict(reversed([*zip(kinds, line, strict=False)]))

@@ -1,4 +1,4 @@
-"""Rules that decide whether labelled codes are a complete list of values or only name some points on a scale."""
+"""Rules that decide whether labelled codes are a complete list of values or only some points on a scale."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from espalier.core.project.schema import NUMBER
 from espalier.core.tables.value_patterns import no_yes
 
 SEVERAL = 5
-"""With at least this number of labelled whole numbers, gaps between them are taken as codes that do not exist."""
+"""With at least this number of labelled whole numbers, gaps between them are treated as codes that do not exist."""
 MANY = 20
 """With at least this number, labelled whole numbers are a complete list, even with wide gaps, because special values
 are few.
@@ -38,8 +38,8 @@ _SPAN = re.compile(
     r"(-?\d+(?:\.\d+)?)\s*(?:-|–|—|:|\.\.|to|thru|through)\s*(-?\d+(?:\.\d+)?)", re.IGNORECASE | re.ASCII
 )
 WIDE, MOST_OTHERS = 5, 20
-"""A code such as ``0-97`` counts as a range of numbers if its width is at least the first number, and if the column has
-at most as many other codes as the second number states.
+"""Minimum width of a code such as ``0-97`` that is treated as a range of numbers, and maximum number of other codes in
+its column.
 """
 _PAIRS = (
     *({"male", "female"}, {"m", "f"}, {"man", "woman"}, {"men", "women"}, {"boy", "girl"}, {"homme", "femme"}),
@@ -71,7 +71,7 @@ def is_value(code: str, labels: Mapping[str, str]) -> bool:
 
 
 def kinds_not_amounts(codes: Sequence[str], labels: Mapping[str, str]) -> bool:
-    """Return whether the codes are two whole numbers in sequence, or the labels name kinds.
+    """Return whether the codes are two whole numbers in sequence, or the labels name categories.
 
     Many programs write the measure "scale" for any number. Labels at the two ends of a true scale leave room between
     them, and labels of amounts are numbers or number words.
@@ -108,7 +108,7 @@ def declares_all(codes: Sequence[str], labels: Mapping[str, str]) -> bool:
     or 1, or at least `FEW` in sequence near zero; at least `FEW` in equal steps of 10 or 100 from the first such
     number; at least `SEVERAL` that fill a quarter of their range, such as state codes; at least `MANY` that all have a
     label, such as occupation codes; at least `SEVERAL` unevenly spaced ones, such as country codes, whose labels name
-    kinds.
+    categories.
 
     Codes of missing answers are ignored, as are codes such as ``96 = other`` after a sequence of at least `FEW`.
 

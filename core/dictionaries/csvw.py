@@ -34,8 +34,8 @@ def has_columns(value: Any) -> bool:
 
 
 def read_columns(value: Any, _notes: list[str]) -> Iterator[tuple[object, Declared]]:
-    """Yield the columns of each table, with the place of the table. Virtual columns are skipped, because they are not
-    in the file.
+    """Yield the columns of each table, with the table's position. Virtual columns are skipped, because they are not in
+    the file.
     """
     for at, (schema, above) in enumerate(_tables(value)):
         key = schema.get("primaryKey")

@@ -45,7 +45,7 @@ def read_ddi(whole: Element, source: str) -> Dictionary:
     """Return the dictionary in the file; raise :class:`SchemaError`.
 
     The codebook may be part of a record that an archive's catalogue sends. A study with several files may describe the
-    same column for each file; the first description counts.
+    same column for each file. The first description is used.
     """
     books = [whole] if whole.tag in _ROOTS else [*_outermost(whole, "codeBook")] or [*_outermost(whole, "dataDscr")]
     if not books:
@@ -61,7 +61,7 @@ def read_ddi(whole: Element, source: str) -> Dictionary:
 
 
 def _outermost(root: Element, tag: str) -> Iterator[Element]:
-    """Yield the elements with this tag that are not inside another one, so each part of a file is read once."""
+    """Yield the elements with this tag that are not nested in another, so that each part of a file is read once."""
     waiting = [root]
     while waiting:
         element = waiting.pop()
@@ -78,7 +78,9 @@ def _files(var: Element) -> tuple[str, ...]:
 
 
 def _declared(var: Element, notes: list[str]) -> Declared:
-    """Return one variable. Its range is ignored next to summary statistics: tools compute both from the rows."""
+    """Return one variable. Its range is ignored if summary statistics are next to it, because tools compute both from
+    the rows.
+    """
     form = var.find("varFormat")
     shown = var.get("representationType", "")
     text = shown == "text" or (form is not None and _is_text(form))
@@ -243,7 +245,7 @@ def _value(item: Element) -> str:
 
 
 def _label(element: Element) -> str:
-    """Return the label, in English if there are several languages; a category may have a text instead."""
+    """Return the label, in English if there are several languages. A category may have text instead of a label."""
     listed = element.findall("labl") or (element.findall("txt") if element.tag == "catgry" else [])
     english = [found for found in listed if found.get(_LANGUAGE, "").lower().startswith("en")]
     return plain(_text(next(iter(english or listed), None)))

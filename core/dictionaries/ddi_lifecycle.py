@@ -35,7 +35,7 @@ _WHOLE = re.compile(r"-?[0-9]{1,9}")
 
 @dataclass(frozen=True)
 class CodeList:
-    """Codes of a list with their labels, and those that count as missing."""
+    """Codes of a list with their labels, and the codes that mean missing."""
 
     labels: tuple[tuple[str, str], ...]
     missing: tuple[str, ...]
@@ -201,7 +201,7 @@ class _Items:
 
 
 def _codes(found: Element) -> Iterator[Element]:
-    """Yield the codes of a list, with those below other codes."""
+    """Yield the codes of a list, including nested codes."""
     waiting = [code for code in reversed(found) if code.tag == "Code"]
     while waiting:
         code = waiting.pop()
@@ -210,7 +210,7 @@ def _codes(found: Element) -> Iterator[Element]:
 
 
 def _of_codes(about: Declared, codes: Sequence[str], level: str) -> Declared:
-    """Return a variable with a list of codes. They are its values, unless they only name special values of an
+    """Return a variable with a list of codes. The codes are its values, unless they only name special values of an
     amount.
     """
     labels: Mapping[str, str] = dict(about.labels)
@@ -274,7 +274,7 @@ def _own_keys(element: Element) -> Iterator[str]:
 
 
 def _keys(element: Element) -> Iterator[str]:
-    """Yield the identifiers in an element; the third part of a URN names the element."""
+    """Yield the identifiers in an element. The third part of a URN names the element."""
     for tag in ("URN", "ID", "UserID"):
         text = (element.findtext(tag) or "").strip()
         if text:

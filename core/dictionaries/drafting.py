@@ -1,7 +1,7 @@
 """Draft of a schema from a dictionary. Declared columns are public; the others are guessed and marked as guesses. A
 declared column depends only on the dictionary and on the user's choices. Two tables that differ in one row therefore
-give the same declared columns, or ask for a choice. Only one fact about declared columns is read from the rows, and it
-is always marked as a guess: the order of day, month and year in dates, or that all of them are ISO dates.
+produce the same declared columns, or require a choice. Only one fact about declared columns is read from the rows, and
+it is always marked as a guess: the order of day, month and year in dates, or that all of them are ISO dates.
 """
 
 from __future__ import annotations
@@ -134,7 +134,7 @@ def spelled_as(dictionary: Dictionary, names: Sequence[str]) -> Dictionary:
 
 
 def merged(dictionaries: Iterable[Dictionary]) -> dict[str, Declared]:
-    """Combine declarations. For each field, the last dictionary that declares it takes precedence."""
+    """Combine declarations; for each field, the last dictionary that declares it takes precedence."""
     out: dict[str, Declared] = {}
     for dictionary in dictionaries:
         for column in dictionary.columns:
@@ -144,7 +144,7 @@ def merged(dictionaries: Iterable[Dictionary]) -> dict[str, Declared]:
 
 
 def _over(before: Declared, after: Declared) -> Declared:
-    """Return ``after``, completed with declarations that only ``before`` has."""
+    """Return ``after``, completed with declarations that only ``before`` contains."""
     if after.kind == "open":
         kind, categories, ends, spellings = before.kind, before.categories, before.range, before.spellings
     else:
@@ -190,7 +190,7 @@ def declared_column(about: Declared) -> Column | None:
 
 
 def _spellings(about: Declared, marks: Sequence[str]) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    """Return each code with its other spellings, unless they are codes or missing codes themselves."""
+    """Return each code with those of its other spellings that are not codes or missing codes themselves."""
     taken = {*about.categories, *marks}
     listed = ((code, tuple(t for t in texts if t not in taken)) for code, texts in about.spellings if code in taken)
     return tuple((code, texts) for code, texts in listed if texts)
@@ -259,7 +259,7 @@ def _labelled(column: Column, about: Declared | None) -> Column:
 
 
 def _problems(column: Column, read: TextColumn) -> Iterable[Undecided]:
-    """Yield the reasons why rows do not fit the declaration. Guessed parts always fit."""
+    """Yield the reasons why rows do not fit the declaration; guessed parts always fit."""
     codes = column.judge(read.values)
     if (codes == column.size).any():
         yield Undecided(column.name, "values that the dictionary does not declare")

@@ -35,7 +35,7 @@ def is_time(form: str) -> bool:
 
 
 def is_sas_number(form: str) -> bool:
-    """Return whether SAS itself defines this numeric format. A format with any other name was made for codes."""
+    """Return whether SAS itself defines this numeric format. A format with any other name was defined for codes."""
     return _SAS_NUMBER.fullmatch(form) is not None
 
 

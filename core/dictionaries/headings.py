@@ -1,4 +1,4 @@
-"""Headings of code lists: which one names the column, which one the code, and which one its label."""
+"""Headings of code lists: recognises those of the column, the code and the label."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _CODE = _words(
     "wartosc hodnota ertek deger код шифр 代码 编码 代號 值 コード 値 코드 값"
 )
 PROPERTIES = _words("id category level option response answer choice categoria categorie kategorie kategori mod")
-"""Code headings that name another property if they are next to a heading such as ``code``."""
+"""Code headings that name a different property next to a heading such as ``code``."""
 _LABEL = _words(
     "label lib description meaning text desc descr definition title explanation term display decode decoded lbl txt "
     "bezeichnung bedeutung beschreibung beschriftung libelle intitule etiqueta descripcion descricao significado "
@@ -45,14 +45,14 @@ _FILLERS = _words(
     "numeric alpha alphanumeric iso number concept"
 )
 _OF = _words("of the de del della di da do dos das du des la le les von der des van")
-"""Words that connect a column's content with its owner, as in ``label of the value``."""
+"""Words that connect a property with the thing it describes, as in ``label of the value``."""
 _FIRST = _words("cod lib libelle etiqueta etichetta rotulo nombre nom nome codigo codice")
-"""Words that may come first without such a connecting word, as in ``lib_var``."""
+"""Words that may come first without a connecting word, as in ``lib_var``."""
 _KNOWN = COLUMN | _LISTS | _CODE | PROPERTIES | _LABEL | _NAME | _LANGUAGES | _FILLERS | _OF
 _EXACT = _words("variable var column field columna variavel champ")
-"""Headings that name a column for certain; a question or an item may be another property."""
+"""Headings that always name a column. A question or an item may be a different property."""
 WEAK_NAMES = _words("name item element attribute feature")
-"""Headings that name columns if several codes have the same name, and otherwise codes."""
+"""Headings that name columns if several codes have the same name, and codes otherwise."""
 _SURE_CODES = _CODE - _words("abbreviation abbrev abbr acronym symbol value val valeur valor wert")
 """Headings of the code if there is also a value or an abbreviation."""
 _PARTS = _CODE | _words("alpha2 alpha3 alpha")
@@ -68,7 +68,7 @@ def _singular(word: str) -> str:
 
 
 def _parts(word: str) -> list[str]:
-    """Return a word, or two words if it is made of two known ones, as in ``varname``."""
+    """Return a word, or its two parts if it consists of two known words, as in ``varname``."""
     one = _singular(word)
     cuts = () if one in _KNOWN else range(2, len(word))
     two = ([word[:at], _singular(word[at:])] for at in cuts if word[:at] in _KNOWN and _singular(word[at:]) in _KNOWN)
@@ -115,9 +115,9 @@ def meaning(heading: str) -> str:
 def kinds_of(header: Sequence[str]) -> tuple[str, ...]:
     """Return the meaning of each heading: "column", "code", "label", "about", "missing" or ``?``.
 
-    Empty headings at the end do not count. A name after the code is its label, as in ``code,name``; before the code, it
-    names the column. Next to a code, an id or a category is another property of it, and a second code that belongs to
-    the column names it, as in ``variable code,value code``.
+    Empty headings at the end are ignored. A name after the code is its label, as in ``code,name``; a name before the
+    code names the column. Next to a code, an id or a category is another property of that code. A second code that
+    belongs to the column names the column, as in ``variable code,value code``.
     """
     cells = list(header)
     while cells and not cells[-1].strip():
@@ -141,7 +141,7 @@ def kinds_of(header: Sequence[str]) -> tuple[str, ...]:
 
 
 def _with_one_code(cells: Sequence[str], kinds: list[str]) -> list[str]:
-    """Return the meanings with one code, if a heading other than ``code`` names it."""
+    """Return the meanings with a single code, if a heading other than ``code`` names it."""
     if kinds.count("code") > 1:
         kinds = [
             "?" if one == "code" and words_of(cell)[-1] == "id" else one for cell, one in zip(cells, kinds, strict=True)

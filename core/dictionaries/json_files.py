@@ -14,7 +14,7 @@ from espalier.core.project.json_text import read_json
 
 _KEPT = ("title", "description", "format", "categories", "categoriesOrdered", "missingValues")
 _LIMITS = ("enum", "minimum", "maximum", "pattern")
-"""Keys that have the same meaning in Table Schema, and keys that are constraints there."""
+"""Keys with the same meaning in Table Schema, and keys that are constraints in Table Schema."""
 _Reader = Callable[[Any, list[str]], Iterator[tuple[object, Declared]]]
 
 

@@ -45,7 +45,7 @@ class CodeList:
 def read_odm(whole: Element, source: str) -> Dictionary:
     """Return the dictionary in the file; raise `espalier.core.errors.SchemaError`.
 
-    Each group of items is a table. Several tables may have the same column; the first description is used.
+    Each group of items is a table. Several tables may have the same column. The first description is used.
     """
     notes: list[str] = []
     versions = [*whole.iterfind("MetaDataVersion"), *whole.iterfind("*/MetaDataVersion")] or [whole]
@@ -153,7 +153,7 @@ def _values(check: Element) -> tuple[str, ...]:
 
 
 def _end(checks: list[tuple[str, tuple[str, ...]]], comparators: set[str]) -> str:
-    """Return the first limit on one side, as written."""
+    """Return the first lower or upper limit, as written."""
     return next((values[0] for comparator, values in checks if comparator in comparators and values), "")
 
 

@@ -1,4 +1,4 @@
-"""Questions of ODK forms, as XLSForm writes them. XForms, into which XLSForms are compiled, use the same types."""
+"""Questions of ODK forms, as XLSForm writes them. XLSForms are compiled into XForms, which use the same types."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Choices:
 
     @cached_property
     def with_other(self) -> Choices:
-        """These choices, followed by one that stands for any other answer."""
+        """These choices, followed by one for any other answer."""
         return Choices((*(choice for choice in self.labels if choice[0] != _OTHER[0]), _OTHER))
 
 
@@ -116,13 +116,13 @@ def columns_of(questions: Iterable[Question], notes: list[str]) -> Iterator[Decl
 
 
 def other_answer(question: Question) -> tuple[Question, Question]:
-    """Return a question with the choice "other", and the question for its text."""
+    """Return a question with the choice "other", and a second question for the text of that answer."""
     more = Question(f"{question.name}_other", "text", question.path)
     return replace(question, choices=question.choices.with_other), more
 
 
 def for_each(question: Question, choices: Choices) -> Iterator[Question]:
-    """Yield a question in a loop once for each choice; the code of the choice precedes its name."""
+    """Yield a question in a loop once for each choice. The code of the choice precedes its name."""
     for code, label in choices.labels:
         if code != _OTHER[0]:
             shown = question.label.replace("%(label)s", label[:SHORT], 1).replace("%(name)s", code[:SHORT], 1)

@@ -23,8 +23,8 @@ from espalier.core.tables.stat_rows import READERS
 MOST_BYTES = 256 << 20
 """Maximum size of a dictionary in bytes."""
 MOST_START = 1 << 20
-"""Number of a file's first characters that are searched for SPSS, SAS and Stata commands if its extension belongs to
-none of the three.
+"""Number of characters at the start of a file that are searched for SPSS, SAS and Stata commands, if its extension
+belongs to none of the three.
 """
 
 

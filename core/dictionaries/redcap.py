@@ -1,6 +1,6 @@
 """Reading REDCap data dictionaries (CSV), and writing one for a released table.
 
-Columns of the file with form layout, branching logic or access rights are not read.
+The file's columns for form layout, branching logic and access rights are not read.
 """
 
 from __future__ import annotations
@@ -75,9 +75,9 @@ _TYPES = (
 )
 _OTHER_TYPES = {"textbox": "text", "notesbox": "notes", "calculatedfield": "calc", "checkboxes": "checkbox"}
 _VALIDATION = re.compile("int|number|float|date|time|email|phone|zip|ssn|mrn|alpha")
-"""The beginnings of the names of validation types. Editors write some of them as the type of a field."""
+"""Prefixes of the names of validation types. People who edit these files write some of them as field types."""
 _SERVICE = re.compile(r"[A-Za-z][A-Za-z0-9_]*:\S")
-"""A service that lists codes, and its list, such as ``BIOPORTAL:ICD10``."""
+"""Name of a service that lists codes and of its list, such as ``BIOPORTAL:ICD10``."""
 _SIGN, _NOT_IN_NAME = re.compile(r"[-.]"), re.compile(r"[^a-z0-9_]")
 """REDCap writes these characters of a code as ``_`` in the name of a checkbox, and leaves out the others."""
 _LONG_NUMBER = re.compile(r"&#[0-9]{8,};?")
@@ -89,7 +89,7 @@ def is_redcap(lines: Sequence[Sequence[str]]) -> bool:
     """Return whether the first two lines of a CSV file belong to a REDCap data dictionary.
 
     The first column may have any name, because people who edit such files rename it: it always contains the field's
-    name. A header in another language is known by its width and by the type of the first field.
+    name. A header in another language is recognised by its width and by the type of the first field.
     """
     known = _named(lines[0] if lines else ()).keys()
     if "field_type" in known and ("field_name" in known or {"form_name", "field_label"} <= known):
@@ -123,7 +123,7 @@ def _named(header: Sequence[str]) -> dict[str, int]:
 
 
 def _places(header: Sequence[str]) -> dict[str, int]:
-    """Return the position of each column of the format; a header without known names has the usual order."""
+    """Return the position of each column of the format. A header without known names has the usual order."""
     named = _named(header)
     return {"field_name": 0} | (named if "field_type" in named else {api: at for at, api in enumerate(_API)})
 
@@ -160,14 +160,14 @@ def _declared(field: Mapping[str, str], notes: list[str], *, first: bool) -> Ite
         add_note(notes, name, f"the type {field['field_type'][:SHORT]!r} is not known, so its kind is open")
         yield Declared(name, "open", required=required, label=label, unit=unit, description=said)
     else:
-        if kind not in _TYPES and kind:  # a validation type in place of the field type
+        if kind not in _TYPES and kind:  # a validation type instead of a field type
             field, kind = {**field, "text_validation_type_or_show_slider_number": field["field_type"]}, "text"
         yield _of_text(field, kind, Declared(name, "text", required=required, label=label, unit=unit, description=said))
 
 
 def _names_records(field: Mapping[str, str]) -> bool:
-    """Return whether a first field of type text can be the record's name. A form that was saved by itself lacks that
-    field.
+    """Return whether a text field that comes first can be the record's name. A form that was saved separately lacks
+    that field.
     """
     check = field.get("text_validation_type_or_show_slider_number", "").casefold()
     return not check.startswith(("date", "time", "email", "phone", "zip"))
@@ -198,7 +198,7 @@ def _of_text(field: Mapping[str, str], kind: str, plain_text: Declared) -> Decla
 
 
 def _bound(cell: str) -> str:
-    """Return a bound as written; other fields and words such as ``today`` are not fixed bounds."""
+    """Return a bound as written. References to other fields and words such as ``today`` are not fixed bounds."""
     return cell if cell[:1].isdigit() or cell[:1] in tuple("+-.,") else ""
 
 

@@ -48,7 +48,9 @@ Token = tuple[str, str]
 
 @dataclass
 class Format:
-    """Labels of codes. ``partial`` is true if the format also labels ranges, so that its codes are not all values."""
+    """Labels of codes. ``partial`` is true if the format also labels ranges, so its codes are not the complete list of
+    values.
+    """
 
     labels: dict[str, str] = field(default_factory=dict)
     missing: list[str] = field(default_factory=list)
@@ -293,7 +295,9 @@ class _Program:
 
 
 def _of_format(variable: Variable, made: Format, notes: list[str]) -> Declared:
-    """Return a variable with a format of codes. If the format labels ranges, its codes are not all values."""
+    """Return a variable with a format of codes. If the format labels ranges, its codes are not the complete list of
+    values.
+    """
     variable.labels = made.labels
     variable.missing += [[("text", code)] for code in made.missing]
     about = declared_variable(variable, notes)
@@ -326,7 +330,7 @@ def _take(made: Format, left: Sequence[Sequence[Token]], label: str) -> None:
 
 
 def _joined(tokens: Sequence[Token]) -> Iterator[Token]:
-    """Yield the tokens with ``$`` and the format that follows it as one."""
+    """Yield the tokens, with each ``$`` and the format that follows it joined into one token."""
     waiting = ""
     for kind, word in tokens:
         if kind == "word" and word == "$":
@@ -347,5 +351,5 @@ def _form(shown: str) -> str:
     if found := _PLAIN.fullmatch(shown):
         return f"F{found[1]}.{found[2] or 0}"
     if not is_sas_number(shown):
-        return "A"  # a format made for codes, with labels that are elsewhere
+        return "A"  # a format defined for codes, whose labels are elsewhere
     return "F8.0" if is_whole(shown.rstrip("."), sas=True) else "F"

@@ -88,7 +88,7 @@ def read_spss_syntax(data: bytes, source: str) -> Dictionary:
 
 
 def _commands(text: str) -> Iterator[list[Token]]:
-    """Yield the tokens of each command. A command ends with a period at the end of a line, or where a known one
+    """Yield the tokens of each command. A command ends with a period at the end of a line, or where a known command
     starts.
     """
     starts = {found.start() + len(found[0]) - len(found[0].lstrip()) for found in _COMMAND.finditer(text)}

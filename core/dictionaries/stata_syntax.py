@@ -15,9 +15,7 @@ from espalier.core.project.schema import NUMBER
 
 _KNOWN = re.compile(r"^[ \t]*(?:cap\w*[ \t]+|qui\w*[ \t]+)*la(?:b(?:el?)?)?[ \t]+(?:var|de|val)", re.MULTILINE)
 _QUOTED = r"""`"([^\n]{0,1000}?)"'|"([^"\n]*)\""""
-"""Text in quotation marks. Longer text in compound quotes is not read, because the search for its end would take too
-long.
-"""
+"""Text in quotation marks. Longer text in compound quotes is not read, because finding its end would take too long."""
 _PARTS = re.compile(rf"""{_QUOTED}|([^\s"`,\\()=]+)|([,\\()=])""")
 _ROWS = r"^[ \t]*(?:(?:cap|qui|noi)\w*[ \t:]+)*inp(?:ut?)?[ \t][^\n]*\n.*?(?:^[ \t]*end[ \t]*;?[ \t]*$|\Z)"
 """The command ``input`` with the rows of data after it, up to a line ``end``."""

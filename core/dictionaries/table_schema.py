@@ -14,7 +14,7 @@ _WHOLE = {"integer", "int", "int64", "int32", "bigint", "smallint", "long", "yea
 _NUMBER = {*_WHOLE, "number", "numeric", "float", "float64", "float32", "real", "double", "decimal"}
 _DATE = {"date", "datetime", "timestamp", "date-time"}
 _NO_VALUES = {"object", "array", "list", "geojson", "geopoint"}
-"""Types with structured cells, which count as free text."""
+"""Types with structured cells, which are treated as free text."""
 _FREE_TEXT = {"email", "uri", "url", "binary"}
 """Text formats whose values are not codes."""
 _MEANINGS = {"url": "url", "email": "email", "date": "date", "datetime": "datetime"}
@@ -33,7 +33,7 @@ def has_fields(value: Any) -> bool:
 
 
 def read_fields(value: Any, notes: list[str]) -> Iterator[tuple[object, Declared]]:
-    """Yield the fields of each schema, with the place of the schema."""
+    """Yield the fields of each schema, with the schema's position."""
     for at, schema in enumerate(_schemas(value)):
         key = schema.get("primaryKey")
         keys = [key] if isinstance(key, str) else key if isinstance(key, list) else []
@@ -46,7 +46,7 @@ def read_fields(value: Any, notes: list[str]) -> Iterator[tuple[object, Declared
 
 
 def _schemas(value: Any) -> Iterator[dict[str, Any]]:
-    """Yield the schemas in a descriptor: itself, its ``schema``, or those of its resources."""
+    """Yield the schemas in a descriptor: the descriptor itself, its ``schema``, or the schemas of its resources."""
     if isinstance(value, list):
         if value and all(isinstance(field, dict) and "name" in field for field in value):
             yield {"fields": value}
@@ -61,7 +61,7 @@ def _schemas(value: Any) -> Iterator[dict[str, Any]]:
 
 
 def declared_field(field: Mapping[str, Any], marks: Any = None, *, unique: bool = False) -> Declared:
-    """Return one field. ``marks`` are its missing values; ``unique`` states that it alone is the primary key."""
+    """Return one field. ``marks`` are its missing values; ``unique`` states that the field is the whole primary key."""
     limits = field.get("constraints")
     limits = limits if isinstance(limits, dict) else {}
     missing = {code: label for code, label in _listed(marks) if code}

@@ -14,11 +14,11 @@ MOST_SHEETS, MOST_HELD = 20, 1_000_000
 """Maximum number of sheets that are read, and of cells in them."""
 
 Sheets = dict[str, list[list[str]]]
-"""The rows of each sheet, by its name in lower case. Rows without a cell are left out."""
+"""Rows of each sheet, by the sheet's name in lower case. Empty rows are left out."""
 
 
 def read_sheets(data: bytes, source: str) -> Sheets:
-    """Return the sheets of a workbook; raise :class:`SchemaError`. A formula counts as its stored value."""
+    """Return the sheets of a workbook; raise :class:`SchemaError`. The stored value of a formula is used."""
     import warnings
 
     try:

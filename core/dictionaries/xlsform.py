@@ -49,7 +49,7 @@ _TYPICAL = re.compile(
 """Types that occur in no other kind of table."""
 _BLOCK = re.compile(r"(begin|end)[ _](?:group|repeat|loop)\b(?:\s+over\s+(\S+))?", re.IGNORECASE)
 _SHOWN = {"text"}
-"""Types of questions that only show text if they are read-only."""
+"""Types of questions that merely show text if they are read-only."""
 MOST_STEPS, MOST_LANGUAGES = 50, 100
 """Maximum number of nested groups around a question, and of languages in a heading."""
 MOST_SEEN = 200
@@ -139,7 +139,7 @@ def _lists(rows: Sequence[Sequence[str]]) -> dict[str, dict[str, str]]:
 
 
 def _questions(rows: Sequence[Sequence[str]], lists: Mapping[str, Mapping[str, str]]) -> Iterator[Question]:
-    """Yield the questions. A question may be empty if a condition can skip it or a group around it."""
+    """Yield the questions. An answer may be empty if a condition can skip the question or a group around it."""
     shared = {name: choices_of(listed.items()) for name, listed in lists.items()}
     groups: list[tuple[str, bool]] = []
     loops: list[str] = []

@@ -1,8 +1,8 @@
-"""Evaluation of a synthetic table on real rows. The results are for the curator only and never private. There is one
-module per question: :mod:`~espalier.core.evaluation.utility` (does a model trained on it work on real rows?),
+"""Evaluation of a synthetic table on real rows. The results are not private, so they are for the curator only. There is
+one module per question: :mod:`~espalier.core.evaluation.utility` (does a model trained on it work on real rows?),
 :mod:`~espalier.core.evaluation.fidelity` (does it look like the real table?), :mod:`~espalier.core.evaluation.fairness`
-(how does the outcome depend on protected features?). No budget pays for these figures, so none of them belongs in a
-release.
+(how does the outcome depend on protected features?). These figures are not paid for from a budget, so none of them may
+appear in a release.
 """
 
 from __future__ import annotations
@@ -56,11 +56,11 @@ class Evaluation:
     """All results of :func:`evaluate`. Everything was computed on real rows.
 
     ``tested_on`` names the rows on which the classifiers were tested: "holdout" or "the table itself". ``utility`` and
-    ``fairness`` describe the first target, ``further`` the plan's further targets.
-    ``fairness`` is None if roles are missing; ``reasons`` then states this. ``asked`` compares the answers to the
-    project's questions, None if it has none; ``numbers`` compares numeric columns as numbers
-    (`espalier.core.evaluation.numeric_fidelity`), None for a reason in ``reasons``. ``drawn`` is the number of rows
-    that the classifiers and ``fairness`` read at random from a table read in place; None if they read all.
+    ``fairness`` describe the first target, ``further`` the plan's further targets. ``fairness`` is None if roles are
+    missing; ``reasons`` then states this. ``asked`` compares the answers to the project's questions; None if it has
+    none. ``numbers`` compares numeric columns as numbers (`espalier.core.evaluation.numeric_fidelity`); if it is None,
+    ``reasons`` states why. ``drawn`` is the number of rows that the classifiers and ``fairness`` read at random from a
+    table read in place; None if they read all.
     """
 
     tested_on: str
@@ -87,7 +87,7 @@ class Evaluation:
         return card("Diagnostics", said, ("of", "figure", "value"), rows)
 
     def to_json(self) -> dict[str, Any]:
-        """Return the output of ``espalier evaluate``; a null figure comes with its ``…_reason``."""
+        """Return the output of ``espalier evaluate``. A null figure comes with its ``…_reason``."""
         return {
             "private": False,
             "tested_on": self.tested_on,
@@ -183,8 +183,8 @@ def some_rows(source: Source) -> Table:
 
 def split_holdout(table: Table, share: float, rng: np.random.Generator) -> tuple[Table, Table]:
     """Return (rest, holdout). A random ``share`` of the rows is set aside before a release, and each part keeps the
-    table's order. The holdout provides unbiased test rows, which the release then lacks. At least one row goes to each
-    part; raises :class:`TableError` if ``share`` is not between 0 and 1 or the table has fewer than two rows.
+    table's order. The holdout provides unbiased test rows, which are then missing from the release. Each part gets at
+    least one row; raises :class:`TableError` if ``share`` is not between 0 and 1 or the table has fewer than two rows.
     """
     if not 0 < share < 1:
         text = f"the holdout's share ({share:g}) must lie strictly between 0 and 1"

@@ -1,6 +1,6 @@
 """Classifier for utility and fairness: logistic regression on the one-hot codes of all other columns. It represents the
 downstream analyst in PRISM §7 and appendix C, who trains on one table and predicts the target on another. Training uses
-scikit-learn; a prediction only looks up each row's weights, so test rows are never expanded.
+scikit-learn. A prediction only looks up each row's weights, so test rows are never expanded.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 FOLDS = 5
 SEED = 20_251_101
-"""Seed of the folds and of the thinning of very long tables, so that the same table always gets the same figures."""
+"""Seed for the folds and for thinning very long tables, so that the same table always gets the same figures."""
 MAX_ENTRIES = 20_000_000
 """Largest product of rows and features in one fit (about 240 MB). If the product is larger, a random part of the rows
 is used.
@@ -32,8 +32,8 @@ FloatArray = NDArray[np.float64]
 class Classifier:
     """A multinomial logistic regression over K target codes.
 
-    ``weights[column]`` is (codes of the column) × K, ``bias`` has K entries; a target code that was not
-    among the training rows has bias −∞ and is never predicted. ``rows`` is the number of training rows.
+    ``weights[column]`` is (codes of the column) × K, ``bias`` has K entries. A target code that does not occur in the
+    training rows has bias −∞ and is never predicted. ``rows`` is the number of training rows.
     """
 
     weights: Mapping[str, FloatArray]
@@ -124,7 +124,7 @@ def cross_scores(table: Table, target: str, report: Report) -> FloatArray:
 def auc(scores: FloatArray, truth: NDArray[Any]) -> float:
     """Return the area under the ROC curve; macro one-vs-rest over the codes in ``truth`` if there are more than two.
 
-    ``scores`` (rows × K) come from :meth:`Classifier.scores`; the statistic of code c is its log-odds. For a code that
+    ``scores`` (rows × K) come from :meth:`Classifier.scores`. The statistic of code c is its log-odds. For a code that
     the classifier never saw, all rows have the same rank and the area is ½. ``truth`` must contain at least two codes.
     """
     from sklearn.metrics import roc_auc_score

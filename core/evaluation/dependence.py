@@ -60,7 +60,7 @@ def link(table: Table, one: str, other: str) -> float:
 def _shuffled(x: IntArray, y: IntArray, z: IntArray, rng: np.random.Generator) -> NDArray[np.float64]:
     """Return `_joint_term` of tables with ``x`` shuffled inside each value of ``z``, minus that of the original table.
 
-    A single sort shuffles the rows; its keys contain z, random bits and x, from the highest bits to the lowest.
+    A single sort shuffles the rows. Its keys contain z, random bits and x, from the highest bits to the lowest.
     """
     order = np.argsort(z, kind="stable")
     x, y, z = x[order], y[order], z[order]

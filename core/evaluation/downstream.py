@@ -29,7 +29,7 @@ regression, a random forest of 50 trees, and 15 nearest neighbours.
 
 TRAIN_ROWS = 4000
 TEST_ROWS = 2000
-"""Maximum number of rows; longer tables are sampled, so that 200 fits take a minute."""
+"""Maximum number of rows. Longer tables are sampled, so that 200 fits take a minute."""
 
 MAX_FEATURES = 1000
 """Maximum width of the one-hot table; with a wider table, neighbours and kernels would take minutes per target."""

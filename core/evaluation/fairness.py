@@ -44,13 +44,13 @@ MAX_GROUPS = 1_000
 
 @dataclass(frozen=True)
 class Group:
-    """One combination of protected values among the tested rows; all rates are shares of its rows.
+    """The tested rows with one combination of protected values. All rates are shares of these rows.
 
     ``selection_rate_*`` is the share for which the model trained on synthetic (real) rows predicts ``positive``, and
-    ``accuracy_*`` the share for which it is right. ``outcome_rate_*`` is the share for which ``positive`` is true among
-    the tested real rows and in the synthetic table. ``auc_*`` is the AUC among the group's rows with its 95 % bootstrap
-    interval; ``calibration_error_*`` the mean distance between predicted probability and observed frequency, and
-    ``calibration_*`` its bins. A figure that is not available is None, with the cause in ``reasons``.
+    ``accuracy_*`` the share for which the prediction is right. ``outcome_rate_*`` is the share for which ``positive``
+    is true among the tested real rows and in the synthetic table. ``auc_*`` is the AUC among the group's rows with its
+    95 % bootstrap interval; ``calibration_error_*`` the mean distance between predicted probability and observed
+    frequency, and ``calibration_*`` its bins. A figure that is not available is None, with the cause in ``reasons``.
     """
 
     values: Mapping[str, str]
@@ -194,8 +194,8 @@ def fairness_of(
 ) -> Fairness | None:
     """Return all fairness figures of a release, or None if no column is an outcome or none is protected.
 
-    CMI of the real rows is computed on ``real``; group figures on the tested rows of ``predictions``, where the target
-    is observed. For CMI, a missing cell is one more value, because a fence applies to missing cells too.
+    CMI of the real rows is computed on ``real``, and group figures on the tested rows of ``predictions`` where the
+    target is observed. For CMI, a missing cell is an additional value, because a fence applies to missing cells too.
     """
     clique, roles = project.schema.clique, project.roles
     separation = Separation(clique(roles.outcome), clique(roles.protected), clique(roles.admissible))
@@ -250,7 +250,7 @@ def _cmi_model(model: Model | None, s: Separation) -> Figure:
     if path := s.path(model.edges):
         return f"{large}, and the model's graph has a path that may connect them: {' – '.join(path)}"
     return (
-        f"{large}; it is 0 by the separation itself: in the model's graph every path from the "
+        f"{large}; it is 0 because of the separation: in the model's graph, every path from the "
         "outcome to the protected columns passes through the admissible ones"
     )
 
@@ -300,7 +300,7 @@ def _intervals(
 
 
 def _with_both(truth: NDArray[Any], group: IntArray) -> NDArray[np.bool_]:
-    """Return a flag for each group that is true if both values of a binary target occur in it."""
+    """Return a flag for each group, which is true if both values of a binary target occur in it."""
     positives = np.bincount(group, weights=truth)
     return np.asarray((positives > 0) & (positives < np.bincount(group)))
 

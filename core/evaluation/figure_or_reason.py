@@ -16,7 +16,7 @@ def split(figures: Mapping[str, Figure]) -> dict[str, Any]:
 
 
 def shown(result: Any, names: Sequence[str]) -> dict[str, Any]:
-    """Return the figures ``names`` of a result for JSON; a null figure comes with its ``…_reason``."""
+    """Return the figures ``names`` of a result for JSON. A null figure comes with its ``…_reason``."""
     out: dict[str, Any] = {}
     for name in names:
         out[name] = getattr(result, name)

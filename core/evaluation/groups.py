@@ -17,7 +17,7 @@ from espalier.core.evaluation.classifier import FloatArray, auc
 REPEATS = 400
 """Bootstrap samples."""
 STEPS = 500
-"""Number of steps to which scores are rounded while an AUC is resampled; the AUC itself is exact."""
+"""Number of steps to which scores are rounded while an AUC is resampled. The AUC itself is exact."""
 BINS = 10
 """Bins of equal width for calibration."""
 

@@ -1,7 +1,7 @@
 """Measures of the two-stage paper: the gain from adding released rows to a public table (ΔMSE), and the price metrics
 of its Table 4.
 
-The measures depend on real rows or a public table, so they are for the curator alone.
+The measures depend on real rows or a public table, so they are for the curator only.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def profit_ratio(estimated: float, true: float) -> float:
 def gain_of(schema: Schema, target: str | None, made: Table, public: Table) -> dict[str, Any]:
     """Return the gain from adding ``made`` to a ``public`` table D′ of the same columns: ΔMSE of a forest, five folds.
 
-    It is tested on public rows alone, so real rows enter only through the blurred rows. Raises the errors of
+    It is tested only on public rows, so real rows enter only through the blurred rows. Raises the errors of
     `check_target`, and :class:`TableError` for too few public rows.
     """
     check_target(schema, target)
@@ -90,7 +90,7 @@ def gain_of(schema: Schema, target: str | None, made: Table, public: Table) -> d
 
 
 def check_target(schema: Schema, target: str | None) -> None:
-    """Raise :class:`ProjectError` unless ``target`` is a number, which `gain_of` needs."""
+    """Raise :class:`ProjectError` unless ``target`` is numeric, as `gain_of` requires."""
     if target is None or target not in schema or schema[target].kind != "numeric":
         raise ProjectError(
             "ΔMSE measures the prediction of a number: choose a numeric column as the target", key="target"
@@ -103,7 +103,7 @@ def prices_of(real: Table, synthetic: Table, price: str, sales: str, per: str | 
 
     ``price`` and ``sales`` are numeric columns of both tables; ``per`` is a column of categories (brands), each with
     its own elasticity. An elasticity is the slope of ln sales on ln price with a constant, over rows where both are
-    above 0; the paper's regression has no constant, because its logarithms are centred. A group with fewer than
+    above 0. The paper's regression has no constant, because its logarithms are centred. A group with fewer than
     ``FEWEST`` such rows, or with a single price, is left out. ``mapd`` is None if no group is left. Raises the errors
     of `check_prices`.
     """

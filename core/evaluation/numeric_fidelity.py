@@ -1,7 +1,7 @@
 """Comparison of numeric columns as numbers: quantiles, Wasserstein distance, correlation, and a regression trained on
 synthetic rows.
 
-The figures depend on the real table, so they are for the curator alone.
+The figures depend on the real table, so they are for the curator only.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ SHARES = (0.05, 0.25, 0.5, 0.75, 0.95)
 """The quantiles compared."""
 
 MOST_ROWS = 20_000
-"""Maximum number of rows for training or testing a forest; longer tables are sampled."""
+"""Maximum number of rows for training or testing a forest. Longer tables are sampled."""
 
 
 @dataclass(frozen=True)

@@ -100,7 +100,7 @@ def predict(
 ) -> Predictions:
     """Train once on synthetic and once on real rows, and predict ``target`` (the project's) of the tested rows.
 
-    The tested rows come from ``holdout`` if given, else from ``real``; in the latter case the real model is
+    The tested rows come from ``holdout`` if given, else from ``real``. If they come from ``real``, the real model is
     cross-fitted, so it never predicts a row on which it was trained. Rows where the target is missing are used neither
     for training nor for testing, in any table.
     """

@@ -186,7 +186,7 @@ def _fairness(facts: Mapping[str, Any]) -> list[str]:
     )
     text = (
         f"With a model trained on this table instead of the real rows, the gap {_groups(fair)} in how often it "
-        f"says{said} {moved} from {real:.3f} to {ours:.3f}"
+        f"predicts{said} {moved} from {real:.3f} to {ours:.3f}"
     )
     if t["accuracy_synthetic"] is not None and t["accuracy_real"] is not None:
         text += f"; its accuracy went from {t['accuracy_real']:.2f} to {t['accuracy_synthetic']:.2f}"

@@ -1,10 +1,10 @@
-"""Adjustment sets, which are sets of columns that identify an effect in a drawing.
+"""Adjustment sets: sets of columns that identify an effect in a drawing.
 
-A set Z is valid for the effect of T on Y if no column of it is a descendant of a column on a causal path from T to Y,
-and Z blocks every path from T to Y that is not causal (Shpitser, VanderWeele & Robins 2010; Perković et al. 2015). That
-is a single d-separation in the drawing without T's arrows on causal paths (van der Zander, Liśkiewicz & Textor 2014). A
-minimal valid set is among the causes of T and Y in that drawing and is a minimal cut of its moral graph. The search
-below runs over these cuts.
+A set Z is valid for the effect of T on Y if none of its columns is a descendant of a column on a causal path from T to
+Y, and Z blocks every path from T to Y that is not causal (Shpitser, VanderWeele & Robins 2010; Perković et al. 2015).
+That is a single d-separation in the drawing without T's arrows on causal paths (van der Zander, Liśkiewicz & Textor
+2014). A minimal valid set is among the causes of T and Y in that drawing and is a minimal cut of its moral graph. The
+search below runs over these cuts.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Validity:
 
 @dataclass(frozen=True)
 class Effect:
-    """Question "what is the effect of ``treatment`` on ``outcome``" about a drawing.
+    """The question "what is the effect of ``treatment`` on ``outcome``", asked about a drawing.
 
     ``latent`` are drawn columns missing from the table. The drawing's ``hidden`` pairs also share a cause. Raises
     :class:`GraphError` if the drawing cannot answer the question.
@@ -159,7 +159,7 @@ def verdict(effect: Effect, chosen: Iterable[str]) -> Validity:
     path = open_paths(effect.back_door, [t], [y], columns, most=1).paths[0]
     after = f"given {_listed(columns)}" if columns else "with nothing adjusted for"
     opened = [n for a, n, b in zip(path, path[1:], path[2:], strict=False) if {(a, n), (b, n)} <= set(effect.edges)]
-    blame = f"; it is open because adjusting opens it at {_listed(opened)}, where two arrows meet" if opened else ""
+    blame = f"; adjusting opens it at {_listed(opened)}, where two arrows meet" if opened else ""
     return Validity(False, f"The path {effect.sentence_of(path)} stays open {after}{blame}.", path=path)
 
 
@@ -171,7 +171,7 @@ def checked(effect: Effect, chosen: Iterable[str]) -> tuple[str, ...]:
     found = verdict(effect, columns)
     if not found.valid:
         raise GraphError(
-            f"the effect of {effect.treatment} on {effect.outcome} cannot be identified in this way: {found.sentence}",
+            f"the effect of {effect.treatment} on {effect.outcome} cannot be identified this way: {found.sentence}",
             path=found.path,
             forbidden=found.forbidden,
         )
@@ -265,18 +265,15 @@ def _is_minimal(around: Mapping[str, set[str]], one: str, other: str, columns: s
 
 
 def refuse_fenced(effect: Effect, chosen: Iterable[str], separations: Iterable[Separation]) -> None:
-    """Raise :class:`GraphError` if a separation forbids counting two columns together that the effect needs.
-
-    The effect needs treatment and outcome together, and each of ``chosen`` with both.
-    """
+    """Raise :class:`GraphError` if a separation forbids measuring a pair of columns that the effect needs."""
     t, y = effect.treatment, effect.outcome
     needed = [(t, y), *((name, other) for name in chosen for other in (t, y))]
     for separation in separations:
         for a, b in needed:
             if separation.forbids(a, b):
                 raise GraphError(
-                    f"the effect of {t} on {y} cannot be released: it needs {a} and {b} counted together, but the "
-                    f"fence between {_listed(separation.left)} and {_listed(separation.right)} forbids it",
+                    f"the effect of {t} on {y} cannot be released: it requires measuring {a} and {b} together, which "
+                    f"the fence between {_listed(separation.left)} and {_listed(separation.right)} forbids",
                     pair=(a, b),
                 )
 

@@ -1,6 +1,4 @@
-"""Expert's note on an arrow or a column: its text, certainty and source, and a mark if the arrow may break
-elsewhere.
-"""
+"""Expert's note on an arrow or a column: text, certainty and source, and a flag for arrows that may break elsewhere."""
 
 from __future__ import annotations
 

@@ -147,7 +147,7 @@ class Dag:
         return replace(self, edges=(*self.edges, (cause, effect)))
 
     def without(self, arrows: Iterable[tuple[str, str]]) -> Dag:
-        """Return the drawing without these arrows; their notes are kept."""
+        """Return the drawing without these arrows. Their notes are kept."""
         gone = set(arrows)
         return replace(self, edges=tuple(e for e in self.edges if e not in gone))
 
@@ -157,7 +157,7 @@ class Dag:
         return replace(self, hidden=(*rest, (one, other)) if shared else rest)
 
     def interacting(self, causes: Iterable[str], effect: str, together: bool = True) -> Dag:
-        """Return the drawing in which ``causes`` do, or no longer do, act together on ``effect``."""
+        """Return the drawing with or without the interaction of ``causes`` on ``effect``."""
         causes = tuple(causes)
         rest = tuple(found for found in self.interactions if (set(found[0]), found[1]) != (set(causes), effect))
         return replace(self, interactions=(*rest, (causes, effect)) if together else rest)
@@ -197,7 +197,7 @@ class Dag:
         return self.annotations.get(of, Annotation())
 
     def annotated(self, of: tuple[str, ...], said: Annotation) -> Dag:
-        """Return the drawing with a new annotation of a column or an arrow; an empty annotation removes the old one."""
+        """Return the drawing with a new annotation of a column or an arrow. An empty annotation removes the old one."""
         kept = {key: value for key, value in self.annotations.items() if key != of}
         return replace(self, annotations={**kept, of: said} if said else kept)
 

@@ -1,11 +1,11 @@
-"""Search for orders of summing out columns that keep intermediate tables small. A set of cliques is a graph, in which
-two columns are joined if some clique contains both. Eliminating a column joins its remaining neighbours to each other;
-the column and those neighbours form a clique of the junction tree. Finding the best order is NP-hard; min-fill and
-min-weight are the usual greedy rules (Koller & Friedman 2009, section 9.4.3). Both are tried. If the graph without one
-column is a forest (a star and a tree of the others), the order with that column last is tried too. Its tables are no
-larger than the forest's tables times that column, and the greedy rules can miss it. The order with the fewest cells
-wins, and schema order breaks ties, so a graph always gives the same tree. Neighbourhoods are bit masks: one Python
-integer per column.
+"""Search for elimination orders that keep intermediate tables small. A set of cliques is a graph, in which two columns
+are joined if some clique contains both. Eliminating a column joins its remaining neighbours to each other. The column
+and those neighbours form a clique of the junction tree. Finding the best order is NP-hard; min-fill and min-weight are
+the usual greedy rules (Koller & Friedman 2009, section 9.4.3). Both are tried. If the graph without one column is a
+forest (a star and a tree of the others), the order with that column last is tried too. Its tables are no larger than
+the forest's tables times that column, and the greedy rules can miss it. The order with the fewest cells wins, and
+schema order breaks ties, so a graph always gives the same tree. Neighbourhoods are bit masks: one Python integer per
+column.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ class Order:
     """One elimination order, and the ``cells`` of its buckets' tables. Cliques can be added to the graph without a new
     search.
 
-    Columns are numbered in the order of elimination. The lowest neighbour in a bucket is therefore the next one of them
-    to be eliminated, and its own bucket contains the other neighbours. A new neighbour moves up that path until a
+    Columns are numbered in the order of elimination. The lowest neighbour in a bucket is therefore the next of these
+    neighbours to be eliminated, and its own bucket contains the others. A new neighbour moves up that path until a
     bucket contains it.
     """
 

@@ -42,7 +42,7 @@ class Change:
     paths_lost: tuple[Path, ...] = ()
     paths_new: tuple[Path, ...] = ()
     separated: bool | None = None
-    """The new value if it changed."""
+    """New value, if the value changed."""
 
     def __bool__(self) -> bool:
         return self != Change()

@@ -192,7 +192,7 @@ def collect(
     """Return the results of the upward pass: the log partition function (or best score), and the values that each node
     keeps.
 
-    ``tables`` are log potentials, one per node in the node's shape; they are overwritten.
+    ``tables`` are log potentials, one per node in the node's shape. They are overwritten.
     """
     total = 0.0
     kept: list[NDArray[np.generic]] = [np.empty(0)] * len(tables)

@@ -4,7 +4,7 @@ of its causes. Second, sweeps of the barycentre rule and swaps of neighbours red
 regression chooses heights that keep arrows short. The same drawing always gets the same layout.
 
 The drawing of linked tables has slices side by side, such as person, this visit and next visit. Each slice has its own
-layers, to the right of the layers of the slice before it.
+layers, to the right of the previous slice's layers.
 """
 
 from __future__ import annotations
@@ -65,8 +65,8 @@ def layout(
 
     ``outcome`` columns without effects are in the last layer. ``closed`` are groups of columns that are shown as one
     box each: the group's name replaces its columns. ``wide`` gives the width of each box in pixels, ``high`` the height
-    of all of them or of each, ``between`` the space between two layers. ``slices`` are groups of names that are side by
-    side, from left to right; they contain all names, and all boxes then have a position.
+    of all boxes or of each box, ``between`` the space between two layers. ``slices`` are groups of names that are side
+    by side, from left to right. They contain all names, and all boxes then have a position.
     """
     box = {name: group for group, inside in (closed or {}).items() for name in inside}
     known = set(names)

@@ -35,9 +35,11 @@ class Link:
         a, b = show(self.a), show(self.b)
         line = " – ".join(map(show, self.path))
         if self.together:
-            return f"{a} and {b} were measured together: any link between them in the real table may appear directly."
+            return (
+                f"{a} and {b} were measured together, so any link between them in the real table may appear directly."
+            )
         if self.refused is None:
-            start = f"Nothing forbids {a} and {b}, but other pairs were chosen before them"
+            start = f"The frame allows measuring {a} and {b} together, but other pairs were chosen first"
             if not self.path:
                 return f"{start}, and no path of measured pairs connects them, so the table shows no link between them."
             through = ", ".join(map(show, self.path[1:-1]))
@@ -49,7 +51,7 @@ class Link:
             f"{a} and {b} are not measured together: the frame forbids the pair"
             if direct
             else f"{a} and {b} are not measured together: the pair would open the path {walk}"
-            + (f", around {gate}" if gate else "")
+            + (f", which avoids {gate}" if gate else "")
         )
         sides = f"{_names(self.refused.left, show)} and {_names(self.refused.right, show)}"
         rule = f"{sides} may be linked only through {gate}" if gate else f"nothing may link {sides}"

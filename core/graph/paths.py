@@ -1,7 +1,7 @@
 """Links between two columns in a drawing: open paths, confounders, mediators and colliders. A path is *open* given a
-set of columns if they do not block it: no column in the middle of a chain or a fork on it is in the set, and every
-column where two arrows meet (a collider) is in it or has an effect in it (Pearl, Causality, 2nd ed., Definition 1.2.3).
-Two columns are d-separated if no path between them is open.
+set of columns if the set does not block it: the set contains no column in the middle of a chain or a fork on the path,
+and for every collider on the path (a column where two arrows meet), it contains the collider or a descendant of the
+collider (Pearl, Causality, 2nd ed., Definition 1.2.3). Two columns are d-separated if no path between them is open.
 """
 
 from __future__ import annotations

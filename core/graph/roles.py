@@ -28,7 +28,7 @@ class Roles:
         for role, names in self.items():
             for name in names:
                 if name in seen:
-                    where = f"twice as {role}" if seen[name] == role else f"both {seen[name]} and {role}"
+                    where = f"listed twice as {role}" if seen[name] == role else f"both {seen[name]} and {role}"
                     raise GraphError(f"column {name!r} is {where}; give it one role", column=name)
                 seen[name] = role
 
@@ -59,7 +59,7 @@ class Roles:
             raise GraphError("roles must be an object")
         known = {f.name for f in fields(cls)}
         if odd := set(data) - known:
-            raise GraphError(f"roles: unknown role {sorted(odd)[0]!r}; known are {', '.join(sorted(known))}")
+            raise GraphError(f"roles: unknown role {sorted(odd)[0]!r}; use one of {', '.join(sorted(known))}")
         for role, names in data.items():
             if not isinstance(names, list) or not all(isinstance(n, str) for n in names):
                 raise GraphError(f"roles: {role} must be a list of column names")

@@ -13,7 +13,7 @@ from math import hypot, inf
 
 Point = tuple[float, float]
 Line = tuple[str, ...]
-"""Two boxes, followed by labels that distinguish lines between the same two."""
+"""Two boxes, followed by labels that distinguish lines between the same two boxes."""
 Rectangle = tuple[float, float, float, float]
 """Left, top, right and bottom."""
 
@@ -221,7 +221,7 @@ def _cut(path: Sequence[Point], box: Rectangle) -> bool:
 
 
 def _corners(box: Rectangle, clear: float, taken: Sequence[int]) -> list[Point]:
-    """Return the corners at which a line may turn; a line that turned there earlier keeps its own lane."""
+    """Return the corners at which a line may turn. A line that turned there earlier keeps its own lane."""
     out = []
     for (x, y), lanes in zip(((0, 1), (0, 3), (2, 1), (2, 3)), taken, strict=True):
         by = clear + LANE * (lanes % LANES)

@@ -96,7 +96,7 @@ class Separation:
         if not isinstance(data, Mapping):
             raise GraphError("each separation must be an object with left, right and given")
         if odd := set(data) - {"left", "right", "given", "why"}:
-            raise GraphError(f"separation: unknown key {sorted(odd)[0]!r}; known are left, right, given, why")
+            raise GraphError(f"separation: unknown key {sorted(odd)[0]!r}; use left, right, given or why")
         for side in ("left", "right", "given"):
             names = data.get(side, [])
             if not isinstance(names, list) or not all(isinstance(n, str) for n in names):

@@ -1,4 +1,4 @@
-"""Independences that a drawing implies and a table could contradict, chosen from the drawing alone."""
+"""Independences that a drawing implies and a table could contradict, chosen only from the drawing."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from espalier.core.graph.dag import Dag
 from espalier.core.graph.separations import Separation
 
 MOST_CELLS = 2000
-"""Maximum number of cells of a statement's table; the cells of larger tables would contain only noise."""
+"""Maximum number of cells of a statement's table. The cells of larger tables would contain only noise."""
 
 
 def statements(
@@ -19,9 +19,9 @@ def statements(
 ) -> tuple[Separation, ...]:
     """Return up to ``most`` implied independences, one per missing arrow, given the cheapest separating set.
 
-    Those that involve ``first`` (the target, the treatment) come first, then those over fewer cells, whose test is more
-    sensitive. ``latent`` are drawn columns that the table does not have. Columns that the drawing does not name are
-    left out, because the drawing implies nothing about them. No data is read.
+    Independences that involve ``first`` (the target or the treatment) come first, followed by independences over fewer
+    cells, whose test is more sensitive. ``latent`` are drawn columns that the table does not have. Columns that the
+    drawing does not name are left out, because the drawing implies nothing about them. No data is read.
     """
     hidden = set(latent)
     drawn = {name for edge in dag.edges for name in edge} - hidden

@@ -6,9 +6,9 @@ previous visits. A separation of this graph holds exactly in the tables that it 
 `given` separates the two in the moral graph of their ancestors (Lauritzen 1996, Proposition 3.27).
 
 A separation of a project, (left, right, given), promises the following for every visit t: the left columns of the
-person and of visit t are independent of the right columns of the person and of all visits up to t, given the given
-columns of the person and of all visits up to t. Given the same visit alone, paths through earlier visits would stay
-open.
+person and of visit t are independent of the right columns of the person and of all visits up to t, conditional on the
+``given`` columns of the person and of all visits up to t. If only the columns of visit t were given, paths through
+earlier visits would stay open.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class TwoSlices:
         names = (*self.person, *self.first)
         right = tuple(name for name in names if name in red)
         left = tuple(name for name in names if name not in red and name not in separation.given)
-        why = f"{separation.why}; at every visit, given those of all visits up to it"
+        why = f"{separation.why}; at every visit, given the values at all visits up to that visit"
         return Separation(left, right, separation.given, why)
 
     def allows(self, separation: Separation, parent: str, child: str) -> bool:
@@ -91,11 +91,11 @@ class Unrolled:
     earlier: Sequence[Arc] = ()
 
     def name(self, column: str, visit: int) -> str:
-        """Return the node of a column at a visit, counted from 1; a person's column has one node."""
+        """Return the node of a column at a visit, counted from 1. A person's column has one node."""
         return column if column in self.slices.person else f"{column} at visit {visit}"
 
     def parents(self, column: str, visit: int) -> list[str]:
-        """Return the parents of a column of a visit after the first; the number of visits is one of them, because it
+        """Return the parents of a column of a visit after the first. The number of visits is one of them, because it
         determines whether the visit exists.
         """
         arcs = [(self.whole, visit), (self.within, visit), (self.before, visit - 1), (self.earlier, visit - 2)]

@@ -1,8 +1,8 @@
-"""``statement.json``, which contains everything that a release promises as data, from the same records as
-``release.json``.
+"""``statement.json``: everything that a release promises, as data, from the same records as ``release.json``.
 
 It contains only digests of released files. An unkeyed digest of the private table would break the guarantee, because
-anyone could test a guess of the table. If the number of rows is private, the statement does not contain it.
+anyone could use it to test a guess about the table. If the number of rows is private, the statement does not contain
+it.
 """
 
 from __future__ import annotations

@@ -45,7 +45,7 @@ class Signer:
         """
         try:
             content = canonical(statement)
-        except ValueError:  # half a letter
+        except ValueError:  # half a surrogate pair
             raise ProjectError("the statement contains characters that are not text, so it cannot be signed") from None
         made = {
             "format": SIGNED,

@@ -83,7 +83,7 @@ def entry(claims: Mapping[str, Any]) -> dict[str, Any]:
 def text(claims: Mapping[str, Any]) -> bytes:
     """Return ``registry.yaml``. YAML 1.1 reads 1e-06 as text and 1.0e-06 as a number, so numbers get a point.
 
-    Characters that JSON allows in a text, and YAML forbids or folds, are escaped.
+    Characters that JSON allows in text but YAML forbids or folds are escaped.
     """
     made = json.dumps(entry(claims), indent=1, ensure_ascii=False)
     made = re.sub("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]", lambda odd: f"\\u{ord(odd[0]):04x}", made)

@@ -1,6 +1,6 @@
-"""Arrow tables as text, with the canonical text of each cell and the types whose cells are plain values.
+"""Conversion of Arrow tables to text: the canonical text of each cell, and the types whose cells are plain values.
 
-A type belongs to a whole column and was chosen by the author of the file or frame. Each distinct value is converted
+A type applies to a whole column and was chosen by the author of the file or frame. Each distinct value is converted
 once.
 """
 
@@ -18,15 +18,15 @@ from espalier.core.tables.text_table import MAX_CELLS, WHOLE_FLOATS, TextColumn,
 
 
 def from_arrow(table: Any, shown: str) -> TextTable:
-    """Return an Arrow table's cells as text, as if read from a Parquet file; raise :class:`TableError` for types
-    without text.
+    """Return an Arrow table's cells as text, as if read from a Parquet file; raise :class:`TableError` for a type that
+    has no text form.
     """
     check_fields(table.schema, table.num_rows, shown)
     return table_as_text(table, shown)
 
 
 def table_as_text(table: Any, shown: str) -> TextTable:
-    """Return the cells of an Arrow table, whose types were checked, as text."""
+    """Return the cells of an Arrow table, whose types have been checked, as text."""
     import pyarrow as pa
 
     columns = {}
@@ -37,7 +37,7 @@ def table_as_text(table: Any, shown: str) -> TextTable:
             chunks = pa.chunked_array([pa.array([x and str(x) for x in chunks.to_pylist()], pa.string())])
         if pa.types.is_dictionary(chunks.type):
             _check_places(chunks, name, shown)
-            parts = chunks.chunks  # the union of their dictionaries in Arrow fails for most types
+            parts = chunks.chunks  # Arrow cannot merge dictionaries of most types
         else:
             array = chunks.combine_chunks().dictionary_encode()
             parts = [array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array]
@@ -122,7 +122,7 @@ def _drops_digits(chunks: Any) -> bool:
     from pyarrow import compute
 
     kind, types = value_type(chunks.type), pa.types
-    if not types.is_floating(kind):  # a moment may have been rounded before it arrives here, as INT96 moments are
+    if not types.is_floating(kind):  # a timestamp may already have been rounded, as INT96 timestamps are
         tests = types.is_string, types.is_integer, types.is_decimal, types.is_boolean, types.is_null, types.is_date32
         return not (is_uuid(kind) or any(test(kind) for test in tests))
     parts = [part.dictionary if pa.types.is_dictionary(chunks.type) else part for part in chunks.chunks]
@@ -150,7 +150,7 @@ def _written(array: Any, name: str, shown: str, before: int) -> list[str]:
 
 
 def _check_places(chunks: Any, name: str, shown: str) -> None:
-    """Refuse dictionary arrays with an index outside their dictionary, which Arrow does not check."""
+    """Refuse dictionary arrays with an index outside their dictionary, because Arrow does not check this."""
     from pyarrow import compute
 
     for chunk in chunks.chunks:
@@ -175,8 +175,8 @@ def _unreadable(values: Any) -> int:
 
 
 def _codes(indices: Any, missing: int) -> NDArray[Any]:
-    """Return a dictionary's indices, and ``missing`` for null. Arrow's own conversions import pandas, which takes 0.3
-    s.
+    """Return a dictionary's indices, with ``missing`` for null. Arrow's own conversions would import pandas, which
+    takes 0.3 s.
     """
     valid, data = indices.buffers()
     held = slice(indices.offset, indices.offset + len(indices))
@@ -188,8 +188,8 @@ def _codes(indices: Any, missing: int) -> NDArray[Any]:
 
 
 def _distinct(values: list[str], codes: NDArray[Any]) -> TextColumn:
-    """Keep one copy of each text that a row uses, because texts may coincide (1 and 1.0, a null and an empty string) or
-    be unused.
+    """Keep one copy of each text value that occurs in a row. Several dictionary values may have the same text (1 and
+    1.0, a null and an empty string), and some occur in no row.
     """
     used = np.zeros(len(values), dtype=bool)
     used[codes] = True

@@ -44,7 +44,7 @@ SPARK_STORED = ("avro", "delta", "hudi", "iceberg", "orc", "parquet")
 
 
 def joint(origins: Iterable[str | None]) -> str | None:
-    """Return the kind to state for rows from several relations: the first kind that needs trust, if there is one."""
+    """Return the kind to state for rows from several relations: the first kind that requires trust, if any."""
     found = [one for one in origins if one is not None]
     return next((one for one in found if one != "table"), found[0] if found else None)
 
@@ -113,8 +113,8 @@ def _mysql(backend: Any, name: str, database: str | None) -> Origin:
 
 
 def _spark(backend: Any, name: str, database: str | None) -> Origin:
-    """Return the kind in Spark. A managed table there may be stored as text, so that a line break or quote in a cell
-    changes other rows.
+    """Return the kind in Spark. A managed table may be stored as text there; a line break or quote in one cell could
+    then change other rows.
     """
     found = backend._session.catalog.getTable(f"{database}.{name}" if database else name).tableType
     if found == "MANAGED":

@@ -1,7 +1,7 @@
-"""Encoded rows on disk, as columns of whole numbers in an unnamed temporary file in the folder named by TMPDIR.
+"""Encoded rows on disk, as columns of whole numbers in an unnamed temporary file.
 
-The file never has a name (or, on systems without such files, loses its name when it is closed). Nothing of it remains
-after the process ends, even if it crashes.
+The file is in the folder named by TMPDIR and never has a name. (On systems without unnamed files, its name is removed
+when it is closed.) No trace remains after the process ends, even if it crashes.
 """
 
 from __future__ import annotations
@@ -101,7 +101,9 @@ class _Packing:
         self.size, self._kind = size, smallest_unsigned(size)
         self._bits = next(bits for bits in (1, 2, 4, 8 * self._kind.itemsize) if size <= 1 << bits)
         self._together = max(8 // self._bits, 1)
-        """Runs of a column that share bytes. The first run has the lowest bits, the second the next, and so on."""
+        """Runs of a column that share bytes. The first run uses the lowest bits, the second run uses the next ones, and
+        so on.
+        """
 
     def bytes(self, rows: int) -> int:
         """Return the bytes for ``rows`` codes."""

@@ -1,9 +1,9 @@
 """Connections to engines: causes of failure, relation names, and time limits.
 
 A driver's message may quote a password or a cell, so it is never shown. Instead, a refusal names one cause from a fixed
-list and its remedy. No row is read while a connection is opened, so the cause may be taken from the text of the
-message. While rows are read, it is taken only from the type and the code of the error, because a cell must not
-influence the message.
+list and its remedy. No row is read while a connection is opened, so the cause may be derived from the text of the
+driver's message. While rows are read, the cause is derived only from the error's type and code, because a cell must not
+influence what Espalier reports.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def while_opening(error: Exception) -> str:
 
 
 def while_reading(error: BaseException) -> str:
-    """Return the cause that belongs to the error's type and code; empty if none is known."""
+    """Return the cause for the error's type and code; empty if none is known."""
     if isinstance(error, FileNotFoundError):
         return CAUSES["no such file"]
     if isinstance(error, PermissionError):

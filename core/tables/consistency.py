@@ -22,7 +22,8 @@ Texts = Mapping[str, Sequence[str]]
 Codes = Mapping[str, NDArray[np.integer]]
 
 SURPRISE = 20.0
-"""A pair of values that no row has is a candidate if independence predicts at least this number of rows with it."""
+"""A pair of values that no row has becomes a candidate if independence predicts at least this many rows with the pair.
+"""
 
 MOST_CANDIDATES = 50
 
@@ -32,8 +33,8 @@ def settle(constraints: Constraints, schema: Schema, codes: Codes, texts: Texts)
     constraints.
 
     If several ordered columns are in one bin, their numbers are sorted among themselves. For a chain of columns whose
-    numbers have the same distribution in the bin, the result has the conditional distribution given the order.
-    Determined numbers are taken from the table.
+    numbers have the same distribution in the bin, the result has the conditional distribution given the order. Numbers
+    that another column determines come from the constraint's table.
     """
     out = {name: list(column) for name, column in texts.items()}
     for names in _chains(constraints.monotone):
@@ -99,7 +100,7 @@ def _numbers(column: Sequence[str], described: Column) -> NDArray[np.float64]:
 
 
 def _chains(pairs: Sequence[Monotone]) -> list[tuple[str, ...]]:
-    """Return the columns of each connected set of ordered pairs, lower ones first."""
+    """Return the columns of each connected set of ordered pairs, with lower columns first."""
     names = list(dict.fromkeys(name for p in pairs for name in p.columns))
     below = {name: [p.lower for p in pairs if p.upper == name] for name in names}
     order: list[str] = []
@@ -113,11 +114,11 @@ def _chains(pairs: Sequence[Monotone]) -> list[tuple[str, ...]]:
 
 
 def candidates(schema: Schema, codes: Codes) -> Constraints:
-    """Return probable constraints that all rows satisfy, each marked as guessed; at most `MOST_CANDIDATES` of a kind.
+    """Return likely constraints that all rows satisfy, each marked as guessed; at most `MOST_CANDIDATES` of each kind.
 
-    A candidate is a pair of values that no row has although independence predicts `SURPRISE` rows, two columns of which
-    the first never exceeds the second, or a column that determines another. Candidates are private, and confirming one
-    declares it public.
+    A candidate is a pair of values that no row has although independence predicts at least `SURPRISE` rows, a pair of
+    columns in which the first never exceeds the second, or a column that determines another. Candidates are private,
+    and confirming one declares it public.
     """
     empty: list[tuple[float, Impossible]] = []
     ordered: list[Monotone] = []
@@ -160,7 +161,7 @@ def _determined(cause: Column, effect: Column, counts: NDArray[np.int64]) -> Det
 
 
 def _never_seen(a: Column, b: Column, counts: NDArray[np.int64]) -> list[tuple[float, Impossible]]:
-    """Return pairs of values that no row has although many rows would be expected, with the expected number."""
+    """Return pairs of values that no row has although many rows are expected to have them, with the expected number."""
     expected = np.outer(counts.sum(1), counts.sum(0)) / max(int(counts.sum()), 1)
     places = np.argwhere((counts == 0) & (expected >= SURPRISE))
     return [

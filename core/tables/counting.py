@@ -1,10 +1,11 @@
-"""Counts of many marginals at once in one process, with a cover of blocks for most of them and bit planes for pairs of
-small columns.
+"""Count many marginals at once in one process, most of them from a cover of blocks and pairs of small columns from bit
+planes.
 
 A **block** is a set of columns whose joint table has at most `BLOCK_CELLS` cells. One pass over the rows counts it, and
-every marginal inside it follows exactly by summation. A cover is a greedy choice of a few blocks that contain all
-requested marginals; eight blocks contain Adult's 66 pairs. Pairs of small columns that are in no such block are counted
-on **bit planes**: one bit per row and category, AND, and a population count; the margins give the last category.
+every marginal inside it follows exactly by summation. A cover is a small, greedily chosen set of blocks that contains
+all requested marginals. For example, eight blocks contain Adult's 66 pairs. Pairs of small columns that are in no such
+block are counted on **bit planes**, which have one bit per row and category. The count of a cell is the number of bits
+that are set in both of its planes. The counts of the last category follow from the margins.
 
 Both give the same whole numbers as a separate count of each marginal. Exact counts are private:
 :mod:`espalier.core.tables.table` states which code may request them.
@@ -82,7 +83,7 @@ def whole_cells(
 
 
 class Counting:
-    """Counts of ``cliques`` added up over batches of rows. They need the memory of the counts and a few MB."""
+    """Counts of ``cliques`` added up over batches of rows. They need memory for the counts and a few MB more."""
 
     def __init__(self, cliques: Sequence[Clique], sizes: Mapping[str, int]) -> None:
         """``sizes`` are the numbers of codes by column; columns that no clique names are ignored."""
@@ -135,8 +136,8 @@ class Counting:
 
 
 class _PlanePairs:
-    """Counting of pairs on bit planes. All categories but one have a plane; the counts of each plane and of two planes
-    together determine the rest.
+    """Counts of pairs, computed on bit planes. Every category but one has a plane. The counts of single planes and of
+    pairs of planes determine all other counts.
     """
 
     def __init__(self, pairs: Sequence[Clique], sizes: Mapping[str, int]) -> None:
@@ -153,7 +154,9 @@ class _PlanePairs:
             for i, others in partners.items()
         }
         self._shared = np.zeros((total + 1, total + 1), dtype=np.int64)
-        """Return the rows that two planes share; in the last row, the rows of each plane; and the number of rows."""
+        """Number of rows in both of two planes. The last row of the array contains the number of rows in each plane,
+        and the total number of rows.
+        """
 
     def add(self, codes: Codes, part: slice) -> None:
         """Count the rows ``part`` of ``codes``."""
@@ -179,9 +182,9 @@ def cover(cliques: Sequence[Clique], sizes: Mapping[str, int]) -> list[Clique]:
     """Return a few blocks of at most `BLOCK_CELLS` cells that together contain all ``cliques``, each in the order of
     ``sizes``.
 
-    A larger clique is a separate block. The choice is greedy: cliques of three columns and more go into the first
-    block where they fit best; pairs are covered by blocks grown column by column, each step adding the column that
-    covers most missing pairs; single columns are placed where they fit.
+    A larger clique is a separate block. The choice is greedy: a clique of three or more columns goes into the first
+    block where it fits best. Pairs are covered by blocks that grow column by column. Each step adds the column that
+    covers the most missing pairs. Single columns go wherever they fit.
     """
     names = [name for name in sizes if any(name in q for q in cliques)] if len(cliques) < 50 else list(sizes)
     place = {name: i for i, name in enumerate(names)}
@@ -209,7 +212,9 @@ def cover(cliques: Sequence[Clique], sizes: Mapping[str, int]) -> list[Clique]:
 
 
 def assign(cliques: Sequence[Clique], blocks: Sequence[Clique]) -> dict[Clique, int]:
-    """Return, for each clique that some block contains, the number of the first such block with the fewest columns."""
+    """Return, for each clique that some block contains, the index of the containing block with the fewest columns; the
+    first one if several tie.
+    """
     holds: dict[str, set[int]] = {}
     for i, block in enumerate(blocks):
         for name in block:
@@ -232,7 +237,9 @@ def marginal(counts: Counts, block: Clique, clique: Clique) -> Counts:
 
 
 class _Blocks:
-    """Blocks as rows of a matrix of columns, for a fast first fit with thousands of cliques."""
+    """Blocks as a matrix with one row per block and one column per table column, so that thousands of cliques are
+    placed fast.
+    """
 
     def __init__(self, logs: NDArray[np.float64]) -> None:
         self._logs = logs
@@ -268,7 +275,8 @@ def _best_growth(missing: NDArray[np.bool_], logs: NDArray[np.float64]) -> list[
 def _grow(missing: NDArray[np.bool_], logs: NDArray[np.float64], weight: float, seed: float) -> list[list[int]]:
     """Return blocks grown column by column, by the number of missing pairs divided by the size to the power ``weight``.
 
-    A block begins with the column that has the most missing pairs; ``seed`` adds its size to that.
+    A block begins with the column that has the most missing pairs; ``seed`` is the weight of the column's size in this
+    choice.
     """
     limit = math.log2(BLOCK_CELLS) + 1e-9
     price = np.maximum(logs, 1e-3) ** weight
@@ -293,7 +301,7 @@ def _grow(missing: NDArray[np.bool_], logs: NDArray[np.float64], weight: float, 
 
 
 def _count_block(codes: Sequence[NDArray[Any]], sizes: Sequence[int], rows: int) -> Counts:
-    """Return the joint counts of a few columns: a histogram of their codes joined to one number, chunk by chunk."""
+    """Return the joint counts of a few columns: a histogram of their codes, joined into one number, chunk by chunk."""
     cells = math.prod(sizes)
     out = np.zeros(cells, dtype=np.int64)
     step = max(CHUNK, 2 * cells)
@@ -313,7 +321,7 @@ def _count_block(codes: Sequence[NDArray[Any]], sizes: Sequence[int], rows: int)
 
 
 def _planes(codes: Sequence[NDArray[Any]], first: Sequence[int]) -> NDArray[np.uint64]:
-    """Return a row of bits for each category of each column except its last one; a column's rows begin at ``first``."""
+    """Return a row of bits for each category of each column except its last one. A column's rows begin at ``first``."""
     bits = math.ceil(len(codes[0]) / 64)
     parts = math.ceil(bits / MOST_WORDS)
     planes = np.zeros((first[-1], parts * math.ceil(bits / parts) * 8), dtype=np.uint8)
@@ -335,15 +343,15 @@ def _joint(planes: NDArray[np.uint64], plane: int, others: NDArray[np.int64]) ->
 
 
 def _rows(planes: NDArray[np.uint64], run: NDArray[np.int64]) -> NDArray[np.uint64]:
-    """Return those rows, as a view if they are adjacent."""
+    """Return the rows ``run`` of ``planes``, as a view if they are adjacent."""
     if run[-1] - run[0] == len(run) - 1:  # in ascending order
         return planes[run[0] : run[-1] + 1]
     return planes[run]
 
 
 def _popcounts(bits: NDArray[np.uint64]) -> NDArray[np.int64]:
-    """Return the number of set bits in each row, first for each run of words in 16 bits, which is fastest, and then for
-    all runs.
+    """Return the number of set bits in each row. Runs of words are summed in 16 bits first, which is fastest, and then
+    the runs are added up.
     """
     runs = math.ceil(bits.shape[1] / MOST_WORDS)
     counts = np.bitwise_count(bits).reshape(len(bits), runs, -1)

@@ -119,7 +119,7 @@ def csv_places(path: Path, seen: Facts | None = None) -> Generator[Any]:
             if last > first:
                 try:
                     rows = _rows(head, block[first:last], path, 0, set())
-                except TableError as error:  # its line number is not known here
+                except TableError as error:  # the line number is not known here
                     raise TableError(re.sub(r", line [0-9,]+", "", str(error))) from None
                 found |= rows.num_rows > 0
                 yield from rows.to_batches()
@@ -142,7 +142,7 @@ def _opened(path: Path, seen: Facts | None) -> Iterator[IO[bytes]]:
 
 
 def _header(file: IO[bytes], path: Path) -> tuple[bytes, bytes]:
-    """Return the header line with its line break, and the byte that ends a line; the file is then positioned after that
+    """Return the header line with its line break, and the byte that ends a line. The file is then positioned after that
     line.
     """
     head = file.read(1 << 20)
@@ -161,7 +161,7 @@ def _rows(head: bytes, block: bytes, path: Path, before: int, unclear: set[str])
     import pyarrow as pa
 
     shown = str(path)
-    if head[-1:] == b"\r" and block[:1] == b"\n":  # joined, they would form a different line break
+    if head[-1:] == b"\r" and block[:1] == b"\n":  # together, they would form a different kind of line break
         raise refused(shown, before + 2, "a line feed follows a carriage return; use one kind of line break throughout")
     try:
         text, odd = plain_lines(head + block, shown)

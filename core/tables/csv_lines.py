@@ -4,11 +4,11 @@ The header line alone determines the delimiter, the kind of line break and the n
 
 Proof. A line is refused if it is empty, contains a zero byte or a line break of another kind, does not consist of
 well-formed fields (`_fields`), or has a different number of fields from the header. Each check reads one line. In a
-line that passes, every quote that opens a field closes in that line. A parser that starts a line outside quotes
+line that passes, every quote that opens a field is closed in the same line. A parser that starts a line outside quotes
 therefore ends it outside quotes; by induction, it starts every line outside quotes. Bytes that are not UTF-8 are
 decoded cell by cell. An accepted file therefore has exactly one row for each line, in order. Each row is a function of
 its line and the header, and equal bytes in two cells of a column decode to equal text. If a line were decoded as a
-whole, an odd byte in one of its cells would change an accent in its identifier, and one person would become two.
+whole, an invalid byte in one cell could change an accented letter in the identifier, and one person would become two.
 Different bytes may decode to the same text, such as é in UTF-8 and in Latin-1. A person column with a cell that is not
 UTF-8 is therefore refused, because two people would become one.
 
@@ -31,7 +31,7 @@ DELIMITERS = "\t;|,"
 
 
 def refused(shown: str, line: int, what: str) -> TableError:
-    """Return the error for one line, counted from 1; it quotes nothing."""
+    """Return the error for one line, numbered from 1. The message quotes nothing from the line."""
     return TableError(f"{shown}, line {line}: {what}", row=line)
 
 
@@ -51,7 +51,7 @@ def plain_lines(data: bytes, shown: str) -> tuple[bytes, set[int]]:
             "in Excel)"
         )
     text = data
-    while text.startswith(b"\xef\xbb\xbf"):  # joined files have several marks, and the parser would also remove one
+    while text.startswith(b"\xef\xbb\xbf"):  # joined files may have several; the parser would remove one more
         text = text[3:]
     first = re.search(rb"\r?\n|\r", text)
     kind, other = (b"\r", b"\n") if first and first[0] == b"\r" else (b"\n", b"\r")
@@ -124,7 +124,7 @@ def check_lines(text: bytes, delimiter: str, shown: str) -> None:
             'this line is empty; remove it (write a single empty cell as "")',
         )
     fields, at = _fields(delimiter), text.find(b'"')
-    while at >= 0:  # continue from one line with a quote to the next
+    while at >= 0:  # skip to the next line with a quote
         start = text.rfind(b"\n", 0, at) + 1
         end = text.find(b"\n", at)
         end = len(text) if end < 0 else end

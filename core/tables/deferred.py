@@ -16,7 +16,7 @@ from espalier.core.tables.source import More, Source
 class Facts:
     """Public facts about private rows; see the properties of `espalier.core.tables.source.Source`.
 
-    ``rows`` is their number, if it is public.
+    ``rows`` is the number of rows, if it is public.
     """
 
     rows: int | None

@@ -29,7 +29,7 @@ class Destination:
     url: str = field(repr=False)
 
     def check(self, columns: Any) -> None:
-        """Raise :class:`TableError` unless a table of ``columns`` (an Arrow schema) can be created there now.
+        """Raise :class:`TableError` unless a table with these ``columns`` (an Arrow schema) can be created there now.
 
         It is created and rolled back, which tests names, types and permissions before anything is spent.
         """

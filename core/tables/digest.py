@@ -18,13 +18,14 @@ _MIXES = (0xBF58476D1CE4E5B9, 0x94D049BB133111EB), (0xFF51AFD7ED558CCD, 0xC4CEB9
 """Odd factors of two 64-bit mixing functions (from SplitMix64 and MurmurHash3)."""
 
 _MARKS, _CHUNK = 1 << 12, 1 << 14
-"""Size of a table of hash sums, and number of rows per step; both fit into the processor's cache."""
+"""Size of a table of hash sums, and number of rows per step. Both fit into the processor's cache."""
 
 
 class Digest:
     """A hash of a multiset of encoded rows, added up batch by batch.
 
-    Each row is the sum of one 64-bit hash per column name and label; two mixes of that sum are added over the rows.
+    A row's hash is the sum of one 64-bit hash per column name and label. Two mixes of that sum are added up over the
+    rows.
     """
 
     def __init__(self, schema: Schema) -> None:
@@ -56,14 +57,14 @@ class Digest:
         self._rows += rows
 
     def value(self) -> bytes:
-        """Return 32 bytes. PRIVATE, because rows could be guessed from it; it leaves this machine only through a keyed
-        fingerprint.
+        """Return the digest, 32 bytes. PRIVATE, because rows could be guessed from it. It leaves this machine only
+        through a keyed fingerprint.
         """
         return hashlib.sha256(b"%d:%d:%d" % (self._rows, *self._sums)).digest()
 
 
 def mixed(numbers: NDArray[np.uint64], which: int = 0) -> NDArray[np.uint64]:
-    """Return each number mixed alone, by one of two functions."""
+    """Return the numbers, each mixed separately by one of two functions."""
     a, b = _MIXES[which]
     out = (numbers ^ (numbers >> np.uint64(30))) * np.uint64(a)
     out = (out ^ (out >> np.uint64(27))) * np.uint64(b)

@@ -24,12 +24,12 @@ from espalier.core.errors import TableError
 from espalier.core.tables.engine_errors import EngineFailed
 
 MEMORY = "384MB"
-"""Memory limit of DuckDB. It never spills to disk; a scan needs no more memory."""
+"""Memory limit of DuckDB. It never spills to disk. A scan needs no more memory."""
 QUIET = ("SET enable_progress_bar = false", "SET python_enable_replacements = false")
 SHUT = (
     f"SET memory_limit = '{MEMORY}'",
     "SET temp_directory = ''",
-    "SET allowed_directories = []",  # otherwise, these two stay open
+    "SET allowed_directories = []",  # otherwise, these two would remain accessible
     "SET allowed_paths = []",
     "SET enable_external_access = false",
 )
@@ -143,7 +143,7 @@ def answered(path: Path, statements: Sequence[str], rows: int) -> Generator[Any]
 
 
 def serve() -> None:
-    """Fork for each question that arrives; end when the process that asks ends."""
+    """Fork for each question that arrives; end when the asking process ends."""
     import signal
 
     import duckdb  # noqa: F401  (once, for all children)

@@ -6,22 +6,22 @@ their number and order, the file and the batch that contain the row, or statisti
 
 *Proof.* Let ``text(cell)`` be the canonical text of a cell (the table below) and ``code(text)`` be
 `espalier.core.project.schema.Column.judge` of that text. Both read one cell and the column's public description. The
-encoder computes ``code(text(cell))``, in one of four ways, chosen by the column's type and description:
+encoder computes ``code(text(cell))``, by one of four methods, chosen by the column's type and description:
 
-1. *Distinct values* (`_by_value`). Arrow lists the distinct values of a batch, and each value is encoded alone. The
-   code of a cell is the code of its value, and two cells share a value only if the type's own equality holds, which
-   gives them one text. So the list, its order and the batch do not matter.
+1. *Distinct values* (`_by_value`). Arrow lists the distinct values of a batch, and each value is encoded on its own.
+   The code of a cell is the code of its value, and two cells share a value only if they are equal under the type's own
+   equality, which implies that their texts are equal. The list, its order and the batch therefore do not matter.
 2. *Numbers* (`_Numbers`). ``float(str(i))`` is the nearest float of a whole number i, as is NumPy's conversion;
    ``float(repr(x)) = x``. A cell's bin is therefore found from its number by comparison with each public edge. A
    category or mark t is compared as the one number whose canonical text is t, if there is one. A lookup table over the
-   whole numbers of a batch holds exactly the values of this function, and only saves time.
+   whole numbers of a batch contains exactly the values of this function. It only saves time.
 3. *Timestamps in calendar bins* (`_days`). The day is the whole part of a division of the cell by the length of a day.
-4. *Decimals in bins* (`_decimals`). The lower 64 bits hold all 18 digits; a cell with more digits is refused. ``float``
+4. *Decimals in bins* (`_decimals`). The lower 64 bits hold all 18 digits. A cell with more digits is refused. ``float``
    is monotone, so the decimals at or above an edge are those at or above one whole number of the last decimal place,
    which the edge and the column's type determine.
 
-A missing cell is found by its own validity bit. The types of each batch must be those for which the encoder was made;
-another type raises an error. The encoder keeps nothing between batches. ∎
+A missing cell is recognised by its own validity bit. Each batch must have the types for which the encoder was made; any
+other type raises an error. The encoder keeps nothing between batches. ∎
 
 A *refusal* (an undeclared value, an empty cell, a cell without a text) may depend on any one row. It ends the release
 before the first draw.
@@ -30,12 +30,12 @@ before the first draw.
 | --- | --- |
 | null, NaN, empty text | empty: missing |
 | whole number | digits, no point: ``7`` |
-| float (narrow ones widened) | shortest ``repr``; below 2⁵³ a whole one without a point: ``0.1``, ``7`` |
+| float (narrow ones widened) | shortest ``repr``; a whole number below 2⁵³ without a point: ``0.1``, ``7`` |
 | -0.0 | ``0`` |
 | infinity | ``inf``, ``-inf``: not a number, so undeclared in a numeric column |
 | decimal | as written with its scale: ``7.50`` |
 | truth value | ``True``, ``False`` |
-| text | itself, byte by byte: case, blanks and combining characters count |
+| text | itself, byte by byte: case, blanks and combining characters matter |
 | date | ``2024-01-31`` |
 | timestamp | ``2024-01-31T10:00:00`` (midnight without a time zone: the date alone) |
 | timestamp with a time zone | in the zone of the column's type: ``2024-01-31T10:00:00+01:00`` |
@@ -43,9 +43,9 @@ before the first draw.
 | UUID | lower case with hyphens |
 | damaged text, a year outside 1 … 9999 | none: refused |
 
-Lists, records, bytes and intervals are refused, and in a column of dates also timestamps with a time zone, since their
-day depends on the zone. A person column must be text, a whole number, a decimal without decimal places or a UUID,
-because other types may represent one person in two ways.
+Lists, records, bytes and intervals are refused. In a column of dates, timestamps with a time zone are refused as well,
+because their day depends on the zone. A person column must be text, a whole number, a decimal without decimal places or
+a UUID, because other types may represent one person in two ways.
 
 Row limits per person (`espalier.core.tables.row_limits`) depend on the key, on the person's identifier and on that
 person's rows.
@@ -117,7 +117,7 @@ class Encoder:
         self._wrong: dict[str, TableError] = {}
 
     def __call__(self, batch: Any) -> Batch:
-        """Return the codes of an Arrow batch. A cell without a code gets an arbitrary one, and :meth:`check` refuses
+        """Return the codes of an Arrow batch. A cell without a code gets an arbitrary code, and :meth:`check` refuses
         it.
         """
         held = {name: batch.column(name) for name in self.names}
@@ -174,7 +174,9 @@ def refusal(shown: str, name: str, *, empty: bool) -> TableError:
 
 
 def check_person(name: str, kind: Any, shown: str) -> None:
-    """Raise :class:`TableError` for an Arrow type that may represent one person in two ways, or two in one."""
+    """Raise :class:`TableError` for an Arrow type that may represent one person by two values, or two people by one
+    value.
+    """
     import pyarrow as pa
 
     whole = pa.types.is_integer(kind) or (pa.types.is_decimal(kind) and kind.scale == 0)
@@ -219,7 +221,9 @@ def _way(column: Column, kind: Any, shown: str) -> Callable[[Any], Codes]:
 
 
 def _by_value(column: Column) -> Callable[[Any], Codes]:
-    """Encode in the first way of the proof: each distinct value of a batch is written as text and encoded alone."""
+    """Encode by the first method of the proof: each distinct value of a batch is written as text and encoded on its
+    own.
+    """
     kind = smallest_unsigned(column.size + 2)
 
     def encode(array: Any) -> Codes:
@@ -231,7 +235,7 @@ def _by_value(column: Column) -> Callable[[Any], Codes]:
 
 
 class _Numbers:
-    """Encode in the second way of the proof: whole numbers and floats."""
+    """Encode by the second method of the proof: whole numbers and floats."""
 
     def __init__(self, column: Column, kind: Any) -> None:
         import pyarrow as pa
@@ -294,7 +298,7 @@ class _Numbers:
 
 
 def _days(column: Column, dates: DateBins, per_day: int) -> Callable[[Any], Codes]:
-    """Encode in the third way of the proof: timestamps without a time zone, in calendar bins."""
+    """Encode by the third method of the proof: timestamps without a time zone, in calendar bins."""
     inner = np.array(dates.edges[1:-1], dtype=np.int64)
     kind = smallest_unsigned(column.size + 2)
 
@@ -309,7 +313,7 @@ def _days(column: Column, dates: DateBins, per_day: int) -> Callable[[Any], Code
 
 
 def _decimals(column: Column, decimal: Any) -> Callable[[Any], Codes]:
-    """Encode in the fourth way of the proof: decimals of at most 18 digits in bins, by whole numbers of the last
+    """Encode by the fourth method of the proof: decimals of at most 18 digits in bins, by whole numbers of the last
     decimal place.
     """
     most = 10**decimal.precision
@@ -344,7 +348,7 @@ def people(array: Any) -> Any:
         coded = array if pa.types.is_dictionary(array.type) else _plain(array).dictionary_encode()
         texts = pa.array(_texts(coded.dictionary), pa.string())
         made = pa.DictionaryArray.from_arrays(coded.indices, texts).cast(pa.string())
-    made.validate(full=True)  # damaged text could be written in several ways
+    made.validate(full=True)  # damaged text could be represented by different bytes
     return made
 
 
@@ -375,9 +379,7 @@ def _texts(values: Any) -> list[str]:
 
 
 def _cells(array: Any) -> NDArray[Any]:
-    """Return the values of a numeric or temporal Arrow array without copying them; they are undefined for null
-    cells.
-    """
+    """Return a numeric or temporal Arrow array's values without copying them. They are undefined for null cells."""
     import pyarrow as pa
 
     kind = np.dtype(np.int64) if pa.types.is_timestamp(array.type) else np.dtype(array.type.to_pandas_dtype())

@@ -24,7 +24,7 @@ from espalier.core.tables.code_file import PERSON
 from espalier.core.tables.row_limits import runs
 
 FEW = 32
-"""Maximum number of bin edges that are compared one after another; more are searched by bisection."""
+"""Maximum number of bin edges that are compared one after another. More are searched by bisection."""
 _ISO_DAY = "[0-9]{4}-[0-9]{2}-[0-9]{2}"
 _DATE = f"^[ \t\n\r\f\v]*{_ISO_DAY}([T ][0-9]{{2}}:[0-9]{{2}}[^ \t\n\r\f\v]*)?[ \t\n\r\f\v]*$"
 _NUMBER = "^[ \t\n\r\f\v]*[+-]?([0-9]+([.][0-9]*)?|[.][0-9]+)([eE][+-]?[0-9]+)?[ \t\n\r\f\v]*$"
@@ -46,7 +46,7 @@ def encoding(table: Any, schema: Schema, dialect: str, person: str | None = None
     :class:`TableError` for a column that is missing or has an unsupported type.
     """
     made, days = {}, {c.name: _day_name(table, i) for i, c in enumerate(schema.columns) if c.date_order}
-    if days:  # computed separately, because each edge of a bin compares them
+    if days:  # computed once, because they are compared with every bin edge
         ordered = {
             days[c.name]: _ordered_day(_column(table, c.name), c, dialect) for c in schema.columns if c.date_order
         }
@@ -60,8 +60,8 @@ def encoding(table: Any, schema: Schema, dialect: str, person: str | None = None
 
 
 def packed(codes: Any, schema: Schema) -> Any:
-    """Return the query of :func:`encoding` with the codes joined to a few whole numbers n0, n1, …, which are cheaper to
-    write.
+    """Return the query of :func:`encoding` with the codes joined into a few whole numbers n0, n1, …, which are cheaper
+    to write.
 
     Each column has ``size + 2`` codes, with the two that mark refused cells.
     """
@@ -103,7 +103,7 @@ def person_text(value: Any) -> Any:
 
 
 def _day_name(table: Any, index: int) -> str:
-    """Return a name for the days of a column that no column of the table has."""
+    """Return a name, not yet used in the table, for the days of a column."""
     name = f"espalier_day_{index}"
     while name in table.columns:
         name += "_"

@@ -24,7 +24,8 @@ class EngineFailed(Exception):
 def engine_errors(message: str, ours: tuple[type[Exception], ...] = (*OURS, *BUGS)) -> Iterator[None]:
     """Raise :class:`TableError` with ``message`` and the cause, or the error's type, instead of an engine's own error.
 
-    Errors in ``ours`` pass unchanged. Leave out `BUGS` if a driver may raise them because of a cell.
+    Errors in ``ours`` pass unchanged. Pass ``ours`` without `BUGS` if a driver may raise such an error because of a
+    cell.
     """
     try:
         yield

@@ -48,8 +48,8 @@ and no earlier ones.
 
 
 def open_url(url: str, name: str) -> tuple[Any, Any, str | None, Origin, Callable[[], None]]:
-    """Return an engine of `ENGINES`, the relation, the query for it as `ROWS` with text compared byte by byte, its
-    kind, and a check that its kind has not changed.
+    """Return the connection to one of `ENGINES`, the relation, the query that reads its rows as `ROWS` with text
+    compared byte by byte, its kind, and a check that its kind has not changed.
     """
     backend = _spark(url) if url.startswith("pyspark://") else _postgres(url)
     with closed_on_error(backend):
@@ -138,7 +138,7 @@ def open_stream(url: str, name: str, shown: str) -> Stream:
 
 
 def answers(backend: Any, query: Any, rows: int, file: Path | None = None) -> Generator[Any]:
-    """Yield the result of ``query``, about ``rows`` at a time: Arrow batches, or lists of rows of a Python driver.
+    """Yield the result of ``query``, about ``rows`` rows at a time: Arrow batches, or lists of rows of a Python driver.
 
     DuckDB reads its ``file`` in another process.
 
@@ -168,8 +168,8 @@ def _named(backend: Any, name: str) -> Any:
 def _as_made(table: Any, columns: Sequence[tuple[str, int, str]]) -> Any:
     """Return ``table`` with an unknown type for PostgreSQL's domains, composites and ranges.
 
-    Ibis mistakes them for another type if their name is known elsewhere, such as ``tinyint`` or ``string``. A user's
-    own cast for the underlying type would then see each cell.
+    Ibis mistakes such a type for another one if another engine has a type of its name, such as ``tinyint`` or
+    ``string``. A user-defined cast of the underlying type would then read each cell.
     """
     made = {column for column, _, kind in columns if kind not in ("b", "e")}
     types = {column: ibis.expr.datatypes.unknown if column in made else kind for column, kind in table.schema().items()}
@@ -199,8 +199,8 @@ def _file_of(url: str, scheme: str) -> Path:
 
 
 def _check_url(url: str, scheme: str) -> None:
-    """Refuse a URL that may name a file other than the apparent one, because an engine ignores the text after the
-    path.
+    """Refuse a URL that may name a different file from the one it appears to name, because an engine ignores the text
+    after the path.
     """
     if "#" in url or "%00" in url or any(letter < " " for letter in url) or ("?" in url and scheme == "sqlite"):
         raise TableError(
@@ -219,7 +219,7 @@ def _without_huge(backend: Any, table: Any) -> Any:
 
 
 def _sqlite(url: str) -> Any:
-    """Return a SQLite file opened read-only, for all threads; a missing file is not created."""
+    """Return a SQLite file opened read-only, for all threads. A missing file is not created."""
     import sqlite3
 
     path = _path_of(url)
@@ -254,7 +254,7 @@ def _as_declared(backend: Any, table: Any) -> Any:
 def _stored(kind: Any, engine: str) -> Any:
     """Return the type in which cells of ``kind`` arrive: text for types without an equivalent.
 
-    SQLite has 64-bit whole numbers, floats, text and bytes; a date, a decimal or any other declared type may contain
+    SQLite has 64-bit whole numbers, floats, text and bytes. A date, a decimal or any other declared type may contain
     anything.
     """
     if kind.is_uuid() or (kind.is_decimal() and kind.scale is None):
@@ -362,7 +362,7 @@ def _shut(backend: Any) -> None:
     without tables of this process, and without spilling to disk.
 
     All connections of this process to one file share these settings, so a later one has them too. DuckDB does not allow
-    them to be loosened again. A lock on all settings would reject the time zone that Ibis sets on a second connection.
+    them to be relaxed later. A lock on all settings would reject the time zone that Ibis sets on a second connection.
     """
     closed = backend.con.execute("SELECT current_setting('enable_external_access')").fetchall() != [(True,)]
     for statement in duckdb_apart.QUIET if closed else (*duckdb_apart.QUIET, *duckdb_apart.SHUT):

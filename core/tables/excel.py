@@ -1,13 +1,13 @@
 """Excel workbooks as text. openpyxl reads the first sheet cell by cell.
 
 Each cell has its own type. A formula is refused, because its value may come from other rows. A row is refused if its
-number is not above that of the previous row.
+number is not greater than that of the previous row.
 
 A sheet has a million lines. A line is a row if and only if one of its cells contains a value, which depends on that
-line alone. A line without a value between rows is refused; after the last row, such a line is not a row and never
-counts in n. Emptying the last line therefore removes a row. Under replace-one, the result is not a neighbouring table,
-because n is public. To keep a person whose cells are all empty, enter an empty string or a missing-value mark in one
-cell.
+line alone. A line without a value between rows is refused; after the last row, such a line is not a row and does not
+count towards n. Emptying the last line therefore removes a row. Under replace-one, the result is not a neighbouring
+table, because n is public. To keep a person whose cells are all empty, enter an empty string or a missing-value mark in
+one cell.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _UNCLEAR = ("e", "d", "b")
 Boolean, since every number but 0 is read as true.
 """
 ROUNDED = 10**15
-"""Smallest whole number to which Excel may have rounded others, because it keeps 15 digits."""
+"""Smallest whole number to which Excel may have rounded other numbers, because Excel keeps 15 digits."""
 _CELL = re.compile(rb"<(?:[\w.-]+:)?c[\s/>]")
 _ENCODING = re.compile(rb"[^>]*?encoding\s*=\s*[\"']([^\"']*)")
 
@@ -121,7 +121,7 @@ def _header(cells: Sequence[Any], shown: str) -> list[str]:
 
 
 def check_workbook(parts: zipfile.ZipFile, packed: int, shown: str) -> None:
-    """Refuse a workbook that unpacks to too much, by the sizes in its directory; no part is read beyond its stated
+    """Refuse a workbook that unpacks to too much, by the sizes in its directory. No part is read beyond its stated
     size.
     """
     size = sum(part.file_size for part in parts.infolist())
@@ -161,8 +161,8 @@ def _too_many(shown: str) -> str:
 def _check_ascending(sheet: IO[bytes], shown: str) -> None:
     """Refuse a sheet with rows out of order.
 
-    openpyxl skips a row whose number is not above the last. Rows without a number continue from the previous row, so
-    one wrong number would hide many rows.
+    openpyxl skips a row whose number is not greater than that of the previous row. Rows without a number continue from
+    the previous row, so one wrong number would hide many rows.
     """
     last = 0
     for event, element in ElementTree.iterparse(sheet, events=("start", "end")):

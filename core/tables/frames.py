@@ -67,14 +67,15 @@ def text_of(frame: Any) -> TextTable:
         )
     try:
         arrow = pa.table(frame)
-    except Exception:  # the producer may raise any type, and its text may quote a cell
+    except Exception:  # the producer may raise any type of error, and the error's text may quote a cell
         raise TableError("this frame cannot be read as a table: use one type of value in each column") from None
     return from_arrow(arrow, shown)
 
 
 def _of_pandas(frame: Any, shown: str) -> TextTable:
     """Return a pandas frame as text. Arrow would infer a type for a column of Python objects from all its cells, so one
-    row would change how others are read. Instead, each such cell is converted by itself."""
+    row would change how others are read. Instead, each such cell is converted separately.
+    """
     import pyarrow as pa
 
     named = [name for name in frame.index.names if name is not None]
@@ -260,7 +261,7 @@ def too_large(path: Path) -> bool:
 
 
 def encoded(project: Project, text: TextTable) -> Table:
-    """Return a table as read, or two linked ones, as the project describes it. Raises :class:`TableError`."""
+    """Return a table as read, or two linked tables, as the project describes them. Raises :class:`TableError`."""
     if project.linked is None:
         return Table.encode(text, project.schema, project.plan.person)
     return panel(project.linked, project.schema, text)
@@ -306,9 +307,9 @@ def _read(table: Any, names: Sequence[str], ordering: Sequence[str] = ()) -> tup
 def _digest(table: TextTable, names: Sequence[str], ordering: Sequence[str] = (), ranks: Ranks | None = None) -> bytes:
     """Return the digest of a linked table, which a ledger compares. PRIVATE.
 
-    For a database table, it covers the columns that the project names, because the app reads all columns and the
-    command line only these. If a column of whole numbers only orders visits, it may be read as ranks, so the digest
-    covers only the order of its cells.
+    For a database table, it covers the columns that the project names, because the app reads all columns, whereas the
+    command line reads only these. If a column of whole numbers only orders visits, it may be read as ranks, so the
+    digest covers only the order of its cells.
     """
     ranks = ranks or {}
     if table.origin is None:

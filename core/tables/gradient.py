@@ -27,7 +27,8 @@ def residual_sums(
     in units.
 
     This is the gradient of the log-likelihood in the weights (negated loss). Each row's residual is rounded towards 0
-    to a whole number of units first, so that sums are exact. The result is one flat vector: columns one after another.
+    to a whole number of units first, so that sums are exact. The result is one flat vector, with the columns one after
+    another.
     """
     classes = sizes[target]
     odds = np.repeat(weights[target], len(codes[target]), axis=0)

@@ -58,13 +58,13 @@ _MARKS = {
     "not known",
 }
 _SIGNS = {"?", "na", "n/a", "n.a.", "#n/a", "nan", "null", "-", "--", "."}
-"""Marks that always mean an empty cell; a word such as ``none`` may be a value."""
+"""Marks that always mean an empty cell. A word such as ``none`` may be a value."""
 _NEGATIVE = {-1.0, -7.0, -8.0, -9.0, -99.0, -999.0, -9999.0}
 _NINES = {99.0, 999.0, 9999.0, 99999.0}
 
 
 def guess_schema(text: TextTable, marks: Sequence[str] = (), date_order: str = "") -> Schema:
-    """Return a schema for ``text``. Each field taken from the data is marked as guessed. Columns that look like
+    """Return a schema for ``text``. Each field that comes from the data is marked as guessed. Columns that look like
     identifiers are left out, which is also marked as a guess, unless every column looks like one.
 
     ``marks`` are values that mean an empty cell, in each column that contains them. ``date_order`` ("dmy" or "mdy") is
@@ -89,7 +89,7 @@ def guess_schema(text: TextTable, marks: Sequence[str] = (), date_order: str = "
 
 
 def identifiers(text: TextTable, marks: Sequence[str] = ()) -> tuple[str, ...]:
-    """Return columns that look like numbers or names of people or cases: whole numbers or text values that rarely
+    """Return columns that look like identifiers or names of people or cases: whole numbers or text values that rarely
     repeat.
 
     They have more than :data:`FEW` distinct values, and their number of distinct values exceeds half their number of
@@ -137,8 +137,8 @@ def guess_column(name: str, column: TextColumn, marks: tuple[str, ...] = (), dat
     other columns get categories. Ranges such as ``18 to 25`` are categories in their order.
 
     ``marks`` are values that the person declared to mean an empty cell. They keep the declared order, because the
-    schema is released and must not reveal the order in which rows contain them. ``date_order`` is used if the dates
-    leave the order open.
+    schema is released and must not reveal the order in which rows contain them. ``date_order`` is used if the dates do
+    not determine the order.
     """
     values = [v for v in column.values if v != MISSING and v not in marks]
     missing = len(values) < len(column.values)
@@ -187,7 +187,7 @@ def guess_column(name: str, column: TextColumn, marks: tuple[str, ...] = (), dat
 
 def guessed_order(values: Sequence[str], wanted: str = "") -> str | None:
     """Return the order in which all values are days, or "" for ISO dates; `None` if there is no such order, or if there
-    are several and ``wanted`` is none of them.
+    are several and ``wanted`` is not among them.
     """
     orders = possible_orders(values)
     return orders[0] if len(orders) == 1 else wanted if wanted in orders and wanted else None
@@ -267,8 +267,8 @@ def sure_marks(text: TextTable) -> tuple[str, ...]:
 def possible_marks(column: TextColumn) -> tuple[str, ...]:
     """Return values that often mean a missing cell, such as ``?``, ``NA`` or ``-9``. Private.
 
-    A negative number of nines (or -8, -7, -1) is such a value if no other number is negative; a positive number of
-    nines is one if it is more than twice the next smaller number.
+    A negative number that consists of nines (or -8, -7, -1) is such a value if no other number is negative. A positive
+    number that consists of nines is such a value if it is more than twice the next smaller number.
     """
     found = [v for v in column.values if v.strip().casefold() in _MARKS]
     numeric, numbers = _numbers([v for v in column.values if v != MISSING and v not in found])
@@ -282,9 +282,9 @@ def possible_marks(column: TextColumn) -> tuple[str, ...]:
 
 
 def _round_edges(numbers: Sequence[float], whole: bool) -> tuple[float, ...]:
-    """Return round edges of about ten bins that cover ``numbers``. The bins have one width. If that would put most
-    numbers into one bin and none is negative, the edges are 1, 2, 5, 10, 20, … None if floats cannot represent such
-    edges.
+    """Return round edges of about ten bins that cover ``numbers``. The bins have equal widths. If most numbers would
+    then be in one bin and no number is negative, the edges are 1, 2, 5, 10, 20, … Return None if floats cannot
+    represent the edges.
 
     The last edge is above the largest number, and the first edge is below the smallest number unless that is 0: an edge
     that is a person's number would not be a public bound.
@@ -312,7 +312,7 @@ def _round_edges(numbers: Sequence[float], whole: bool) -> tuple[float, ...]:
 
 def _growing_edges(numbers: Sequence[float], whole: bool) -> tuple[float, ...]:
     """Return 0 and at most eleven of 1, 2, 5, 10, 20, … that cover the larger three quarters of ``numbers``, which are
-    not negative. If those would be too many, use 1, 3, 10, … or 1, 10, 100, …
+    not negative. If eleven are not enough, use 1, 3, 10, … or 1, 10, 100, …
     """
     low, high = min(numbers), max(numbers)
     small = max(float(np.quantile([x for x in numbers if x > 0], 0.25)), 1.0 if whole else 1e-300)

@@ -25,7 +25,7 @@ from espalier.core.tables.text_table import TextColumn, TextTable
 KEEP = 3
 """Number of visits per person that a draft keeps."""
 GAP = (0.0, 1.0, 8.0, 31.0, 91.0, 181.0, 366.0)
-"""Bin edges of the days between two visits in a draft: 0, 1 to 7, 8 to 30, …; longer gaps count in the last bin."""
+"""Bin edges of the days between two visits in a draft: 0, 1 to 7, 8 to 30, …. Longer gaps belong to the last bin."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -150,7 +150,7 @@ def draft(
 
 
 def table_names(sources: Sequence[str]) -> tuple[str, str]:
-    """Return names for two tables, from their file names; a single file contains people and visits."""
+    """Return names for two tables, from their file names. A single file contains people and visits."""
     stems = [PurePath(source).name.split(".")[0] for source in sources]
     both = ("people", "visits") if len(stems) == 1 else (stems[0], stems[1])
     fit = all(is_table_name(name) for name in both) and both[0].lower() != both[1].lower()

@@ -96,8 +96,8 @@ def _day(convert: Callable[[Any], Any], cell: Any) -> Any:
 
 def query_of_texts(con: Any, name: str, database: str | None, columns: Sequence[str]) -> str | None:
     """Return the query for a relation in which no conversion merges two text values; `None` if it is the relation
-    itself. Text that changes when it is converted to Unicode and back is read as U+FFFD and its stored bytes. Columns
-    that the server hides are named.
+    itself. Text that changes when it is converted to Unicode and back is read as U+FFFD and its stored bytes. The query
+    lists columns by name, including invisible ones.
     """
     with con.cursor() as cursor:
         cursor.execute(

@@ -61,7 +61,7 @@ def narrow_text(
     numbers.
 
     An ``ordering`` column of another type is returned as text. Raises :class:`TableError` for a column that the table
-    does not have, for files that change while they are read, for a table without rows, and for one of more than
+    does not have, for files that change while they are read, for a table without rows, and for a table of more than
     ``most`` rows.
     """
     wanted = list(dict.fromkeys([*names, *ordering]))
@@ -88,7 +88,7 @@ def narrow_text(
 
 
 def _identifying(relation: Relation, names: Sequence[str]) -> set[str]:
-    """Return those of ``names`` whose type, and whose cells as read, give each person exactly one identifier."""
+    """Return the columns among ``names`` whose type and cells, as read, give each person exactly one identifier."""
     from espalier.core.tables.encoding_query import person_text
 
     feed, found = relation.feed, set[str]()
@@ -106,7 +106,7 @@ def _identifying(relation: Relation, names: Sequence[str]) -> set[str]:
 
 
 def notices(tables: Iterable[Any]) -> list[str]:
-    """Return the notices of the relations among ``tables`` that are read in this way; see `Relation.notice`."""
+    """Return the notices of the relations among ``tables`` that are read this way; see `Relation.notice`."""
     kept = (
         "A release reads the table once, in batches. Codes of the required columns are kept in memory until the "
         "release ends."
@@ -166,7 +166,7 @@ def _texts(batch: Any, shown: str) -> dict[str, TextColumn]:
     except TableError as error:
         if "row" not in error.data:
             raise
-        name = error.data["column"]  # the row number would be counted from the beginning of the batch
+        name = error.data["column"]  # the row number would be relative to the batch
         raise TableError(
             f"{shown}: column {name!r} contains a value that cannot be written as text; correct it", column=name
         ) from None

@@ -1,6 +1,4 @@
-"""Unpacking of the codes of rows that an engine packed into a few whole numbers
-(`espalier.core.tables.encoding_query.packed`).
-"""
+"""Unpack row codes that an engine packed into a few whole numbers (`espalier.core.tables.encoding_query.packed`)."""
 
 from __future__ import annotations
 

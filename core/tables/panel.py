@@ -3,7 +3,7 @@
 A panel is a table with one row per person: the columns of the person, the number of kept visits, and the first visit.
 It also contains the kept visits of each person and counts their steps.
 
-A panel's data about a person depend only on that person's rows, by these rules:
+These rules ensure that a panel's data about a person depend only on that person's rows:
 
 - Visits are ordered by the text of the order column. Ties are broken by the text of the visit's identifier, then by the
   visit's codes, and then, if both tables are one file, by the person columns' codes. Numbers come first, in numerical
@@ -75,7 +75,7 @@ class Panel(Table):
         return np.stack(at).astype(np.int64)
 
     def return_counts(self, column: str, bins: int) -> NDArray[np.int64]:
-        """Return the weighted number of kept visits with each code of ``column`` by what follows, in units."""
+        """Return the weighted number of kept visits with each code of ``column``, in units, by what follows them."""
         assert self.linked is not None
         keep, many = self.linked.keep, self.steps.numbers
         who = np.concatenate([np.flatnonzero(many > t) for t in range(keep - 1)])
@@ -111,7 +111,7 @@ class Panel(Table):
     def _by_weight(self, cells: NDArray[np.int64], size: int, shared: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return Σ 1/m over the steps in each cell, in units: exact, since each weight is a whole number of units.
 
-        ``shared`` holds m of each step, in any order; ``cells`` are sorted by m.
+        ``shared`` contains the m of each step, in any order; ``cells`` are sorted by m.
         """
         assert self.linked is not None
         total, start = np.zeros(size, dtype=np.int64), 0
@@ -254,7 +254,7 @@ def _ordered(
 
 
 def _first_rows(linked: Linked, schema: Schema, text: TextTable, person: NDArray[Any]) -> NDArray[np.int64]:
-    """Return one row of each person, the one with the smallest codes, in the order of people."""
+    """Return, for each person in order, the row with the smallest codes."""
     codes = _encoded(linked, schema, text, linked.person_columns(schema))
     rows = np.lexsort([*reversed(list(codes.values())), person])
     return np.asarray(rows[np.flatnonzero(np.diff(person[rows].astype(np.int64), prepend=-1))])

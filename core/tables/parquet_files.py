@@ -1,4 +1,4 @@
-"""Parquet files as rows to encode. PyArrow reads one file, or all files of a folder, each under its own types.
+"""Parquet files as rows to encode. PyArrow reads one file, or all files of a folder, each with its own types.
 
 The list of files is made once, when the table is opened. No query engine reads them and no statistic of a file is used.
 Files of a folder may differ in columns that a release does not read, but a column that it reads must have one type in
@@ -38,7 +38,7 @@ NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
 
 @dataclass(frozen=True)
 class _File:
-    """A file with its Arrow schema, its number of rows, and the cells that its folders name.
+    """A file with its Arrow schema, its number of rows, and the cells that its folder names state.
 
     ``longest`` is the result of :func:`espalier.core.tables.parquet_pages.check_pages` for the file in this ``state``.
     """
@@ -183,7 +183,7 @@ def _listed(folder: Path) -> list[Path]:
 
 
 def _check_log(folder: Path, where: Path) -> None:
-    """Refuse ``folder`` if a list of the files with the current rows of a table is in ``where``."""
+    """Refuse ``folder`` if ``where`` contains a list of the files that hold a table's current rows."""
     kinds = [kind for name, kind in LOGS.items() if (where / name).is_dir()]
     if any((where / "metadata").glob("*.metadata.json")):
         kinds.append("Iceberg")
@@ -196,7 +196,7 @@ def _check_log(folder: Path, where: Path) -> None:
 
 
 def is_parquet(path: Path) -> bool:
-    """Return whether ``path`` is an ordinary file that begins like Parquet."""
+    """Return whether ``path`` is an ordinary file that begins like a Parquet file."""
     if not path.is_file():
         return False
     with path.open("rb") as file:

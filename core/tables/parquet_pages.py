@@ -23,7 +23,7 @@ LARGEST = (1 << 31) - 1
 FIXED = {1: 0, 2: 0, 3: 1, 7: 8}
 """Sizes in bytes of Thrift's types of fixed size (true, false, a byte, a float)."""
 PLACE, BYTE = 0, 3
-"""A number that is no type of Thrift, for the position of a field's value; and the type of a byte."""
+"""Key of the position of a field's value (a number that Thrift uses for no type), and Thrift's type for a byte."""
 INT32, INT64, TEXT, LIST, STRUCT = 5, 6, 8, 9, 12
 """Other types of Thrift."""
 BITS = {4: 16, INT32: 32, INT64: 64}
@@ -43,7 +43,7 @@ Fields = dict[tuple[int, int], Any]
 
 
 def opened(file: IO[bytes], **options: Any) -> Any:
-    """Return PyArrow's reader of a Parquet file, which reads each whole number in all 32 or 64 bits that are stored.
+    """Return PyArrow's reader for a Parquet file, which reads all 32 or 64 stored bits of each whole number.
 
     A column of 8 or 16 bits is stored in 32. PyArrow would cut off the other bits, so 7 and 263 would be one person.
     """
@@ -79,11 +79,11 @@ def _with_wide_numbers(file: IO[bytes]) -> Any:
 def check_pages(file: IO[bytes], facts: Any, shown: str) -> int:
     """Refuse a Parquet file that unpacks to far more than its size; ``facts`` is its footer as PyArrow reads it.
 
-    Three things are compared with the file's size: the number of rows, all texts, and what is unpacked at once, which
-    is one page of each column.
+    Three numbers are compared with the file's size: the number of rows, the bytes of all text, and the bytes that are
+    unpacked at once (one page of each column).
 
     If some text values are stored as differences from the previous value, return the largest possible number of bytes
-    of a row's texts: in every row, such a text may be as long as its page. Otherwise return 0.
+    of text in a row, because each such value may be as long as its page. Otherwise return 0.
 
     Footer, row groups and pages must state the same number of rows. PyArrow would leave out rows that only some of them
     state.

@@ -1,9 +1,9 @@
 """Codes streamed by PostgreSQL if the role cannot create a temporary table: on a replica, or in a read-only session.
 
-PostgreSQL encodes each row by itself (`espalier.core.tables.encoding_query`), joins the codes to a few whole numbers,
-and sends them through one cursor, which sees one state of the rows. Neither rows nor text values leave the server,
-except the person identifier if there is one. Numbers arrive in PostgreSQL's binary form, so nothing is guessed from a
-text.
+PostgreSQL encodes each row separately (`espalier.core.tables.encoding_query`), joins the codes into a few whole
+numbers, and sends them through one cursor, which sees one state of the rows. Neither rows nor text values leave the
+server, except the person identifier if there is one. Numbers arrive in PostgreSQL's binary form, so no number is parsed
+from text.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ BATCH_ROWS = 1 << 17
 
 
 def keeps_codes(connection: Any) -> bool:
-    """Return whether a temporary table can be created, which needs the privilege of the role, a server that is not a
+    """Return whether a temporary table can be created, which requires the role's privilege, a server that is not a
     replica, and a writable session.
     """
     asked = (

@@ -1,7 +1,7 @@
 """PostgreSQL transactions that set their own session settings.
 
-A pooler such as PgBouncer in transaction mode may give each transaction another session of the server, and gives each
-session to many clients. A session's setting would then be lost, or would reach other clients. Each transaction
+A pooler such as PgBouncer in transaction mode may run each transaction in a different server session, and shares each
+session among many clients. A session setting would then be lost or would affect other clients. Each transaction
 therefore applies every setting on which its answers depend, and leaves none behind.
 """
 
@@ -32,7 +32,7 @@ release uses.
 
 
 def settings(*, closed: bool = True) -> str:
-    """Return the statements that follow a BEGIN; the search path is the user's unless it is ``closed``."""
+    """Return the statements that follow a BEGIN. The search path is the user's unless it is ``closed``."""
     wanted = {**READS, "statement_timeout": f"{time_limit()}s"}
     own = [f"SET LOCAL {name} TO DEFAULT" for name in OWN]
     return "; ".join([*own, *(f"SET LOCAL {name} = '{value}'" for name, value in wanted.items()), *[CLOSED] * closed])

@@ -2,10 +2,10 @@
 server.
 
 The relation is read once, and the temporary table is counted many times. The transaction ensures that the statement
-that fills it and all later queries see one state of the rows. Closing rolls back and removes the table; a lost
+that fills it and all later queries see one state of the rows. Closing rolls back and removes the table. A lost
 connection does the same.
 
-**Fresh lots.** A hold-out and a declared total need random numbers ("lots") that depend on no row
+**Fresh lots.** A holdout and a declared total need random numbers ("lots") that depend on no row
 (`espalier.core.privacy.contribution` has the proofs). `gen_random_uuid` draws them from the server's strong generator
 (PostgreSQL 13 or later). One statement draws each lot and stores it, or the rows it chose, in a temporary table, so
 every later query sees the same lots. A view with this function would draw new lots for each count.
@@ -73,7 +73,7 @@ class PostgresSnapshot(CodesOnly):
         """Encode, and keep at most ``most`` rows of each person; raises a :class:`TableError` that quotes no cell."""
         self.schema, self.person_column, self.row_limit = schema, person, most
         self.lot_key = "" if person is None else key or new_key()
-        """Key of its row limits; it need not be secret."""
+        """Key of its row limits. It need not be secret."""
         self._relation = relation  # the connection lives as long as an object refers to it
         self._shown, self._con = relation.shown, relation.backend.con
         self.pulse = pulse
@@ -108,8 +108,8 @@ class PostgresSnapshot(CodesOnly):
         return engine_errors(f"{self._shown}: the engine failed while it {what}")
 
     def _run(self, statement: str, what: str = "read the table") -> Any:
-        """Return the server's answer without a time limit here. The request is cancelled if :attr:`pulse` raises an
-        exception in the meantime.
+        """Return the server's answer, with no time limit in this process. The request is cancelled if :attr:`pulse`
+        raises an exception while waiting.
         """
         with self._asking(what):
             return interruptible(lambda: self._con.execute(statement), self.pulse, self._con.cancel)

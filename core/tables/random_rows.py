@@ -33,7 +33,7 @@ def fresh_lots(count: int) -> Lots:
 
 
 def lots_for(count: int, deal: Deal | None) -> Lots:
-    """Return ``count`` lots from ``deal``, or fresh ones without it."""
+    """Return ``count`` lots from ``deal``, or fresh lots if ``deal`` is `None`."""
     return (deal or fresh_lots)(count)
 
 

@@ -3,15 +3,15 @@
 CSV cells are read as written. Parquet and Excel cells become whole numbers without a point, True/False and ISO
 dates. An empty cell is missing. PyArrow and openpyxl do the parsing.
 
-No row changes how another row is read. A file is refused, or each of its rows is read as if it were the only one under
-the header.
+No row changes how another row is read. Unless a file is refused, each of its rows is read as if it were the only row
+under the header.
 
 CSV. One line is one row (`espalier.core.tables.csv_lines` has the proof).
 
 Excel. Each cell has its own type (`espalier.core.tables.excel` states which lines are rows).
 
 Parquet and data frames. A type belongs to a whole column and was chosen by the author of the file or frame. Columns of
-Python objects in a pandas frame have no such type, so each cell is converted by itself.
+Python objects in a pandas frame have no such type, so each cell is converted separately.
 
 `espalier.core.tables.encoding` encodes larger tables in batches. It contains the table of canonical texts, and returns
 equal codes.

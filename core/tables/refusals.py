@@ -1,5 +1,5 @@
-"""Single error for all columns that do not fit, so that a table can be corrected at once instead of column by
-column.
+"""One error for all columns that do not fit the schema, so that a table can be corrected in one step instead of column
+by column.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
 """Private table that is read in place, in files, PostgreSQL, Spark, or any engine that Ibis supports.
 
 :func:`open_relation` connects, and reads only the catalogue, footers or header. :meth:`Relation.snapshot` scans the
-rows once and keeps what a release needs: small whole numbers, at most k rows of a person. Files and most engines return
-rows, which `espalier.core.tables.encoding` turns into codes. PostgreSQL and Spark encode rows themselves
+rows once and keeps what a release needs: at most k rows per person, as small whole numbers. Files and most engines
+return rows, which `espalier.core.tables.encoding` turns into codes. PostgreSQL and Spark encode rows themselves
 (`espalier.core.tables.encoding_query`). One statement sees one state of the table, and files that change during the
 scan are refused.
 
-A message names the column. It never quotes a cell or the number of wrong cells.
+Messages name the column but never quote a cell or the number of wrong cells.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class Feed(Protocol):
 
     @property
     def states(self) -> tuple[Facts | None, ...]:
-        """States of these files when they were opened. Rows are read from them in this state only."""
+        """States of these files when they were opened. Rows are read from them only in this state."""
         ...
 
     @property
@@ -102,12 +102,12 @@ class Feed(Protocol):
 class Relation:
     """A table that is read in place; ``shown`` is its name in messages.
 
-    ``feed`` returns rows that are encoded here. Without one the engine encodes: ``backend`` is the connection,
-    ``table`` the relation in it. ``plain`` is then the query that reads ``table`` with text compared byte by byte, if
-    the engine may compare differently: a collation that treats two identifiers as equal would merge two people.
-    ``origin`` is the kind of relation in the engine's catalogue (`espalier.core.tables.catalogue`); `None` for files.
-    ``check`` raises :class:`TableError` if an engine's relation has since been replaced by one of another kind.
-    ``keeps`` is true if the engine may keep codes in a temporary table; otherwise PostgreSQL streams them.
+    ``feed`` returns rows that are encoded here. Without a feed, the engine encodes them: ``backend`` is the connection
+    and ``table`` its relation. ``plain`` is then the query that reads ``table`` with text compared byte by byte, if the
+    engine may compare differently: a collation that treats two identifiers as equal would merge two people. ``origin``
+    is the kind of relation in the engine's catalogue (`espalier.core.tables.catalogue`); `None` for files. ``check``
+    raises :class:`TableError` if an engine's relation has since been replaced by one of another kind. ``keeps`` is true
+    if the engine may keep codes in a temporary table; otherwise PostgreSQL streams them.
     """
 
     shown: str

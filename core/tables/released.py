@@ -1,4 +1,4 @@
-"""Writer of released tables as CSV text, and a reader for them."""
+"""Writer and reader of released tables as CSV text."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def read_linked(linked: Linked, schema: Schema, files: Mapping[str, bytes]) -> P
 
 
 def _written(schema: Schema, name: str, texts: Sequence[str], *, alone: bool) -> Sequence[str]:
-    """Return a column's cells as the file contains them; each distinct text is converted once."""
+    """Return a column's cells as the file contains them. Each distinct text is converted once."""
     known = list(set(texts))
     safe = [defuse(t) for t in known] if name in schema else known
     changed = {t: w for t, w in zip(known, _quoted(safe, always=alone), strict=True) if w != t}

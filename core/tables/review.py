@@ -47,12 +47,12 @@ TELLING = 5
 
 @dataclass(frozen=True)
 class Reviewed:
-    """A column's place in the review.
+    """A column's ``group`` in the review.
 
-    ``reason`` explains it without quoting a value. ``shown`` lists everything that a person must see before the
-    confirmation counts: the proposed values, bins and missing marks, in order. ``digest`` identifies it. ``books`` are
-    code books that contain every value; choosing one declares the whole book. ``orders`` are the orders of day, month
-    and year from which a person must choose.
+    ``reason`` explains the group without quoting a value. ``shown`` lists everything that a person must see before the
+    confirmation counts: the proposed values, bins and missing marks, in order. ``digest`` identifies this list.
+    ``books`` are code books that contain every value; choosing one declares the whole book. ``orders`` are the orders
+    of day, month and year from which a person must choose.
     """
 
     name: str
@@ -65,7 +65,7 @@ class Reviewed:
 
 
 def review(text: TextTable, schema: Schema) -> tuple[Reviewed, ...]:
-    """Return the place of each column of a guessed schema, in the order of the table. Private."""
+    """Return the group of each column of a guessed schema, in the order of the table. Private."""
     out_of_it = {c.name for c in schema.left_out}
     kept = [name for name in text.columns if name in schema or name in out_of_it]
     return tuple(
@@ -77,7 +77,7 @@ def review(text: TextTable, schema: Schema) -> tuple[Reviewed, ...]:
 
 
 def review_column(read: TextColumn, column: Column) -> Reviewed:
-    """Return the place of one guessed column. Private."""
+    """Return the group of one guessed column. Private."""
     group, reason = _place(read, column)
     someone = group == "identifies someone" or named_like_a_person(column.name)
     books = () if someone else fitting_books(read, column.missing_marks)
@@ -94,15 +94,17 @@ def unclear_orders(read: TextColumn, marks: Sequence[str] = ()) -> tuple[str, ..
 
 
 def some_days(read: TextColumn, marks: Sequence[str] = ()) -> int:
-    """Return how many distinct values are dates if others are not, else 0. Digits alone are not a date. Private."""
+    """Return the number of distinct values that are dates if others are not, else 0. Digits without separators are not
+    a date. Private.
+    """
     values = [v for v in read.values if v != MISSING and v not in marks]
     dates = [v for v in values if not v.isdigit() and any(day_number(v, o) is not None for o in ("", *DATE_ORDERS))]
     return len(dates) if len(dates) < len(values) else 0
 
 
 def one_person_decides(read: TextColumn, person: TextColumn, marks: Sequence[str] = ()) -> bool:
-    """Return whether the cells of one person could turn a column into one of dates: in some order of day, month and
-    year, at most one person has a value that is no date. Private.
+    """Return whether one person's cells could turn a column into a date column: for some order of day, month and year,
+    at most one person has a value that is not a date. Private.
     """
     for order in ("", *DATE_ORDERS):
         others = [

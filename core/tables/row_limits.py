@@ -2,10 +2,11 @@
 
 The choice of a person's rows is the same for every kind of storage.
 
-A row's lot is the first 64 bits of MD5 of ``key:codes:index:person``. Here *codes* are the row's codes joined to a few
-whole numbers (see :func:`joined`), and *index* distinguishes rows with the same person and codes. Each person keeps the
-rows with the smallest lots. MD5 is used because every engine has it; nothing depends on its strength. **Unit.** For
-every fixed key, the choice of a person's rows depends on that person's own rows only: on the identifier and the codes,
+A row's lot is the first 64 bits of MD5 of ``key:codes:index:person``. Here *codes* are the row's codes joined into a
+few whole numbers (see :func:`joined`), and *index* distinguishes rows with the same person and codes. Each person keeps
+the rows with the smallest lots. MD5 is used because every engine has it; nothing depends on its strength.
+
+**Unit.** For every fixed key, the choice of a person's rows depends only on that person's own identifier and codes,
 never on positions in the table or on another person's rows. If at most k rows of each person are kept, tables that
 differ in one person's rows, however many, become tables that differ by adding or removing at most k rows. This holds
 for each key and needs no assumption about the hash. (A mixture over keys keeps the bound, see

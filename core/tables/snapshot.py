@@ -46,7 +46,7 @@ class Snapshot(CodesOnly):
     ) -> None:
         self.schema, self.file = schema, file
         self.lot_key = lot_key
-        """Key of its row limits (:mod:`espalier.core.tables.row_limits`); it need not be secret."""
+        """Key of its row limits (:mod:`espalier.core.tables.row_limits`). It need not be secret."""
         self._deal: random_rows.Deal | None = None
         self.person_column, self.row_limit = person_column, row_limit
         self._digest = digest

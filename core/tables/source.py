@@ -66,12 +66,12 @@ class Source(Protocol):
 
     @property
     def digest(self) -> bytes:
-        """Digest that identifies the table. PRIVATE; it leaves this machine only through a keyed fingerprint."""
+        """Digest that identifies the table. PRIVATE. It leaves this machine only through a keyed fingerprint."""
         ...
 
     @property
     def lot_key(self) -> str:
-        """Key by which rows of each person were chosen when the table was read; it need not be secret. Empty if there
+        """Key by which rows of each person were chosen when the table was read. It need not be secret. Empty if there
         is no key.
         """
         ...
@@ -87,7 +87,7 @@ class Source(Protocol):
 
     @property
     def counts_only(self) -> bool:
-        """True if the rows stay in a server that answers counts and sums only."""
+        """True if the rows stay in a server that answers only counts and sums."""
         ...
 
     def encodes(self, schema: Schema) -> bool:
@@ -142,10 +142,11 @@ class Source(Protocol):
         ...
 
     def return_counts(self, column: str, bins: int) -> NDArray[np.int64]:
-        """Return the weighted number of kept visits with each code of ``column``, in units, except each k-th visit.
+        """Return the weighted number of kept visits with each code of ``column``, in units, without each person's k-th
+        visit.
 
-        Three columns: the next kept visit comes within the first ``bins`` bins of days, it comes later or on an unknown
-        day, or there is none. A person's visits weigh 1 in total.
+        Its three columns count visits whose next kept visit comes within the first ``bins`` bins of days, visits whose
+        next one comes later or on an unknown day, and visits without a next one. A person's visits weigh 1 in total.
         """
         ...
 
@@ -165,8 +166,7 @@ class Source(Protocol):
         """
         ...
 
-    # Diagnostics, which are unpriced and confidential
-    # ------------------------------------------------------------------------------
+    # Diagnostics: confidential and free of charge ---------------------------------------------------------------------
 
     def cells(self, cliques: Sequence[Clique]) -> Iterator[Cells]:
         """Yield the exact counts of each clique by cell: every cell of a small marginal, the occupied cells of a large
@@ -177,7 +177,7 @@ class Source(Protocol):
         ...
 
     def sample(self, most: int, rng: np.random.Generator) -> Table:
-        """Return ``most`` random rows as a table in memory; a table that is in memory already is returned whole."""
+        """Return ``most`` random rows as a table in memory. A table that is in memory already is returned whole."""
         ...
 
     # Tables derived from this one -------------------------------------------------------------------------------------

@@ -26,7 +26,7 @@ def written(session: Any, query: str, schema: Schema, pulse: Callable[[], None])
     """
     from pyarrow import parquet
 
-    with tempfile.TemporaryDirectory(prefix="espalier-") as folder:  # readable by this user only
+    with tempfile.TemporaryDirectory(prefix="espalier-") as folder:  # readable only by this user
         codes = Path(folder) / "codes"
         interruptible(
             lambda: session.sql(query).write.parquet(codes.as_uri(), compression="none"),

@@ -23,13 +23,13 @@ if TYPE_CHECKING:
     from espalier.core.tables.relation import Feed, Relation
 
 KEPT = 2_000
-"""Number of distinct values that a scan keeps of each column; if there are more, it also keeps the first and the last
+"""Number of distinct values that a scan keeps of each column. If there are more, it also keeps the first and the last
 value.
 """
 
 
 def sampled(relation: Relation, rows: int) -> TextTable:
-    """Return about ``rows`` rows spread over the table. For files, they are the rows at a few places."""
+    """Return about ``rows`` rows spread over the table. For files, these are the rows at a few positions."""
     parts = list(_parts(relation, rows))
     share = min(1.0, rows / max(1, sum(part.rows for part in parts)))
     evenly = (np.linspace(0, part.rows - 1, math.ceil(share * part.rows)).astype(np.int64) for part in parts)

@@ -265,7 +265,8 @@ def _check_blanks(cells: dict[str, Any], facts: Any, shown: str) -> None:
 def _check_count(data: bytes, shown: str, cells: dict[str, Any], facts: Any) -> None:
     """Refuse a version 8 SAS transport file that states a wrong number of rows.
 
-    Rows would be left out, such as those of a second data set, or the blanks after the last row would be rows.
+    Otherwise, rows could be left out, such as those of a second data set, or blanks after the last row could be read as
+    rows.
     """
     start = _ROWS.search(data)
     stated = re.match(rb" *([0-9]+)", start[0][48:]) if start is not None else None

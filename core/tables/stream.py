@@ -33,10 +33,10 @@ BATCH_ROWS, BATCH_CELLS = 1 << 16, 1 << 21
 class Stream:
     """Table ``table`` of the engine ``backend``, called ``shown`` in messages.
 
-    ``kinds`` contains the type in which each column's cells arrive. If it differs from the catalogue's, a cell becomes
-    text. ``file`` is the file of a DuckDB database, and ``seen`` its state when its catalogue was read. ``most``
-    returns the maximum number of rows that the file of a SQLite table can hold, because following the pages of a
-    damaged file may never end. ``kind`` is the kind of the relation when it was opened, and ``kind_now`` returns its
+    ``kinds`` contains the type in which each column's cells arrive. If this type differs from the catalogue's, the
+    cells become text. ``file`` is the file of a DuckDB database, and ``seen`` its state when its catalogue was read.
+    ``most`` returns the maximum number of rows that the file of a SQLite table can hold, because following the pages of
+    a damaged file may never end. ``kind`` is the kind of the relation when it was opened, and ``kind_now`` returns its
     current kind.
     """
 

@@ -28,12 +28,12 @@ from espalier.core.tables.text_table import TextColumn, TextTable
 class Table:
     """Rows as codes. ``codes[name]`` has one code per row, in the smallest unsigned type.
 
-    ``source`` is the digest of the whole table as read; a table with some of its rows has the same digest. ``person``
+    ``source`` is the digest of the whole table as read. A table with some of its rows has the same digest. ``person``
     is the person identifier of each row, a whole number from 0; ``person_column`` is its column in the table as read.
     Both are `None` if no column was named. The person column is not a column of this table, so it is never counted or
     released. ``row_limit`` is the row limit per person; see :meth:`limited`. A table that was filled or cut to a
     declared total keeps its ``person_column`` but has no ``person``. ``values`` are the numbers of numeric columns as
-    read, one per row, NaN for missing cells; the schema's bins are a view of these numbers. ``texts`` are the texts, as
+    read, one per row, NaN for missing cells. The schema's bins are a view of these numbers. ``texts`` are the texts, as
     read, of columns whose categories are to be bought.
     """
 
@@ -206,13 +206,13 @@ class Table:
         return np.bincount(described.leaves(read.values)[read.codes], minlength=described.tree.codes)
 
     def grid_counts(self, column: str, grid: NDArray[np.float64]) -> NDArray[np.int64]:
-        """Return the number of values between adjacent points of ``grid``; the first and the last cell include the
+        """Return the number of values between adjacent points of ``grid``. The first and the last cell include the
         values outside.
         """
         return counts_on(self.numbers(column), grid)
 
     def take(self, rows: NDArray[Any]) -> Table:
-        """Return some of the rows, such as a hold-out or a fold."""
+        """Return some of the rows, such as a holdout or a fold."""
         person = None if self.person is None else self.person[rows]
         codes = {n: c[rows] for n, c in self.codes.items()}
         values = {n: v[rows] for n, v in self.values.items()}
@@ -252,7 +252,7 @@ class Table:
     def to_total(self, total: int) -> Table:
         """Return ``total`` rows: others are left out at random, or invented rows are added.
 
-        An invented row has a random code in each column; a numeric column also gets the midpoint of that bin.
+        An invented row has a random code in each column. A numeric column also gets the midpoint of that bin.
         """
         check_limited(self)
         chosen = np.sort(random_rows.first(random_rows.lots_for(self.rows, self.deal), total))

@@ -132,15 +132,17 @@ class TextTable:
 
     @cached_property
     def digest(self) -> bytes:
-        """Digest of the rows, 32 bytes, independent of the order of rows and columns. PRIVATE: rows could be
-        guessed from it; it leaves only through a keyed fingerprint.
+        """Digest of the rows, 32 bytes, independent of the order of rows and columns. PRIVATE: rows could be guessed
+        from it. It leaves this machine only through a keyed fingerprint.
 
-        Each row is the sum of one 64-bit hash per column name and text; the sorted sums are hashed.
+        Each row is the sum of one 64-bit hash per column name and text. The sorted sums are hashed.
         """
         return self.digest_with({})
 
     def digest_with(self, ranks: Mapping[str, NDArray[np.int64]]) -> bytes:
-        """Return the digest of the rows with further columns, of which only the order of the cells counts. PRIVATE."""
+        """Return the digest of the rows with additional columns, for which only the order of the cells matters.
+        PRIVATE.
+        """
         sums = np.zeros(self.rows, dtype=np.uint64)
         for name, column in self.columns.items():
             sums += np.array([_hash(name, value) for value in column.values], dtype=np.uint64)[column.codes]

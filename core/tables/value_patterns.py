@@ -121,14 +121,14 @@ def number_style(values: Sequence[str]) -> str:
 
 
 def two_styles(values: Sequence[str]) -> bool:
-    """Return whether the values could be decimals or thousands, as ``1,234`` could be 1.234 or 1234."""
+    """Return whether commas in the values could mark decimals or separate thousands, as in ``1,234``."""
     return sum(all(plain_number(v, s) is not None for v in values) for s in ("1234,5", "1,234.5")) == 2 and any(
         "," in v for v in values
     )
 
 
 def leading_zeros(values: Sequence[str]) -> bool:
-    """Return whether some value is a whole number with a leading zero, and so a code whose zeros matter."""
+    """Return whether some value is a whole number with a leading zero, which shows that it is a code."""
     return any(len(v) > 1 and v[0] == "0" and v.isascii() and v.isdigit() for v in values)
 
 
@@ -207,7 +207,7 @@ _ID_WORD = re.compile(r"(^|[_\W])(id|ids|guid|uuid|mrn|ssn|nhs|pid|identifier)($
 
 
 def named_with_an_id(name: str) -> bool:
-    """Return whether a column's name contains a word for an identifier, and not only for a person: ``patient_id``."""
+    """Return whether a column's name contains a word for an identifier, not just for a person: ``patient_id``."""
     return bool(_ID_WORD.search(_WORDS.sub("_", name).casefold()))
 
 
@@ -226,8 +226,8 @@ def amounts(name: str, values: Sequence[str], cells: int) -> bool:
     """Return whether whole numbers that rarely repeat are amounts rather than identifiers.
 
     Identifiers are all different, or their column has an identifier's name. Numbers of one length with six or more
-    digits, and numbers that fill their range without gaps, are taken to number rows or people. All others are amounts,
-    such as a loan in a currency.
+    digits, and numbers that fill their range without gaps, are assumed to identify rows or people. All others are
+    amounts, such as a loan in a currency.
     """
     if named_like_an_id(name) or leading_zeros(values) or len(values) == cells:
         return False

@@ -51,7 +51,7 @@ def test_a_share_is_read_from_the_release() -> None:
     assert "visits.x: return within 30 days after p: 60.0% (" in str(found)
     few = return_share(facts(), LINK, SCHEMA, "visits.x", "q", 30)
     assert few.share is None
-    assert "too large for the people with q" in str(few)
+    assert "too few people with q" in str(few)
     for column, value, days, why in (
         ("people.a", "n", 30, "not a column of every visit"),
         ("visits.x", "z", 30, "not a value"),

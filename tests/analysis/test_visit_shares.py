@@ -57,7 +57,7 @@ def test_a_share_is_read_from_the_release() -> None:
 def test_noise_that_outweighs_the_people_shows_no_figure() -> None:
     found = visit_share(facts(sigma=30.0), LINK, SCHEMA, "visits.x", "q", 2)
     assert found.share is None
-    assert "too large for the people with this visit" in str(found)
+    assert "too few people with this visit" in str(found)
 
 
 @pytest.mark.parametrize(

@@ -187,11 +187,11 @@ def test_what_it_cannot_keep_is_refused(changed, says):
 
 @pytest.mark.nightly
 def test_an_unreachable_threshold_says_the_best_that_can_be_had():
-    with pytest.raises(ProjectError, match=r"cannot be reached: .* in \d+\.\d% of cases") as error:
+    with pytest.raises(ProjectError, match=r"cannot be reached, because .* in \d+\.\d% of cases") as error:
         blurred(project(lid=0.0, eta=0.0005), frame())
     best, offer = error.value.data["best"], error.value.data["offer"]
     assert 0 < best < offer < 1
-    assert f'ask for {offer:.0%} ("lid": {offer:g})' in str(error.value)
+    assert f'Ask for {offer:.0%} ("lid": {offer:g})' in str(error.value)
     assert blurred(project(lid=offer, eta=0.0005), frame()).disclosure["lid_inputs"] <= offer
 
 

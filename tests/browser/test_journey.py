@@ -24,7 +24,7 @@ def test_a_fairness_officer_releases_in_four_clicks_and_reads_the_gap(person) ->
     assert person.clicks <= 4
     person.press("Next: Diagnostics")
     person.press("Compare with the real rows")
-    person.finds(person.page.get_by_text("in how often it says hired = yes fell").first, 120)
+    person.finds(person.page.get_by_text("in how often it predicts hired = yes fell").first, 120)
     person.fine()
 
 

@@ -126,7 +126,7 @@ def test_progress_cancels_and_bad_games_are_refused():
         shadow_releases(game(), publish, np.random.default_rng(0), stop)
     with pytest.raises(ValueError, match="20 models"):
         game(models=8)
-    with pytest.raises(ValueError, match="fewer than all"):
+    with pytest.raises(ValueError, match="fewer than the 120 rows"):
         Game(game().pool, SIZES, 120)
     with pytest.raises(ValueError, match="targets"):
         choose_targets(game(), 1000, np.random.default_rng(0))

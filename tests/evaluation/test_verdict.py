@@ -77,7 +77,7 @@ def test_nothing_to_predict_is_no_praise():
 
 def test_behind_a_fence_the_gap_comes_first():
     found = verdict(Project("t", SCHEMA, Plan("privci", 1.0, target="y")), facts(0.72, 0.78, **FAIR))
-    assert "the gap between woman and man in how often it says y = yes fell from 0.585" in found.headline
+    assert "the gap between woman and man in how often it predicts y = yes fell from 0.585" in found.headline
 
 
 def test_more_than_two_groups_are_named_by_their_column():

@@ -137,9 +137,9 @@ def test_adjusting_may_open_a_path():
 def test_a_fence_between_what_the_effect_needs_is_refused():
     effect = Effect(Dag((("age", "drug"), ("age", "death"), ("drug", "death"))), "drug", "death")
     refuse_fenced(effect, ["age"], [Separation(("drug",), ("other",), ())])
-    with pytest.raises(GraphError, match="needs drug and death counted together"):
+    with pytest.raises(GraphError, match="requires measuring drug and death together"):
         refuse_fenced(effect, [], [Separation(("drug", "x"), ("death",), ("age",))])
-    with pytest.raises(GraphError, match="needs age and death counted together") as caught:
+    with pytest.raises(GraphError, match="requires measuring age and death together") as caught:
         refuse_fenced(effect, ["age"], [Separation(("age",), ("death",), ())])
     assert caught.value.data["pair"] == ("age", "death")
 

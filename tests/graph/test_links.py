@@ -21,8 +21,8 @@ def test_why_is_postcode_not_connected_to_hired():
     assert set(link.around) == {"hired", "postcode", "sex"}
     assert link.gate == ("skill",)
     assert link.sentence() == (
-        "postcode and hired are not measured together: the pair would open the path hired – postcode – sex, around "
-        "skill; hired and sex may be linked only through skill. Any link between them runs through skill: "
+        "postcode and hired are not measured together: the pair would open the path hired – postcode – sex, which "
+        "avoids skill; hired and sex may be linked only through skill. Any link between them runs through skill: "
         "postcode – sex – skill – hired."
     )
     assert "[postcode] and [hired]" in link.sentence(lambda n: f"[{n}]")
@@ -35,8 +35,8 @@ def test_the_other_answers():
     assert said("sex", "skill").startswith("sex and skill were measured together")
     assert said("sex", "hired").startswith("sex and hired are not measured together: the frame forbids the pair; ")
     assert said("club", "postcode") == (
-        "Nothing forbids club and postcode, but other pairs were chosen before them. They are linked only "
-        "through skill, sex: club – skill – sex – postcode."
+        "The frame allows measuring club and postcode together, but other pairs were chosen first. They are linked "
+        "only through skill, sex: club – skill – sex – postcode."
     )
     assert said("hobby", "sex").endswith(
         "no path of measured pairs connects them, so the table shows no link between them."

@@ -61,7 +61,7 @@ def test_a_graph_is_settled_taken_over_and_undone(app: AppTest) -> None:
     assert dag.hidden == (("hired", "qualification"),)
     assert roles.outcome == ("hired",)
     assert target == "hired"
-    assert any("is taken as 'club' → 'hired'" in str(m.value).replace("\\", "") for m in app.markdown)
+    assert any("is read as 'club' → 'hired'" in str(m.value).replace("\\", "") for m in app.markdown)
 
     state(app).editor.undo()
     app.run()

@@ -82,7 +82,7 @@ def run(
     """Attack every target with ``attack``, cross-validated by model. ``targets`` are rows of the pool and flags for
     outliers.
 
-    ``classifier`` learns from the summaries; the density attack does not need one.
+    ``classifier`` learns from the summaries. The density attack does not need one.
     """
     folds = folds_by_model(game, FOLDS, rng)
     shared = None if attack == "density" else np.array([SUMMARIES[attack](r, game.sizes) for r in shadows.releases])
@@ -118,7 +118,7 @@ def _ratio(seen: FloatArray, inside: NDArray[np.bool_], new: FloatArray) -> Floa
     """Return the log-likelihood ratio at ``new`` of two normals fitted to the features with and without the target.
 
     The common covariance is shrunk towards its diagonal by a tenth, because two dozen models would be too few for
-    separate covariances. The ratio selects the scale by itself, because uninformative features cancel.
+    separate covariances. The ratio selects the scale automatically, because uninformative features cancel.
     """
     first, second = seen[inside], seen[~inside]
     if len(first) < 3 or len(second) < 3:
@@ -142,7 +142,7 @@ def _classified(classifier: Classifier, seen: FloatArray, inside: NDArray[np.boo
 
 
 def learner(classifier: Classifier) -> Any:
-    """Return an unfitted classifier of scikit-learn; all but the forest standardise the features first."""
+    """Return an unfitted classifier of scikit-learn. All but the forest standardise the features first."""
     from sklearn.ensemble import RandomForestClassifier
     from sklearn.linear_model import LogisticRegression
     from sklearn.neighbors import KNeighborsClassifier
@@ -150,7 +150,7 @@ def learner(classifier: Classifier) -> Any:
     from sklearn.preprocessing import StandardScaler
     from sklearn.svm import SVC
 
-    if classifier == "forest":  # Stadler's
+    if classifier == "forest":  # as in Stadler et al.
         return RandomForestClassifier(60, random_state=0)
     scaled = {
         "logistic": LogisticRegression(C=0.1, max_iter=300),
@@ -165,7 +165,7 @@ def _judged(
     attack: Attack, scores: FloatArray, inside: NDArray[np.bool_], outlying: NDArray[np.bool_], rng: np.random.Generator
 ) -> AttackResult:
     """Return figures from scores (targets × models), with intervals that resample models and targets together. Models
-    are drawn in the pairs that took complementary halves of the pool, because the two are not independent.
+    are drawn in pairs that used complementary halves of the pool, because the models of a pair are not independent.
     """
     targets, models = scores.shape
     aucs = tuple(_auc(s, i) for s, i in zip(scores, inside, strict=True))

@@ -1,9 +1,9 @@
 """Membership game: *was row t of the table replaced by another row or not?*
 
-The attacker knows the pool of rows, the method, the schema and the number of rows of a table. It fits shadow models on
-tables with and without t, learns to distinguish their releases, and is judged on releases of unseen models. One set of
-models serves every target, because each table is a random part of the pool and every target is in about half of them.
-(Stadler, Oprisanu & Troncoso 2022; with a likelihood ratio per target, Carlini et al. 2022, "LiRA".)
+The attacker knows the pool of rows, the method, the schema and the number of rows of a table. The attacker fits shadow
+models on tables with and without t, learns to distinguish their releases, and is judged on releases of unseen models.
+One set of models serves every target, because each table is a random part of the pool and every target is in about half
+of them. (Stadler, Oprisanu & Troncoso 2022; with a likelihood ratio per target, Carlini et al. 2022, "LiRA".)
 
 Splitting *releases* at random, as the causal-VAE paper does, puts several releases of one trained model on both sides,
 so that an attack only has to recognise the model. Folds here are over models, and each model releases one table.
@@ -30,9 +30,9 @@ TARGETS = 20
 
 @dataclass(frozen=True)
 class Game:
-    """Set-up of a game. ``pool`` contains encoded rows, and ``sizes`` the numbers of categories of its columns. Each of
-    ``models`` tables takes ``rows`` rows of the pool at random. Raises :class:`ValueError` for a game too small to
-    judge.
+    """Setup of a game. ``pool`` contains encoded rows, and ``sizes`` the numbers of categories of its columns. Each of
+    the ``models`` tables consists of ``rows`` random rows of the pool. Raises :class:`ValueError` for a game too small
+    to judge.
     """
 
     pool: Codes
@@ -42,7 +42,7 @@ class Game:
 
     def __post_init__(self) -> None:
         if not 2 <= self.rows < self.pool_rows:
-            raise ValueError(f"each table takes at least 2 and fewer than all {self.pool_rows} rows of the pool")
+            raise ValueError(f"a table needs at least 2 rows, and fewer than the {self.pool_rows} rows of the pool")
         if self.models < 20:
             raise ValueError(
                 "an attack cannot be judged with fewer than 20 models; with 96, the AUC of one target has a standard "
@@ -70,7 +70,7 @@ def choose_targets(game: Game, count: int, rng: np.random.Generator) -> tuple[ND
     The most outlying rows have the smallest sum of log shares of their values in the pool.
     """
     if not 2 <= count <= game.pool_rows:
-        raise ValueError(f"{count} targets cannot be taken from a pool of {game.pool_rows} rows")
+        raise ValueError(f"cannot choose {count} targets from a pool of {game.pool_rows} rows")
     outliers = _by_rarity(game)[: count // 2]
     others = np.setdiff1d(np.arange(game.pool_rows), outliers)
     chosen = rng.choice(others, count - len(outliers), replace=False)
@@ -78,7 +78,7 @@ def choose_targets(game: Game, count: int, rng: np.random.Generator) -> tuple[ND
 
 
 def named_targets(game: Game, rows: Sequence[int]) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
-    """Return these ``rows`` of the pool, with a flag for outliers: the rarest twentieth of the pool."""
+    """Return these ``rows`` of the pool, with a flag for outliers, which are the rarest twentieth of the pool."""
     outliers = _by_rarity(game)[: game.pool_rows // 20]
     return np.array(rows, dtype=np.intp), np.isin(rows, outliers)
 
@@ -97,8 +97,8 @@ def shadow_releases(
 ) -> Shadows:
     """Fit and release ``game.models`` times. ``report`` is called for each model and cancels by raising.
 
-    If a table is half of the pool, halves are taken in complementary pairs, so every target is in exactly half of the
-    models.
+    If a table is half of the pool, tables come in complementary pairs, so every target is in exactly half of the
+    tables.
     """
     inside = np.zeros((game.models, game.pool_rows), dtype=bool)
     releases = []
@@ -120,7 +120,9 @@ def publish(codes: Codes, rng: np.random.Generator) -> Codes:  # noqa: ARG001
 
 
 def folds_by_model(game: Game, count: int, rng: np.random.Generator) -> Sequence[NDArray[np.intp]]:
-    """Return the models' numbers in ``count`` random parts; complementary pairs stay in the same part."""
+    """Divide the models at random into ``count`` parts, and return the models' numbers. Complementary pairs stay
+    together.
+    """
     pairs = rng.permutation((game.models + 1) // 2)
     return [
         np.array([m for pair in part for m in (2 * pair, 2 * pair + 1) if m < game.models], dtype=np.intp)

@@ -1,4 +1,6 @@
-"""Definition of the counts of the held-out people, which is public because it follows from the project alone."""
+"""Definition of the counts that are measured on held-out people. It is public, because it follows from the project
+alone.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,7 @@ MOST_VALUES = 8
 
 @dataclass(frozen=True)
 class Merged:
-    """A column ``name`` with the values of ``column`` in ``groups`` of neighbours; missing cells stay missing."""
+    """A column ``name``: the values of ``column`` in ``groups`` of neighbouring ones. Missing cells stay missing."""
 
     name: str
     column: str
@@ -43,11 +45,11 @@ class HeldOutCounts:
     whether the guess was right. For each value of the target, ``tells`` lists its code, a column that states whether
     the target has this value, and a column with the bin of its score. If the target may be missing, ``right`` and the
     columns of the target's values may be missing too; accuracy, AUC and CMI leave such rows out. The error of single
-    columns counts a missing cell as one more value, whose share the synthetic table should also match. ``reasons``
-    names the figures that are impossible for any rows. ``coarser`` lists separations with fewer strata, in which some
+    columns treats a missing cell as an additional value, whose share the synthetic table should also match. ``reasons``
+    names the figures that no rows could support. ``coarser`` lists separations with fewer strata, in which some
     admissible columns are replaced by ``merged`` ones. Each step halves the number of groups of the column with the
-    most groups (the first, in a tie), until no condition is left. The number of held-out rows alone determines how far
-    CMI goes down this list.
+    most groups (the first, in a tie), until no condition is left. Only the number of held-out rows determines how far
+    down this list CMI goes.
     """
 
     schema: Schema
@@ -121,7 +123,7 @@ class HeldOutCounts:
             yield replace(self, separation=one)
 
     def merging(self, rows: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
-        """Return the merged columns of some rows; each is a function of one row at a time."""
+        """Return the merged columns of some rows. Each is a function of one row at a time."""
         return {one.name: one.codes(self.schema[one.column])[rows[one.column]] for one in self.merged}
 
     def given(self, names: Sequence[str]) -> str:

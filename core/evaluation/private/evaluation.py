@@ -34,7 +34,7 @@ class PrivateFigure:
     bound: tuple[float, float] | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """Return the entry of ``release.json``; a null value comes with a reason."""
+        """Return the entry of ``release.json``. A null value comes with a reason."""
         facts: dict[str, Any] = {"figure": self.name, "value": self.value}
         bound = {"bound": list(self.bound)} if self.bound is not None else {}
         if self.value is None:

@@ -58,11 +58,11 @@ CELLS_PER_SIGMA = 3.0
 BLUR = 0.1
 """Largest mean total variation that noise alone may cause. If noise would cause more, the figure is not measured."""
 UNKNOWN = 10**12
-"""Assumed number of rows, enough for every figure, if it is not given."""
+"""Number of rows that is assumed if none is given. It is enough for every figure."""
 SPARSE, CELL_PER_SIGMA = 20.0, 12.0
 """Minimum average number of rows in a cell of the conditional table, and its minimum ratio to the noise of a cell. A
-stratum is used if independence predicts three times the noise in its smallest cell, which is assumed to have a quarter
-of the average.
+stratum is used if independence predicts three times the noise in its smallest cell, which is assumed to contain a
+quarter of the average.
 """
 
 

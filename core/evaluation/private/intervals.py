@@ -65,16 +65,17 @@ def area_interval(tables: Sequence[tuple[FloatArray, float]], k: int, least: flo
     """Return the area under the ROC curve from noisy counts of (truth, bin of the score), macro over several such
     tables.
 
-    The exact area of n₀ and n₁ rows, A = Σ_b h₁(b)[h₀(below b) + ½h₀(b)]/(n₀n₁), moves by up to 1 when one row does, so
-    it is never released with its own noise; from noisy cells it is a ratio whose numerator is unbiased, since the noise
-    of different cells is independent. The interval uses the delta method: with g the gradient of A, the variance is
-    Σ(σ² + k·c)g² (Σ c·g² is DeLong's variance of a binned score), plus σ⁴B²/2(n₀n₁)² for the product of two noises. The
-    sampling errors of several tables are assumed to be identical, and their noise to be independent. The figure is the
-    mean over all tables. A table in which either truth has fewer rows than ``least``·σ√B shows nothing, so its area may
-    be anything from 0 to 1. Bins hide the ranking of the rows inside them, so the area is slightly too small. The upper
-    end includes the loss from binning normal scores with this area (`hidden`: 0.001 to 0.004 with ten bins). The
-    ``bound`` is valid for any scores: it starts at the low end for the area if every pair within a bin is ranked
-    wrongly, A − ½Σ_b h₀(b)h₁(b)/(n₀n₁), and ends at the high end for the area if every such pair is ranked rightly.
+    The exact area of n₀ and n₁ rows, A = Σ_b h₁(b)[h₀(below b) + ½h₀(b)]/(n₀n₁), may change by up to 1 with a single
+    row, so it is never released with its own noise. From noisy cells, it is a ratio whose numerator is unbiased, since
+    the noise of different cells is independent. The interval uses the delta method: with g the gradient of A, the
+    variance is Σ(σ² + k·c)g² (Σ c·g² is DeLong's variance of a binned score), plus σ⁴B²/2(n₀n₁)² for the product of two
+    noises. The sampling errors of several tables are assumed to be identical, and their noise to be independent. The
+    figure is the mean over all tables. A table in which either truth has fewer rows than ``least``·σ√B shows nothing,
+    so its area may be anything from 0 to 1. Bins hide the ranking of the rows inside them, so the area is slightly too
+    small. The upper end includes the loss from binning normal scores with this area (`hidden`: 0.001 to 0.004 with ten
+    bins). The ``bound`` is valid for any scores: it starts at the low end for the area if every pair within a bin is
+    ranked wrongly, A − ½Σ_b h₀(b)h₁(b)/(n₀n₁), and ends at the high end for the area if every such pair is ranked
+    rightly.
     """
     found = _area(tables, k, least, 0.5)
     if found is None:
@@ -87,7 +88,7 @@ def area_interval(tables: Sequence[tuple[FloatArray, float]], k: int, least: flo
     bound = min(max(lost[0] - lost[1], 0.0), low), max(min(won[0] + won[1], 1.0), high)
     over = "" if many == 1 else f", mean over the {many} values of the target"
     if unknown:
-        over += f"; {unknown} of them have too few rows for the noise and count as anything from 0 to 1"
+        over += f"; {unknown} of them have too few rows for the noise and may have any area from 0 to 1"
     method = (
         f"delta method (DeLong) with the variance of the noise; scores in {tables[0][0].shape[1]} bins; the upper end "
         "includes the loss from binning normal scores, and for any scores the AUC is between "
@@ -137,7 +138,7 @@ def hidden(area: float, bins: int) -> float:
 
 
 def entropy_bound(counts: FloatArray, sigma: float, n: float, k: int, error: float = 0.05) -> float:
-    """Return an upper bound of a column's entropy in nats, from its noisy ``counts``; it fails with probability
+    """Return an upper bound of a column's entropy in nats, from its noisy ``counts``. It fails with probability
     ``error``. It is the delta method's upper end plus the bias of the plug-in estimate (Miller 1955: (k p(1 − p)/n +
     σ²/n²)/2p for each value), at most the logarithm of the number of values.
     """

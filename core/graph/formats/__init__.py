@@ -1,6 +1,6 @@
 """Graph files of other tools, read into a :class:`MixedGraph` and written from one. There is one module per format,
-each with ``read(text, line)`` and ``write(graph)``. All of them read in one pass over the text, with lists instead of
-Python's stack, and name the line of any error.
+each with ``read(text, line)`` and ``write(graph)``. All of them read the text in one pass, use lists instead of
+recursion, and name the line of any error.
 """
 
 from __future__ import annotations

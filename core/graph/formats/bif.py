@@ -68,7 +68,7 @@ def read(text: str, line: int = 1) -> MixedGraph:
             arrows += [(parent, child, token.line) for parent in parents]
         elif token.kind != ";":
             raise broken(
-                token.line, f"{shown(token.text)} is out of place; a network, variable or probability begins here"
+                token.line, f"{shown(token.text)} is out of place; a network, variable or probability must begin here"
             )
     for name, where in [*given.items(), *((cause, where) for cause, _, where in arrows)]:
         if name not in builder.nodes:

@@ -49,7 +49,7 @@ def read(text: str, line: int = 1) -> MixedGraph:
 
 
 def write(graph: MixedGraph) -> str:
-    """Return a model string, which can only contain arrows."""
+    """Return a model string, which can contain only arrows."""
     parents: dict[str, list[str]] = {node.name: [] for node in graph.nodes}
     for edge in graph.edges:
         if edge.mark == "->":

@@ -109,7 +109,7 @@ def _looks_like_code(row: str) -> bool:
 
 
 def _without_comments(row: str) -> str:
-    """Return the row without comments; a comment that is never closed is kept."""
+    """Return the row without comments. A comment that is never closed is kept."""
     out, at, last = [], 0, row.rfind("*/")
     for found in _COMMENT.finditer(row):
         if found.start() < at or (found[0] == "/*" and last < found.end()):

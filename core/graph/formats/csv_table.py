@@ -185,7 +185,7 @@ _MARK_OF = {
 
 
 def write(graph: MixedGraph) -> str:
-    """Return an edge list with a header. A node without edges has its own row; a third column is added if marks are
+    """Return an edge list with a header. A node without edges has its own row. A third column is added if marks are
     needed. Names that look like formulas are escaped; :func:`read` removes the apostrophes again.
     """
     out = io.StringIO()

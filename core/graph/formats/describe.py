@@ -40,8 +40,8 @@ def summary(graph: MixedGraph, name: str) -> str:
     if graph.remarks:
         lines += ["", "notes", *(f"  line {r.line}: {r.text}" for r in graph.remarks)]
     if questions := resolve(graph).questions:
-        proposed = " (* marks what it proposes)" if any(q.default is not None for q in questions) else ""
-        lines += ["", f"to be answered on the Structure page, which imports the file{proposed}"]
+        proposed = " (* marks the proposed answer)" if any(q.default is not None for q in questions) else ""
+        lines += ["", f"questions, which the Structure page asks when it imports the file{proposed}"]
         for q in questions:
             lines.append(f"  line {q.line}: {q.text}")
             lines += [f"    {'*' if value == q.default else '-'} {words}" for value, words in q.choices.items()]

@@ -255,7 +255,7 @@ class _Reader:
             self.operand(group, (name,))
 
     def operand(self, group: _Group, names: tuple[str, ...]) -> None:
-        """Read one end of a chain; the statement ends unless an edge follows."""
+        """Read one end of a chain. The statement ends unless an edge follows."""
         group.operands.append(names)
         if self.token.kind == "edge":
             group.operators.append(self.next())

@@ -130,7 +130,7 @@ class Builder:
             self.nodes[name] = replace(known, roles=roles, **{k: v for k, v in facts.items() if v})
 
     def edge(self, left: str, mark: str, right: str, line: int, said: Annotation = NOTHING) -> None:
-        """Add an edge; its ends become nodes if they are not nodes yet. ``<-``, ``<-o`` and ``--o`` are reversed."""
+        """Add an edge. Its ends become nodes if they are not nodes yet. ``<-``, ``<-o`` and ``--o`` are reversed."""
         self._given += 1
         if self._given > MOST_GIVEN:
             raise broken(line, f"this file lists more than {MOST_GIVEN:,} edges, most of them repeated")
@@ -146,7 +146,7 @@ class Builder:
         if (*ends, mark) in self.edges:
             self._again.setdefault(self.edges[*ends, mark], []).append(line)
         elif len(self.edges) >= MAX_EDGES:
-            raise broken(line, f"this is more than {MAX_EDGES:,} edges")
+            raise broken(line, f"the file contains more than {MAX_EDGES:,} edges")
         else:
             self.edges[*ends, mark] = edge
 
@@ -199,7 +199,7 @@ def facts_of(data: Mapping[str, Any], line: int, builder: Builder) -> dict[str, 
         elif key == "role":
             roles = tuple(str(value).split())
             if odd := [r for r in roles if r not in ROLES]:
-                raise broken(line, f"{shown(odd[0])} is not a role; known are {', '.join(ROLES)}")
+                raise broken(line, f"{shown(odd[0])} is not a role; use one of {', '.join(ROLES)}")
             facts["roles"] = (*facts.get("roles", ()), *roles)
         elif key == "label":
             facts["label"] = str(value)

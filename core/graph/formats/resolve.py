@@ -45,7 +45,7 @@ class Question:
 
 @dataclass(frozen=True)
 class Resolved:
-    """A graph after the answers. ``dag`` is None while a question is open or answers clash (``clashes``)."""
+    """Result of the answers. ``dag`` is None while a question is open or answers conflict (``clashes``)."""
 
     questions: tuple[Question, ...]
     open: tuple[Question, ...]
@@ -122,7 +122,7 @@ def taken_over(have: Dag, new: Dag, keep: bool) -> Dag:
     """Return ``have`` with its arrows replaced by those of ``new``, or (``keep``) with the arrows of ``new`` added.
 
     Notes in ``have`` are kept, even those of removed arrows. If both drawings have notes, they are joined. Everything
-    else is taken from ``have``. Raises :class:`GraphError` for a cycle, naming it.
+    else comes from ``have``. Raises :class:`GraphError` for a cycle, naming it.
     """
     annotations = dict(have.annotations)
     for of, said in new.annotations.items():
@@ -157,7 +157,7 @@ def _matrix(graph: MixedGraph, asking: _Asking) -> str | None:
 
 
 def _fates(graph: MixedGraph, columns: tuple[str, ...] | None, asking: _Asking) -> tuple[dict[str, str], list[str]]:
-    """Return the column for each node, and the nodes to marginalise; all other nodes are left out."""
+    """Return the column for each node, and the nodes to marginalise. All other nodes are left out."""
     names: dict[str, str] = {}
     hidden: list[str] = []
     free = FreeColumns(columns or (), {n.name for n in graph.nodes if not n.latent})
@@ -226,7 +226,7 @@ def _directions(edges: list[Edge], asking: _Asking) -> tuple[list[Edge], list[tu
         elif answer == DROP:
             asking.remarks.append(f"{edge} (line {edge.line}) is left out")
         if answer in ("->", "<-") and edge.mark != "->":
-            asking.remarks.append(f"{edge} (line {edge.line}) is taken as {shown(ends[0])} → {shown(ends[1])}")
+            asking.remarks.append(f"{edge} (line {edge.line}) is read as {shown(ends[0])} → {shown(ends[1])}")
     return list(arrows.values()), confounded
 
 

@@ -31,7 +31,7 @@ class Knowledge:
 
 
 def read(rows: Sequence[str], line: int, builder: Builder) -> Knowledge:
-    """Return the rows after ``/knowledge``; the columns that they name become nodes. Raises :class:`GraphError`."""
+    """Return the rows after ``/knowledge``. The columns that they name become nodes. Raises :class:`GraphError`."""
     known, section, alone = Knowledge(), "", not builder.nodes
     for where, row in enumerate(rows, line):
         words = row.split()
@@ -90,7 +90,7 @@ def used(graph: MixedGraph, known: Knowledge) -> MixedGraph:
 
 
 def _directed(edge: Edge, known: Knowledge) -> Edge:
-    """Return the edge, with the direction that the knowledge gives if it had none."""
+    """Return the edge. If it had no direction, it gets the direction that the knowledge determines."""
     for left, right in ((edge.left, edge.right), (edge.right, edge.left)):
         if (left, right) in known.required and edge.mark in ("--", "o-o", "o->"):
             return Edge(left, right, "->", edge.line, edge.said)
