@@ -1,4 +1,4 @@
-"""Write ``plan-keys.md``: every key of a plan, from the declarations of the methods. ``python -m docs.plan_keys``"""
+"""Write ``plan-keys.md``: every key of a plan, from the methods' declarations. ``python -m docs.plan_keys``"""
 
 from __future__ import annotations
 
@@ -16,37 +16,37 @@ from espalier.core.project.plan import Plan
 FILE = Path(__file__).with_name("plan-keys.md")
 HEAD = """# Plan keys
 
-`python -m docs.plan_keys` writes this page from the declarations of the methods. A plan is flat: the keys of a method
-are next to the keys that every plan has. The Plan page shows a field for each key.
+`python -m docs.plan_keys` generates this page from the methods' declarations. A plan is flat: a method's keys are at
+the same level as the keys that every plan has. The Plan page shows a field for each key.
 
 ## Every plan
 """
 SHARED = {
     "method": "the method's name",
-    "epsilon": "ε of the whole release",
-    "delta": "δ of the whole release; 1/n² by default if n is public",
+    "epsilon": "total ε of the release",
+    "delta": "total δ of the release; by default 1/n² if n is public",
     "neighbors": "`replace-one` (n is public) or `add-remove` (n is private)",
     "person": "column that identifies the person; it is never released",
-    "rows_per_person": "maximum number of rows per person; without a person column, it is a promise",
+    "rows_per_person": "maximum number of rows per person; without a person column, this is your promise",
     "rows": "number of rows to release; with a person column under replace-one, the declared total",
     "target": "column to predict",
-    "targets": "further columns to predict, with weights; the target's weight is 1",
+    "targets": "other columns to predict, with weights; the target has weight 1",
     "rarer": "declared share of rows with the target's rarest value, from a public source; only the verdict uses it",
-    "fair": "`true` requires the fence; if not set, the method decides",
+    "fair": "`true` requires the fence; by default, the method decides",
     "strict": "also separate inadmissible columns from the outcome",
     "allocation": '`auto`, `optimal`, `uniform`, or shares of named marginals: `{"age × income": 0.3}`',
-    "accounting": "`zcdp`; `basic` composition to compare with a paper; `pure` for δ = 0 with `fpt-lp` and `fpt-mw`",
+    "accounting": "`zcdp`; `basic` composition, to compare with a paper; `pure`, for δ = 0 with `fpt-lp` and `fpt-mw`",
     "rows_drawn": "`even` spreads rows over cells as evenly as possible; `independent` draws rows one by one",
-    "max_cells": "largest table of the model, in cells",
+    "max_cells": "maximum number of cells in a table of the model",
     "schema_share": "share of the budget that buys undeclared bins and categories",
     "question_share": "share of the budget that measures the project's questions and counts",
     "analysis_share": "share of the budget that buys the counts of the project's planned analyses",
-    "embedding_share": 'share for a second stage with structure that pairs cannot show; with `"auto"`, a probe decides',
+    "embedding_share": 'share for a second stage that adds what pairs cannot show; with `"auto"`, a probe decides',
     "regression_share": "share of the budget that buys the plan's regressions",
     "regressions": 'regressions to buy: `[{"name": "stay", "outcome": "los", "on": ["age"], "family": "linear"}]`',
     "private_evaluation": "share of people (or rows) held out for private evaluation",
     "copies": "copies of the release for intervals; they cost no budget",
-    "test_drawing": "share of the budget that tests independences that the drawing implies",
+    "test_drawing": "share of the budget for testing independences that the drawing implies",
     "statements": "number of independences to test, or a list of them",
 }
 """Meaning of the keys that every plan has, in the order of the page."""

@@ -37,15 +37,15 @@ class TwoStageOptions:
         "η: distance below which a value counts as disclosed",
         low=1e-6,
         high=0.5,
-        help="A fraction of the declared range. A value closer than this to the real one counts as disclosed.",
+        help="A fraction of the declared range. A released value this close to the real one counts as disclosed.",
     )
     lid: float = option(
         0.15,
         "Interval disclosure allowed (LID)",
         low=0.0,
         high=1.0,
-        help="The share of people for whom a value may be this close. It does not measure whether a row can be "
-        "traced to its person.",
+        help="Share of people for whom a value may be closer than η to the real one. LID does not measure whether a "
+        "row can be traced to its person.",
     )
     alpha: float | None = option(
         None,
@@ -53,8 +53,8 @@ class TwoStageOptions:
         low=0.0,
         high=0.999,
         empty="the largest α within the allowed LID",
-        help="At 1 the result would be the real row. A value here replaces the allowed LID; the resulting LID is "
-        "reported.",
+        help="At 1, the result would be the real row. A value set here overrides the allowed LID, and the report "
+        "states the resulting LID.",
     )
     inputs: Literal["hypercube", "uniform", "weibull", "cauchy"] = option(
         "hypercube",
@@ -65,7 +65,7 @@ class TwoStageOptions:
             "weibull": "Weibull and independent",
             "cauchy": "Cauchy and independent",
         },
-        help="The paper's method is the hypercube; the others are its comparisons.",
+        help="The paper proposes the hypercube and compares it with the others.",
     )
     outcome: Literal["auto", "ridge", "nearest", "adaboost", "forest"] = option(
         "auto",
@@ -79,9 +79,7 @@ class TwoStageOptions:
         },
         help="Ridge regression fails on strongly skewed tables. The report states the choice and the errors.",
     )
-    hybrid: bool = option(
-        True, "Mix with the real rows", help="If off, rows of stage one contain no part of a real row."
-    )
+    hybrid: bool = option(True, "Mix with the real rows", help="If off, stage-one rows contain no part of a real row.")
     anonymize: Sequence[str] | None = option(
         None,
         "Columns to anonymize (blank: all numeric inputs)",

@@ -62,7 +62,7 @@ class WeightsOptions:
         high=100_000,
         whole=True,
         empty="none: exact",
-        help="The paper estimates answers from samples. Exact answers are no worse, and faster.",
+        help="The paper estimates answers from samples. Exact answers are faster and at least as accurate.",
     )
     step: float | None = option(
         None,
@@ -87,8 +87,8 @@ class WeightsOptions:
         "Share of the budget for single columns",
         low=0.0,
         high=0.5,
-        help="The search then starts from noisy counts of each column instead of uniform counts. Without it, columns "
-        "in no question are uniform.",
+        help="The search then starts from noisy counts of each column instead of uniform counts. Without this "
+        "share, columns that no question names stay uniform.",
         pool="one-way",
     )
 

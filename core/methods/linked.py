@@ -78,14 +78,14 @@ class LinkedOptions:
         low=0,
         high=3650,
         whole=True,
-        help="The bins of the days between visits must have a boundary after this day.",
+        help="The bins for the days between visits must have an edge right after this day.",
     )
     at_visits_share: float = option(
         0.1,
         "Share of the budget for counts at each visit and of returns",
         low=0.01,
         high=0.5,
-        help="It is spent only if columns are named, and is taken from the model.",
+        help="Spent only if columns are named. It then reduces the budget for the model.",
     )
 
 

@@ -70,9 +70,9 @@ class PrismOptions:
             "exponential": "by association, one at a time",
             "logistic": "by a noisy logistic fit",
         },
-        help="By association, each round draws a column strongly associated with the target. With the fit, the "
-        "columns with the largest weights in a noisy logistic model are kept; it ranks redundant columns lower "
-        "but needs more rows. Neither finds causes.",
+        help="By association, each round draws a column strongly associated with the target. The logistic fit keeps "
+        "the columns with the largest weights in a noisy logistic model. It ranks redundant columns lower but needs "
+        "more rows. Neither finds causes.",
         only={"regime": "predictive"},
     )
     three_way: int = option(
@@ -81,15 +81,15 @@ class PrismOptions:
         low=0,
         high=20,
         whole=True,
-        help="Three-way tables show how two features act together on the target. They are noisier. A noisy choice "
-        "finds the pairs with the strongest dependence given the target.",
+        help="Three-way tables show how two features act together on the target, but are noisier. A noisy choice "
+        "selects the pairs with the strongest dependence given the target.",
     )
     task_weights: Literal["even", "bought"] = option(
         "even",
         "Importance of the pairs with the target",
         choices={"even": "all equal", "bought": "by a noisy association with the target"},
-        help="Bought weights cost a twentieth of the budget and shape the allocation of the rest: a column that is "
-        "more informative about the target is counted with less noise (PRISM, Appendix C.2).",
+        help="Bought weights cost a twentieth of the budget. Columns that are more informative about the target are "
+        "then counted with less noise (PRISM, Appendix C.2).",
         only={"regime": ("causal", "graphical", "predictive")},
     )
     pools: Mapping[str, float] = option(

@@ -58,7 +58,7 @@ class TreeOptions:
         high=0.5,
         fenced=True,
         help="Buys noisy scores of the pairs that the fence refuses, and an estimate of the fence's cost. Without "
-        "this share, a release reports neither. It is taken from the counts.",
+        "this share, a release reports neither. The share reduces the budget for the counts.",
         pool="explain",
         unbought="The fence of this plan refuses no pair in a tree, so the explanation share buys nothing",
     )
@@ -66,18 +66,17 @@ class TreeOptions:
         "greedy",
         "How the tree is found",
         choices={
-            "greedy": "Edge by edge, each chosen privately.",
+            "greedy": "One edge at a time, each chosen privately.",
             "exact": "The tree with the highest total score, from noisy scores of all pairs bought in one step.",
         },
-        help="The greedy search is the published one. The exact one buys noisy scores of all allowed pairs and "
-        "then finds the strongest tree that respects the separations; the report states the shortfall of the "
-        "greedy tree.",
+        help="The greedy search is the published one. The exact search buys noisy scores of all allowed pairs, then "
+        "finds the strongest tree that respects the separations. The report states the shortfall of the greedy tree.",
     )
     compress: bool = option(
         False,
         "Merge rare categories",
-        help="Categories whose noisy count is below three standard deviations of its noise are counted together, "
-        "and drawn with equal probability. This is useful for columns with many categories, but blurs rare groups.",
+        help="Categories with a noisy count below three standard deviations of the noise are counted together and "
+        "drawn with equal probability. This helps columns with many categories, but blurs rare groups.",
     )
 
 

@@ -43,8 +43,9 @@ class WorkloadOptions:
         weights=True,
         low=0.0,
         high=1000.0,
-        help="Sets how important each one is; 1 is the default. A column's weight applies to all its pairs; 0 excludes "
-        'them. "age × income" weights one pair; three names add a table of three columns as a candidate.',
+        help="Importance of each column, pair or triple; the default is 1. A column's weight applies to all its "
+        'pairs, and 0 excludes them. "age × income" weights one pair. Three names add a table of three columns as a '
+        "candidate.",
     )
     triples: int = option(
         0,
@@ -52,9 +53,9 @@ class WorkloadOptions:
         low=0,
         high=20,
         whole=True,
-        help="In the second round, three columns linked in the first may be counted together. Such tables show "
+        help="In the second round, three columns that the first round linked may be counted together. Such tables show "
         "how two columns act together on a third, but are noisier. Three to five columns with few values are "
-        "counted together anyway if that makes the counts of their pairs more precise.",
+        "counted together regardless of this limit if that makes the counts of their pairs more precise.",
     )
     clique_cells: int = option(
         MAX_CELLS,
@@ -71,7 +72,7 @@ class WorkloadOptions:
         high=0.5,
         fenced=True,
         help="Buys noisy scores of the pairs that the fence refuses, and an estimate of the fence's cost. Without "
-        "this share, a release reports neither. It is taken from the counts.",
+        "this share, a release reports neither. The share reduces the budget for the counts.",
         pool="explain",
         unbought="The fence of this plan refuses no pair in a tree, so the explanation share buys nothing",
     )
