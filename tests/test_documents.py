@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import dataclasses
+import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from docs import plan_keys
+from espalier.core.project.file import Project
 from espalier.core.project.plan import Plan
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -36,6 +38,48 @@ def test_every_module_that_is_named_exists(page):
     for name in re.findall(r"python -m ((?:benchmarks|tests|docs)\.[a-z_.]+)", page.read_text("utf-8")):
         path = ROOT / name.rstrip(".").replace(".", "/")
         assert path.with_suffix(".py").exists() or (path / "__main__.py").exists(), name
+
+
+def indented_blocks(page: Path) -> list[str]:
+    """Return the blocks of a page that are indented by four spaces."""
+    return re.findall(r"(?m)(?:^    .*\n)+", page.read_text("utf-8"))
+
+
+COLUMNS: dict[str, tuple[str, ...]] = {
+    "sex": ("female", "male"),
+    "ward": ("a", "b", "c"),
+    "drug": ("no", "yes"),
+    "insulin": ("no", "yes"),
+    "diabetes": ("no", "yes"),
+    "heart_failure": ("none", "moderate", "severe"),
+    "died": ("no", "yes"),
+    "arm": ("old", "new"),
+    "readmitted": ("no", "yes"),
+}
+NUMBERS = {"age": [0, 40, 60, 100], "los": [0, 3, 7, 30], "months": [0, 6, 12, 24]}
+
+
+@pytest.mark.parametrize("block", indented_blocks(ROOT / "docs" / "project-file.md"))
+def test_the_examples_of_a_project_file_are_accepted(block):
+    example = json.loads(block if block.lstrip().startswith("{") else "{" + block + "}")
+    schema = [{"name": name, "kind": "categorical", "categories": list(texts)} for name, texts in COLUMNS.items()]
+    schema += [{"name": name, "kind": "numeric", "edges": edges} for name, edges in NUMBERS.items()]
+    project = {
+        "format": "espalier-project/1",
+        "name": "example",
+        "one_row_per_person": True,
+        "schema": schema,
+        **example,
+    }
+    project["plan"] = {
+        "method": "prism",
+        "epsilon": 1,
+        "delta": 1e-6,
+        "target": "readmitted",
+        **example.get("plan", {}),
+    }
+    read = Project.loads(json.dumps(project))
+    assert set(example) <= set(json.loads(read.dumps()))
 
 
 Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
