@@ -62,7 +62,9 @@ NUMBERS = {"age": [0, 40, 60, 100], "los": [0, 3, 7, 30], "months": [0, 6, 12, 2
 @pytest.mark.parametrize("block", indented_blocks(ROOT / "docs" / "project-file.md"))
 def test_the_examples_of_a_project_file_are_accepted(block):
     example = json.loads(block if block.lstrip().startswith("{") else "{" + block + "}")
-    schema = [{"name": name, "kind": "categorical", "categories": list(texts)} for name, texts in COLUMNS.items()]
+    schema: list[dict[str, object]] = [
+        {"name": name, "kind": "categorical", "categories": list(texts)} for name, texts in COLUMNS.items()
+    ]
     schema += [{"name": name, "kind": "numeric", "edges": edges} for name, edges in NUMBERS.items()]
     project = {
         "format": "espalier-project/1",
