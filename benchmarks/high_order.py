@@ -6,13 +6,13 @@
     --base METHOD (default workload)
 
 - **characters**: accuracy of a random forest on rows of Artificial Characters that were set aside: in each run another
-  of `PARTS_SET_ASIDE` parts, with `--seeds 12` every row once. Bins at public round numbers; mark 0.48 at ε = 1, 0.56
+  of `PARTS_SET_ASIDE` parts, with `--seeds 12` every row once. Bins at public round numbers; goal 0.48 at ε = 1, 0.56
   at ε = 4, 20 CPU s.
 - **rules**: XOR of 2 and 3 of ten columns: the share of synthetic rows that obey the rule. The share is 0.95 in real
-  rows; the mark is 0.92.
+  rows; the goal is 0.92.
   Latent classes and tree targets: accuracy of a forest, with and without the stage.
 - **pairwise**: a chain, Adult, COMPAS, diabetes and insurance, where pairs carry the structure: AUC and two-way TV with
-  "auto" and with the base alone, and how often the gate opened. The mark is TV ≤ 1.05 × base, and a closed gate in 9 of
+  "auto" and with the base alone, and how often the gate opened. The goal is TV ≤ 1.05 × base, and a closed gate in 9 of
   10 runs.
 - **gate**: the probe's figures on generated tables (`GENERATED`), on which its limits were set.
 - **real**: accuracy of a forest on real rows of Artificial Characters, raw numbers, by number of training rows.

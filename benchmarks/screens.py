@@ -3,7 +3,7 @@
 *Data*, *Structure* and *Plan* are measured with 50 and 200 columns, the later pages with 48, all with 30,000 rows. A
 wait begins with the click (or key). It ends at the last frame in which the page changes or the app is busy, before the
 page stays unchanged for 0.6 seconds. A script in the page reads this at each frame. The table lists the number of
-waits, their median, 95th percentile and maximum in seconds, and the largest acceptable percentile (the mark). Each job
+waits, their median, 95th percentile and maximum in seconds, and the largest acceptable percentile (the goal). Each job
 is measured once, from the click to its result.
 """
 
@@ -96,7 +96,7 @@ class Waits:
 
     def table(self) -> str:
         """Return one line for each kind of wait."""
-        lines = [f"{'wait':<44}{'n':>4}{'median':>9}{'p95':>9}{'longest':>9}{'mark':>7}"]
+        lines = [f"{'wait':<44}{'n':>4}{'median':>9}{'p95':>9}{'longest':>9}{'goal':>7}"]
         for what, found in self.seconds.items():
             middle, high = np.quantile(found, [0.5, 0.95])
             mark = MARKS.get(what)

@@ -425,7 +425,7 @@ def _one_digit(share: float) -> float:
 
 
 def show(found: list[Rated], each: bool = False) -> None:
-    """Print the three marks, for plans rated by their purpose, and for the two ratings of every plan."""
+    """Print the three goals, for plans rated by their purpose, and for the two ratings of every plan."""
     print(
         "| tables | rating | plans | rated works | of these hold | of those that hold rated works | noise | hold |",
         end="",
