@@ -104,8 +104,8 @@ def environment() -> str:
         [
             "# Environment variables",
             "",
-            "`python -m deploy.kit` writes this page from `core/server/settings.py`. Espalier reads no other",
-            "variables, and `espalier doctor` reports any that it does not know.",
+            "`python -m deploy.kit` generates this page from `core/server/settings.py`. Espalier reads no other",
+            "variables with the prefix `ESPALIER_`, and `espalier doctor` reports unknown ones.",
             "",
             "| variable | read by | default | meaning |",
             "| --- | --- | --- | --- |",

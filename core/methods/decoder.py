@@ -71,8 +71,8 @@ class DecoderOptions:
         choices={
             "predictive": "All drawn arrows shape the table.",
             "graphical": "All drawn arrows shape the table, as in the predictive regime.",
-            "causal": "Arrows out of the target are cut. The target depends only on its drawn causes, and its "
-            "model stays valid when the rest of the world changes.",
+            "causal": "Arrows out of the target are removed. The target depends only on its drawn causes, and its "
+            "model stays valid if other conditions change.",
         },
     )
     latent: int = option(

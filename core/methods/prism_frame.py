@@ -27,10 +27,9 @@ class PrismOptions:
         "predictive",
         "Regime",
         choices={
-            "causal": "Uses only the drawn direct causes of the target. Stays valid when the rest of the world "
-            "changes.",
+            "causal": "Uses only the target's drawn direct causes. Predictions stay valid if other conditions change.",
             "graphical": "Uses the drawn Markov blanket: causes, effects, and other causes of the effects. More "
-            "accurate, but only while the world stays the same.",
+            "accurate, but only while conditions stay the same.",
             "predictive": "Chooses features privately by association. Does not read the drawing.",
             "effect": "Measures the tables needed to estimate a treatment's effect on the target: treatment, target "
             "and each adjustment column of the drawing.",
@@ -99,7 +98,7 @@ class PrismOptions:
         high=1,
         weights=True,
         example="target: 0.65",
-        help="Divides the budget among " + ", ".join(NAMES) + ". A pool that is not listed gets nothing.",
+        help="Divides the budget among the pools " + ", ".join(NAMES) + ". An unlisted pool gets nothing.",
         only={"regime": ("causal", "graphical", "predictive")},
     )
 
