@@ -1,4 +1,4 @@
-"""Analyses of a study, planned before anything is spent: questions, and the half-widths of their intervals."""
+"""A study's analyses, planned before anything is spent: questions, and the half-widths of their intervals."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ class PlannedCounts:
     means shares of one half and equally common groups.
 
     An ``effect`` is the difference of the event's shares between two groups, in each stratum of the columns ``adjust``,
-    weighted by the strata's shares of all rows. ``strata`` are the assumed shares of the strata, the last column's
-    values first; each group is assumed to have the same distribution over them.
+    weighted by the strata's shares of all rows. ``strata`` are the assumed shares of the strata, in an order in which
+    the last column varies fastest; the groups are assumed to have the same distribution over the strata.
     """
 
     name: str
@@ -160,7 +160,9 @@ class PlannedCounts:
         return shares, ((1 / schema[text.partition("=")[0]].values,) * self.many if text else (1.0,))
 
     def assumed_cells(self, schema: Schema) -> list[tuple[float, float]]:
-        """Return, for each pair of `cells`, the assumed share of its rows among all rows, and of the event in it."""
+        """Return two assumed shares for each pair of `cells`: of its rows among all rows, and of the event among its
+        rows.
+        """
         shares, groups = self.assumed(schema)
         if self.adjust is None:
             return list(zip(groups, shares, strict=True))
@@ -173,7 +175,7 @@ class PlannedCounts:
         return [(s * g, p) for s in strata for g, p in zip(groups, shares, strict=True)]
 
     def shape(self, schema: Schema) -> tuple[int, ...]:
-        """Return the axes of its counts: groups and event; for an effect: strata, groups and event."""
+        """Return the axes of the counts: groups and event, or strata, groups and event for an effect."""
         if self.adjust is None:
             return self.many, 2
         strata = math.prod(schema[name].values for name in self.adjust)
@@ -238,7 +240,7 @@ def read_analyses(data: Any) -> tuple[PlannedAnalysis, ...]:
 
 
 def fitting_analyses(listed: Sequence[PlannedAnalysis], schema: Schema) -> tuple[PlannedAnalysis, ...]:
-    """Return the analyses that are still valid under ``schema``, after a change of the schema."""
+    """Return the analyses that are still valid after a change to ``schema``."""
 
     def fits(one: PlannedAnalysis) -> bool:
         try:
