@@ -57,7 +57,8 @@ class Outcome:
 def compare(
     plans: Mapping[str, Project], table: Table, *, holdout: Table | None = None, report: Report = silent
 ) -> list[Outcome]:
-    """Release ``table`` under each of ``plans`` and judge every release on ``holdout``, else on ``table`` itself.
+    """Release ``table`` under each of ``plans`` and judge every release on ``holdout``, or on ``table`` itself without
+    a holdout.
 
     ``report`` is called for each release and cancels by raising. Raises :class:`espalier.core.errors.EspalierError` if
     a plan cannot be carried out.

@@ -28,7 +28,7 @@ MOST_ARRAYS = 100_000
 """Maximum number of arrays in one file of a model or of counts."""
 _HEADER_2 = np.lib.format.read_array_header_2_0
 ADDED = ("statement.json", "statement.sig")
-"""Files that describe the others. The hash of a release excludes them, so the release can be signed later."""
+"""Files that describe the other files. The hash of a release excludes them, so the release can be signed later."""
 _OPTIONAL = re.compile(
     r"model\.npz|questions\.csv|croissant\.json|answers\.npz|copies/[0-9]{2,3}\.(csv\.gz|npz)"
     r"|statement\.(json|sig)|label\.html|registry\.yaml"

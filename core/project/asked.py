@@ -22,8 +22,8 @@ class AskedQuestion:
     """A question: its ``kind``, its subject ``of``, and the other parts that the kind needs.
 
     - ``of``: the event, the averaged column, or the outcome of a regression or an effect.
-    - ``among``: conditions on the rows, all of which hold. ``group``: compared groups. ``treatment``: the treatment of
-      an effect.
+    - ``among``: conditions on the rows, which must all be met. ``group``: compared groups. ``treatment``: the treatment
+      of an effect.
     - ``at``: the probability of a quantile. ``level``: the level of the interval.
     - ``on``: predictors of a regression, or the adjustment set of an effect (`None`: the drawing's cheapest).
     """

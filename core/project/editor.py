@@ -256,7 +256,7 @@ class ProjectEditor:
         self.redraw(dag)
 
     def change_role(self, role: str, columns: list[str]) -> None:
-        """Give ``columns`` the role instead of their former one. A new outcome becomes the target."""
+        """Give ``columns`` the role, replacing any former role. A new outcome becomes the target."""
         roles, target = self.project.roles, self.project.plan.target
         others = {r: tuple(c for c in cols if c not in columns) for r, cols in roles.items()}
         order = self.project.schema.clique(columns)

@@ -59,7 +59,7 @@ def option(default: Any, label: str, **says: Any) -> Any:
 
 
 def declared(kind: type[Any]) -> dict[str, Option]:
-    """Return the options that a dataclass declares, by key."""
+    """Return the options declared by a dataclass, by key."""
     return {f.name: f.metadata["option"] for f in dataclasses.fields(kind)}
 
 

@@ -37,8 +37,8 @@ SLICED = (
 )
 EMPTY = "The drawing is empty. Press a column in the tray below, or type part of its name and press Enter."
 AROUND = (
-    "The drawing shows the neighbourhood of the selection. Choose a column below, or bring one from the tray to draw "
-    "arrows to it."
+    "The drawing shows the neighbourhood of the selection. Choose a column below, or add a column from the tray to "
+    "draw arrows to it."
 )
 
 

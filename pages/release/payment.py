@@ -336,7 +336,7 @@ def _open(state: Session, key: str, nobody: str) -> None:
 
 
 def _delta(state: Session, neighbors: Neighbors, person: str | None) -> float:
-    """Return a proposed δ: the plan's, else 1/n² if n is known and public in the form's unit, else 1e-9."""
+    """Return a proposed δ: the plan's δ, or 1/n² if n is known and public in the form's unit, or 1e-9."""
     if not state.has_project:
         return 1e-9
     plan = replace(state.project.plan, neighbors=neighbors, person=(person or "").strip() or None)

@@ -50,8 +50,8 @@ class BoardDraft:
     effect, the causes that could not be drawn and the reason. ``brought`` lists the columns that the user added to the
     drawing, ``opened`` lists the groups whose columns are shown, and ``group`` is the selected group. For linked
     tables, ``copies`` are the selected boxes that are not columns of the schema, and ``later`` is the most recently
-    chosen column of the next visit. ``routes`` holds the last paths of lines, with the boxes and lines for which they
-    were computed.
+    chosen column of the next visit. ``routes`` contains the most recent paths of lines, with the boxes and lines for
+    which they were computed.
     """
 
     board: str | None = None
