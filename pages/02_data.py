@@ -81,7 +81,7 @@ def _people(person: NDArray[Any], plan: Plan) -> str:
 def table_state(state: Session) -> None:
     """Show whether the open table fits its schema."""
     if state.relation is not None:
-        st.info(f"Open, read in place: {name(state.relation.shown)}. {state.relation.notice}")
+        st.info(f"{name(state.relation.shown)} is open and read in place. {state.relation.notice}")
         return
     if state.text is None:
         st.info(

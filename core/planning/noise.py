@@ -76,8 +76,8 @@ class Noise:
         are lost.
 
         Noise of σ in every cell gives φ² ≈ (a − 1)(b − 1)·a·b·σ²/n² in a table of a × b values with even margins. A
-        choice scores n·‖p − p_a p_b‖₁, about 0.8·n·φ, and prefers it to a pair without association with odds of
-        e² if that is twice the scale of its own noise.
+        choice scores a pair by n·‖p − p_a p_b‖₁, about 0.8·n·φ. It prefers this pair, with odds of e², to a pair
+        without association if the score is twice the scale of the choice's noise.
         """
         pairs: IndexArray = np.indices(self.pair.shape)
         return np.asarray(np.minimum(1.0, self.unbounded_visible(pairs[0], pairs[1])))

@@ -69,7 +69,9 @@ class PlannedCounts:
             raise _error(f"{what}: assume may contain shares, groups and strata")
         adjust = data.get("adjust")
         if (data["kind"] == "effect") != (adjust is not None):
-            raise _error(f"{what}: an effect needs adjust (the columns to adjust for, or []); no other kind has it")
+            raise _error(
+                f"{what}: an effect needs adjust (the columns to adjust for, or []); other kinds must not have it"
+            )
         if adjust is not None and not (isinstance(adjust, list) and all(isinstance(one, str) for one in adjust)):
             raise _error(f"{what}: adjust must list names of columns")
         if "strata" in assumed and not adjust:

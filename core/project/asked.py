@@ -47,7 +47,7 @@ class AskedQuestion:
                 f"asked: a {self.kind} {'needs a' if self.kind in _GROUPED else 'has no'} group", key="asked"
             )
         if (self.kind == "effect") != bool(self.treatment):
-            raise ProjectError("asked: an effect needs a treatment; no other kind has one", key="asked")
+            raise ProjectError("asked: an effect needs a treatment; other kinds must not have one", key="asked")
         if self.kind == "regression" and not self.on:
             raise ProjectError("asked: a regression needs predictors", key="asked")
         if self.among and self.kind in ("regression", "effect"):

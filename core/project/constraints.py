@@ -157,7 +157,7 @@ class Constraints:
             return separation, (
                 f"“{guilty}” joins {step[0]} and {step[1]}, but the frame separates {', '.join(separation.left)} "
                 f"from {', '.join(separation.right)}{f' given {given}' if given else ''}: the path "
-                f"{' – '.join(path)} leads around it. Leave the constraint out, or change the graph or the roles"
+                f"{' – '.join(path)} bypasses it. Leave the constraint out, or change the graph or the roles"
             )
         return None
 
