@@ -74,7 +74,8 @@ def _people(person: NDArray[Any], plan: Plan) -> str:
     return (
         f"{len(rows):,} people in {name(plan.person or '')}; the largest number of rows per person: {rows.max():,}. "
         f"With at most {plan.rows_per_person} rows per person, {kept:,} of {rows.sum():,} rows are kept. A total "
-        "declared on the Plan page becomes public: choose a round number that you would have chosen without seeing it."
+        "declared on the Plan page becomes public: choose a round number that you would also have chosen without "
+        "seeing these counts."
     )
 
 

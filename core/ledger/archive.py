@@ -141,7 +141,7 @@ def unpacked(data: bytes, names: Sequence[str] | None = None) -> dict[str, bytes
     """Return the files of a zipped release, or those of ``names``; raises :class:`ProjectError` unless `check_names`
     accepts their names.
 
-    Callers write the files of a release under these names, so no other names are accepted: an absolute path, or a path
+    Callers write the files of a release under these names, so no other names are accepted. An absolute path, or a path
     that leads out of the folder, would let the archive's author write anywhere.
     """
     try:

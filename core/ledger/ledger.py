@@ -18,13 +18,13 @@ of ρ. A δ₀-approximately ρ-zCDP mechanism is (ε, δ₀ + (1 − δ₀)δ�
 Steinke 2016, Section 8); with δ₀ ≤ D and δ′ = δ − D that is at most δ. D is fixed in advance instead of being the
 amount used so far, since the theorem needs fixed totals: anyone who could exchange δ₀ for ρ after seeing an answer
 could use almost 2δ (`tests/ledger/test_delta.py` does). (ε, δ − D) is converted to ρ once, rounded down. Sums are exact
-(rational numbers) and shown rounded up; the remainder is rounded down. The ρ of parts adds up likewise, except for the
-private evaluation, which affects different people from the rest of its entry: an entry counts the larger of the two
-sums (`espalier.core.evaluation.private.held_out`). Their δ₀ all add up. The sum covers one person with at most this
-number of rows in each table, so all releases of a table must refer to the same people: a release with a different
-person column is refused. With the user's consent, a table may be released for **another unit**. The ledger records and
-shows this, and the sum then adds up ρ for different units. Without a person column the sum is valid if the promise is
-true.
+(rational numbers) and shown rounded up; the remainder is rounded down. The ρ of an entry's parts adds up in the same
+way, with one exception: the private evaluation affects different people from the other parts, so an entry counts the
+larger of the two sums (`espalier.core.evaluation.private.held_out`). Their δ₀ all add up. The sum covers one person
+with at most this number of rows in each table, so all releases of a table must refer to the same people. A release with
+a different person column is therefore refused. With the user's consent, a table may be released for **another unit**.
+The ledger records and shows this, and the sum then adds up ρ for different units. Without a person column the sum is
+valid if the promise is true.
 
 **Diagnostics** that are not private influence later plans and releases, and no budget covers this influence. The ledger
 records a view of diagnostics before they are computed. Each entry states the number of earlier views.

@@ -20,9 +20,9 @@ Rating = Literal["works", "weak", "noise"]
 Purpose = Literal["outcome", "pairs"]
 
 COLUMNS, PAIRS = 0.70, 0.13
-"""Two weights in the mean total variation of pairs that noise adds to a release: that of the mean error of single
-columns, and that of the mean error of the counts of pairs. Fitted to the first seven tables of ``TUNED`` in
-benchmarks/verdict.py.
+"""Two weights for the mean total variation of pairs that noise adds to a release: the weight of the mean error of
+single columns, and the weight of the mean error of the counts of pairs. Fitted to the first seven tables of ``TUNED``
+in benchmarks/verdict.py.
 """
 
 ALONG, ALONG_ODDS = 1.35, 0.5
@@ -38,9 +38,9 @@ measures the noise of these choices. Chosen on the same tables.
 """
 
 SURE, SAFE = 3.0, 1.2
-"""Two ratios: of the loss stated as "up to" to the expected loss, and of the total variation that must be small for
-"works" to the expected total variation. They are the smallest values with which the rating "works" is right for nearly
-all plans of ``TUNED``, and 70 % of the plans that work receive this rating.
+"""Two ratios: the loss stated as "up to" relative to the expected loss, and the total variation that must be small for
+"works" relative to the expected total variation. They are the smallest values with which the rating "works" is right
+for nearly all plans of ``TUNED``, and 70 % of the plans that work receive this rating.
 """
 
 DROWNED, FAINT, HIDDEN = 0.1, 0.3, 2.0

@@ -29,12 +29,12 @@ class PlannedCounts:
     """A question about counts, with the desired half-width of its 95 % interval (for an odds ratio, on the log scale).
 
     ``event`` and ``among`` are written ``column=value``, ``group`` is ``column=value:other``. ``shares`` are the
-    assumed shares of the event in each group, and ``groups`` the assumed shares of the groups among all rows; `None`
-    means shares of one half and equally common groups.
+    assumed shares of the event in each group; `None` means one half. ``groups`` are the assumed shares of the groups
+    among all rows; `None` means that they are equally common.
 
-    An ``effect`` is the difference of the event's shares between two groups, in each stratum of the columns ``adjust``,
-    weighted by the strata's shares of all rows. ``strata`` are the assumed shares of the strata, in an order in which
-    the last column varies fastest; the groups are assumed to have the same distribution over the strata.
+    An ``effect`` is the difference of the event's shares between two groups in each stratum of the columns ``adjust``,
+    weighted by the strata's shares of all rows. ``strata`` are the assumed shares of the strata; the last column varies
+    fastest. The groups are assumed to have the same distribution over the strata.
     """
 
     name: str

@@ -63,8 +63,8 @@ class Column:
     ``missing`` makes the empty cell a category, always the last code. ``missing_marks`` are values that count as an
     empty cell, such as ``?`` or ``-9``. With ``unknown="missing"``, an undeclared value is read as an empty cell
     instead of being refused. ``guessed`` names the fields that were guessed from the data, in whole or in part, and are
-    not confirmed yet; ``confirmed`` names the guessed fields that are confirmed. The report lists both. ``shown`` is
-    the digest of what a person saw when they confirmed them.
+    not confirmed yet. ``confirmed`` names the guessed fields that have been confirmed. The report lists both. ``shown``
+    is the digest of what a person saw when they confirmed them.
 
     ``label``, ``unit`` and ``description`` describe the column for people; ``value_labels`` maps values to labels (in
     the project file: ``labels``). They do not change any cell. They are untrusted: all code that shows them must escape

@@ -75,8 +75,8 @@ class Reached:
 class Hierarchy:
     """Codes of one column in nested groups.
 
-    ``labels`` are the codes in order (with ``missing`` the empty cell is the last one) and after them the groups;
-    ``parent`` gives the index of each node's group, −1 at the top. Raises :class:`SchemaError` for an impossible
+    ``labels`` are the codes in order, followed by the groups; with ``missing``, the empty cell is the last code.
+    ``parent`` is the index of each node's group, −1 at the top. Raises :class:`SchemaError` for an impossible
     hierarchy.
     """
 
@@ -174,7 +174,7 @@ class Hierarchy:
         return Cut(groups, tuple(parts), self._names(parts))
 
     def _names(self, parts: Sequence[tuple[int, ...]]) -> tuple[str, ...]:
-        """Return the name of each part; no two parts share a name, and no part has the name of a code or group that it
+        """Return the name of each part. The names are distinct, and no part has the name of a code or group that it
         does not represent.
         """
         names, taken = [], set(self.labels)

@@ -24,8 +24,8 @@ LONGEST_WHOLE = 300
 def read_json(data: bytes | str, what: str, *, finite: bool = True) -> Any:
     """Return the value in ``data``; raises a :class:`ProjectError` that names ``what``.
 
-    Refused are encodings other than UTF-8, files above `MOST_JSON`, nesting deeper than `DEEPEST`, repeated keys, and,
-    unless ``finite`` is false, numbers that are not finite as floats.
+    Encodings other than UTF-8, files above `MOST_JSON`, nesting deeper than `DEEPEST` and repeated keys are refused. So
+    are numbers that are not finite as floats, unless ``finite`` is false.
     """
     if len(data) > MOST_JSON:
         raise ProjectError(f"{what} is larger than {MOST_JSON >> 20} MiB")

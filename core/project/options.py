@@ -27,8 +27,8 @@ class Option:
     The bounds ``low`` and ``high`` are inclusive. ``whole`` requires a whole number. ``empty`` explains a missing
     value, if `None` is allowed. If ``columns``, the option is a list of column names; with ``of_visits``, of columns
     that every visit has. With ``weights``, the option maps column names, or combinations such as "age × income", to
-    numbers, which may be 0 if ``low`` is 0; ``example`` shows one such line. A ``fenced`` field is shown only if the
-    plan has a fence. With ``only``, the field is shown if the options have the values given there (a tuple lists
+    numbers, which may be 0 if ``low`` is 0. ``example`` is a sample line. A ``fenced`` field is shown only if the plan
+    has a fence. With ``only``, the field is shown if the options have the values given there (a tuple lists
     alternatives). ``pool`` is the pool that this share pays for, and ``unbought`` is the message if a plan buys nothing
     with it.
     """

@@ -87,8 +87,8 @@ class Plan:
     also keeps inadmissible columns away from the outcome. ``target`` is the column to predict; ``targets`` are further
     columns with their weights; the target's own weight is 1 unless it is given. ``rarer`` is the declared share of rows
     with the target's rarest value, which only the verdict reads. ``allocation`` may also map marginals ("age × income")
-    to shares of their pools; the others follow ``auto``. ``rows`` `None` means n, or the noisy total under add-remove;
-    with a person column under replace-one it is required, and is the declared total to which the private table is
+    to shares of their pools; the others follow ``auto``. ``rows`` `None` means n, or the noisy total under add-remove.
+    With a person column under replace-one, ``rows`` is required; it is the declared total to which the private table is
     filled up or cut. ``max_cells`` is the maximum size of the model's tables, in cells.
 
     ``schema_share`` is the share of the budget that buys the bins and categories that are not declared.

@@ -22,9 +22,9 @@ Named = tuple[tuple[str, Any], ...]
 class Assumed:
     """Assumptions about the columns of a regression, by name.
 
-    They may be ``shares`` of a column's values, ``means`` and standard deviations (``spreads``) of numbers, and
-    ``correlations`` between the normal variables that the columns cut into bins. Without assumptions, values are
-    independent and equally frequent.
+    Possible assumptions are ``shares`` of a column's values, ``means`` and standard deviations (``spreads``) of
+    numbers, and ``correlations`` between the normal variables that the columns cut into bins. Without assumptions,
+    values are independent and equally frequent.
     """
 
     shares: Named = ()

@@ -31,8 +31,8 @@ class BoughtRegression:
 
     ``outcome`` is a numeric column or an event, written ``column=value``. ``on`` are the predictors. ``interactions``
     are pairs of predictors; a column is in at most one pair. With ``robust``, intervals do not assume that the outcome
-    has the same variance everywhere (linear) or the variance that its family implies; this requires a separate
-    purchase.
+    has the same variance everywhere (linear) or the variance that its family implies. Robust intervals require a
+    separate purchase.
     """
 
     name: str

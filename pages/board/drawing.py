@@ -59,7 +59,7 @@ def take(state: Session, sent: Any) -> None:
         except EspalierError as error:
             say(state, f"Refused: {error} The drawing is unchanged.", bad=True)
         except KeyError:
-            say(state, "The drawing sent an unknown action; it is unchanged.", bad=True)
+            say(state, "The browser sent an unknown action. The drawing is unchanged.", bad=True)
         else:
             if text:
                 say(state, text)

@@ -1,7 +1,7 @@
 """The board for linked tables: the person, this visit and the next visit side by side.
 
-Arrows at this visit hold within every visit. The boxes of the next visit are copies of the columns of a visit, and the
-arrows that end there lead from one visit to the next.
+Arrows at this visit apply within every visit. The boxes of the next visit are copies of a visit's columns. Arrows that
+end there lead from one visit to the next.
 """
 
 from __future__ import annotations
@@ -75,8 +75,8 @@ def parts(project: Project, names: Iterable[str]) -> list[list[str]]:
 def meant(project: Project, arrow: Pair) -> tuple[Pair, Pair | None]:
     """Return the boxes between which an arrow is drawn, and its columns if it leads from one visit to the next.
 
-    An arrow to the next visit from the person, or from another box of the next visit, holds at every visit: it is drawn
-    at this visit. Raises :class:`GraphError` for an arrow back in time.
+    An arrow that ends at the next visit and starts at the person, or at another box of the next visit, applies at every
+    visit. It is therefore drawn at this visit. Raises :class:`GraphError` for an arrow back in time.
     """
     link, ahead = project.linked, later(project)
     if link is None:

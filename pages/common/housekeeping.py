@@ -81,8 +81,8 @@ def forget_last_page() -> None:
 
 
 def stay_silent() -> None:
-    """Keep Streamlit from asking a server on the internet for this machine's address, as it does whenever a page from
-    another address tries to open the app.
+    """Keep Streamlit from asking a server on the internet for this machine's address. Otherwise, it asks whenever a
+    page from another address tries to open the app.
     """
     net_util._external_ip = "127.0.0.1"
 

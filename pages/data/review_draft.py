@@ -47,8 +47,8 @@ class Row:
     """A column in the review: its section, its stage, and the reason.
 
     ``digest`` identifies what must be shown before a guess can be confirmed. ``books`` are the code books that contain
-    all of its values, ``marks`` are values that may stand for an empty cell, and ``orders`` are the possible orders of
-    day and month.
+    all of its values. ``marks`` are values that may mean an empty cell. ``orders`` are the possible orders of day and
+    month.
     """
 
     name: str
@@ -143,7 +143,7 @@ class ReviewDraft:
         return Row(column.name, section, stage, placed.reason, column, placed.digest, placed.books, marks, orders)
 
     def _place(self, column: Column, read: TextColumn) -> tuple[Reviewed, tuple[str, ...]]:
-        """Return the row of a column, and the values of an open guess that may stand for an empty cell."""
+        """Return the row of a column, and the values of an open guess that may mean an empty cell."""
         known = self._placed.get(column.name)
         if known is None or known[0] != column or known[1] is not read:
             marks = [m for m in possible_marks(read) if m not in column.missing_marks] if column.guessed else []
