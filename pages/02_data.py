@@ -74,14 +74,15 @@ def _people(person: NDArray[Any], plan: Plan) -> str:
     return (
         f"{len(rows):,} people in {name(plan.person or '')}; the largest number of rows per person: {rows.max():,}. "
         f"With at most {plan.rows_per_person} rows per person, {kept:,} of {rows.sum():,} rows are kept. A total "
-        "declared on the Plan page becomes public: choose a round number that you would have chosen without seeing it."
+        "declared on the Plan page becomes public: choose a round number that you would also have chosen without "
+        "seeing these counts."
     )
 
 
 def table_state(state: Session) -> None:
     """Show whether the open table fits its schema."""
     if state.relation is not None:
-        st.info(f"Open, read in place: {name(state.relation.shown)}. {state.relation.notice}")
+        st.info(f"{name(state.relation.shown)} is open and read in place. {state.relation.notice}")
         return
     if state.text is None:
         st.info(

@@ -117,7 +117,9 @@ if seen.frame.separations:
     st.markdown("**Associations this table will not show:**")
     for s in seen.frame.separations:
         st.markdown(f"- {text.separation(s)}  \n  :small[{plain(s.why)}]")
-    st.markdown(f"In the model, the {term('CMI')} of each is exactly 0. The released rows add a little by chance.")
+    st.markdown(
+        f"In the model, the {term('CMI')} of each is exactly 0. In the released rows, it is slightly above 0 by chance."
+    )
 else:
     st.markdown(method_of(plan).guidance.unseparated(bool(project.dag.edges)))
 if is_fenced(plan) and project.roles.inadmissible:

@@ -76,7 +76,7 @@ def spend(state: Session, table: Table | None, seen: Preview) -> None:
     plan, again = state.project.plan, [s for s in state.spent if s.table == state.tables]
     if unconfirmed := state.project.unconfirmed:
         guessed = names(unconfirmed, 8)
-        st.error(f"These columns hold unconfirmed guesses: {guessed}.")
+        st.error(f"These columns contain unconfirmed guesses: {guessed}.")
         shell.link_to("Data", "Confirm them on Data")
         return
     signoff.fields(state)
@@ -95,7 +95,7 @@ def spend(state: Session, table: Table | None, seen: Preview) -> None:
             0
             if table is None
             else st.select_slider(
-                "Hold rows out for an honest test",
+                "Hold out rows for an honest test",
                 [0, 5, 10, 20, 30],
                 format_func=lambda p: f"{p} %" if p else "none",
                 key=f"holdout-{state.opened}",

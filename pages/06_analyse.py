@@ -84,7 +84,7 @@ bought.show(made[which].regressions if which in made else study.regressions)
 asked = asking.ask(study, f"analyse-{which}")
 if asked is not None:
     try:
-        with st.spinner("Working it out…"):
+        with st.spinner("Computing…"):
             found = answers.answered(state, which, study, asked)
         if found is None:
             answers.offer(state, which, study, asked)

@@ -52,7 +52,7 @@ if released is None:
 
 if not released.has_rows:
     st.info(
-        "The tab was reloaded, so the server no longer holds the real rows. "
+        "The tab was reloaded, so the server no longer has the real rows. "
         + (
             "It also lost the list of rows that were held out for testing, so this release cannot be compared again."
             if released.mark is None and released.far is None

@@ -7,8 +7,8 @@ from espalier.pages.glossary.terms import term
 sign_in.enter("steward")
 state = shell.start(
     "Compare",
-    f"Try several plans on the open table before you choose: what changes with the method, the {term('budget')} or "
-    f"the {term('fence')}?",
+    f"Try several plans on the open table before you choose one. See what the method, the {term('budget')} and the "
+    f"{term('fence')} change.",
 )
 project = shell.need_project(state)
 comparison.rehearsal()

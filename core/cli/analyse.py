@@ -97,7 +97,7 @@ def add(commands: Any) -> None:
         "--among",
         action="append",
         metavar="COLUMN=VALUE",
-        help="restrict the question to these rows; if there are several conditions, all must hold",
+        help="restrict the question to these rows; rows must meet all conditions",
     )
     analyse.add_argument("--level", type=float, default=0.95, metavar="L", help="of the intervals (default: 0.95)")
     analyse.add_argument(

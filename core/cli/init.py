@@ -280,8 +280,8 @@ def _with_books(schema: Schema, opt: argparse.Namespace) -> Schema:
 def _of_book(column: Column, book: str, marks: list[str]) -> Column:
     """Return the column as declared by one of Espalier's code books, or by the user's own file.
 
-    All ``marks`` that are not codes count as empty, whether or not they occur in the rows, so that the declaration does
-    not depend on the rows.
+    All ``marks`` that are not codes count as empty, even if they do not occur in the rows: the declaration must not
+    depend on the rows.
     """
     from espalier.core.code_books import CODE_BOOKS, code_book
     from espalier.core.code_books.importing import MOST_BYTES, read_own_book

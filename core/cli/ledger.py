@@ -66,7 +66,7 @@ def add(commands: Any) -> None:
         "--delta-for-draws",
         type=number,
         metavar="D",
-        help="share of δ for draws with their own δ₀ (default: 0); the rest converts ρ to ε",
+        help="share of δ for draws with their own δ₀ (default: 0); the remainder is used to convert ρ to ε",
     )
     opened.add_argument(
         "--neighbors",
@@ -123,9 +123,9 @@ def record_diagnostics(opt: argparse.Namespace, facts: Mapping[str, Any], digest
     """Record in the ledger that a command is about to compute figures that are not private.
 
     ``facts`` are the release's, or empty if there is none. ``--ledger`` names the ledger; without it, the default
-    ledger is used. The budgets are those of ``--table`` and of the release's entry; one of them must be named if a
-    table with one of these ``digests`` was released before. If the ledger is missing or contains none of them, nothing
-    is recorded; if the release has an entry, a warning is printed.
+    ledger is used. The budgets are those of ``--table`` and of the release's entry. If a table with one of these
+    ``digests`` was released before, one of its budgets must be named. If the ledger is missing or contains none of
+    them, nothing is recorded; if the release has an entry, a warning is printed.
     """
     entry = facts.get("ledger")
     tables = [opt.table] if opt.table is not None else []

@@ -34,9 +34,9 @@ Figures = dict[str, float | None]
 
 @dataclass(frozen=True)
 class CostOfFence:
-    """Figures of a release and of releases without its fence, computed on real rows. The figures are q in rows (the
-    best tree of measured pairs, exact counts), TV and KL (nats) as means over pairs, the AUC of a model trained on the
-    synthetic rows, and the CMI of the synthetic rows in nats. ``without`` contains one set of figures for each release
+    """Figures of a release and of releases without its fence, computed on real rows. The figures are: q in rows (best
+    tree of measured pairs, exact counts); the means of TV and KL (nats) over pairs; the AUC of a model trained on the
+    synthetic rows; and the CMI of the synthetic rows in nats. ``without`` contains one set of figures for each release
     without the fence. ``q_best`` is the largest possible q of any tree.
     """
 

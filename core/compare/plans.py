@@ -1,8 +1,8 @@
 """Releases of one table under several plans, all evaluated in the same way. Confidential, because the figures are
 computed on real rows.
 
-Each plan is actually carried out, so the comparison is meant for samples, for public tables, or for an earlier
-synthetic table that replaces the real one. Running it on a private table spends every plan's budget.
+Each plan is actually carried out, so the comparison is meant for samples, public tables, or an earlier synthetic table
+that replaces the real table. Running it on a private table spends every plan's budget.
 """
 
 from __future__ import annotations
@@ -57,7 +57,8 @@ class Outcome:
 def compare(
     plans: Mapping[str, Project], table: Table, *, holdout: Table | None = None, report: Report = silent
 ) -> list[Outcome]:
-    """Release ``table`` under each of ``plans`` and judge every release on ``holdout``, else on ``table`` itself.
+    """Release ``table`` under each of ``plans`` and judge every release on ``holdout``, or on ``table`` itself without
+    a holdout.
 
     ``report`` is called for each release and cancels by raising. Raises :class:`espalier.core.errors.EspalierError` if
     a plan cannot be carried out.

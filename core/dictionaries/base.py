@@ -20,11 +20,11 @@ DeclaredKind = Literal["categorical", "ordinal", "numeric", "date", "identifier"
 """Kinds of columns in dictionaries. "text" is free text; "open" means that the kind is not declared."""
 
 MOST_COLUMNS, MOST_TEXT = 20_000, 10_000
-"""Largest number of columns, and length of the longest text in characters."""
+"""Maximum number of columns, and maximum length of a text in characters."""
 MOST_CELLS, MOST_NOTES, SHORT = 16_384, 1_000, 200
-"""Largest number of cells in a line, largest number of notes, and longest name in a note, in characters."""
+"""Maximum number of cells in a line, maximum number of notes, and maximum length of a name in a note, in characters."""
 MOST_MARKS = 50
-"""Largest number of missing codes into which a range of whole numbers is expanded."""
+"""Maximum number of missing codes into which a range of whole numbers is expanded."""
 YES = {"y", "yes", "true", "1", "x"}
 """Words for yes in dictionaries."""
 DELIMITERS = ",;\t|"
@@ -33,7 +33,7 @@ _SPACE = re.compile(r"\s+")
 _SEP = re.compile(r"sep=", re.IGNORECASE)
 _QUOTED = re.compile(r'"[^"]*"')
 _START, _FIRST = 1 << 16, 10
-"""Number of characters and lines that are searched for the delimiter."""
+"""Number of characters, and of lines, that are searched for the delimiter."""
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ class Dictionary:
 
     @cached_property
     def digest(self) -> str:
-        """Digest of the declarations. A release contains it.
+        """Digest of the declarations. The digest is part of a release.
 
         A digest of the file would also cover rows and counts that the file may contain, so anyone could use it to test
         a guess about one row.
@@ -158,7 +158,7 @@ def once_each(found: Iterable[tuple[object, Declared]], notes: list[str]) -> tup
 
 
 def letters(text: str) -> str:
-    """Return the letters and digits of a heading, without accents, because spellings vary: ``Field.Type``,
+    """Return the letters and digits of a heading without accents, because spellings vary: ``Field.Type``,
     ``field_type``.
     """
     return "".join(c for c in unicodedata.normalize("NFKD", text.casefold()) if c.isalnum())

@@ -28,11 +28,13 @@ MOST_SEEN = 5_000
 MOST_TITLES = 10
 """Number of lines that are searched for the header."""
 FEWEST = 2
-"""Smallest number of codes that a column needs to be recognised as a code column."""
+"""Minimum number of codes for which a column is recognised as a code column."""
 
 
 def is_code_list(lines: Sequence[Sequence[str]]) -> bool:
-    """Return whether these are the first lines of a code list. It may have other columns, and a title above."""
+    """Return whether these are the first lines of a code list. A code list may have other columns, and a title above
+    the header.
+    """
     return _start(lines) is not None
 
 
@@ -85,7 +87,9 @@ def _is_comment(line: Sequence[str]) -> bool:
 
 
 def is_pair_list(lines: Sequence[Sequence[str]]) -> bool:
-    """Return whether the lines may be a code list with unknown headings or none: each line has two different cells."""
+    """Return whether the lines may be a code list with unknown headings or without headings: each line has two
+    different cells.
+    """
     return _pair_start(lines) is not None
 
 
@@ -119,8 +123,8 @@ def _shape(cell: str) -> str:
 def read_code_list(data: bytes, source: str, column: str | None = None) -> Dictionary:
     """Return the dictionary in the file. ``column`` names the column that a ``code,label`` file describes.
 
-    A code list is complete: its codes are the column's categories. An empty cell for the column repeats the cell above.
-    If a code has two labels, the first is kept, and a note says so. A column without codes is open. Raises
+    A code list is complete: its codes are the column's categories. An empty column cell repeats the cell above. If a
+    code has two labels, the first is kept, with a note. A column without codes is open. Raises
     :class:`SchemaError`.
     """
     text = text_of(data)

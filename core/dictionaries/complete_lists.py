@@ -12,11 +12,11 @@ from espalier.core.tables.value_patterns import no_yes
 SEVERAL = 5
 """With at least this number of labelled whole numbers, gaps between them are treated as codes that do not exist."""
 MANY = 20
-"""With at least this number, labelled whole numbers are a complete list, even with wide gaps, because special values
-are few.
+"""At least this number of labelled whole numbers are a complete list, even with wide gaps, because there are never so
+many special values.
 """
 FEW = 3
-"""With at least this number, consecutive codes that start near zero are a complete list."""
+"""At least this number of consecutive codes that start near zero are a complete list."""
 _PHRASES = (
     *("missing", "niu", r"n\.i\.u", "not in universe", r"refus\w*", "decline[sd]?", "prefer not", "preferred not"),
     *("don.?t know", "do not know", "dk", "not applicable", "no answer", "not asked", "unknown", "not stated"),
@@ -46,15 +46,15 @@ _PAIRS = (
     *({"mann", "frau"}, {"männlich", "weiblich"}, {"hombre", "mujer"}, {"masculino", "feminino"}, {"man", "vrouw"}),
     *({"present", "absent"}, {"positive", "negative"}, {"on", "off"}, {"urban", "rural"}),
 )
-"""Pairs of labels without a value between them."""
+"""Pairs of opposite labels, with no value between them."""
 
 
 _SIGN = re.compile(r"\)?\s*[.:=)–-]+\s*(?=\S)")
-"""The text between a code and its label."""
+"""Text between a code and its label."""
 
 
 def bare(code: str, labels: Mapping[str, str]) -> str:
-    """Return the label of a code, without the code in front of it if there is one, as in ``1. Yes``."""
+    """Return the label of a code without a leading code, as in ``1. Yes``."""
     label, own = labels.get(code, "").strip(), code.lstrip("0")
     for whole in dict.fromkeys((label.removeprefix("("), label)):
         rest = whole.lstrip("0")
@@ -89,7 +89,7 @@ def _names_kind(code: str, labels: Mapping[str, str]) -> bool:
 
 
 def span_of(codes: Sequence[str]) -> tuple[str, tuple[str, str]] | None:
-    """Return the one code that is a range of numbers, such as ``0-97`` next to ``99``, and its ends; or `None`.
+    """Return the only code that is a range of numbers, such as ``0-97`` next to ``99``, and its ends; otherwise `None`.
 
     Several such codes are groups.
     """
@@ -134,7 +134,7 @@ def _complete(codes: Sequence[str], labels: Mapping[str, str]) -> bool:
     rounds = len(scale) >= FEW and step == first in (10, 100) and _in_sequence([x / step for x in scale])
     dense = len(scale) >= SEVERAL and scale[-1] - scale[0] < 4 * len(scale)
     many = len(scale) >= MANY and all(labels.get(code) for code in codes)
-    # Labelled points on a scale are evenly spaced.
+    # labelled points on a scale are evenly spaced
     steps = {after - before for before, after in itertools.pairwise(scale)}
     kinds = len(scale) >= SEVERAL and len(steps) > 1 and all(_names_kind(code, labels) for code in codes)
     return rounds or dense or many or kinds or _sequence_and_others(codes, labels)

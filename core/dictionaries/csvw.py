@@ -1,4 +1,4 @@
-"""Metadata of CSV on the Web (JSON): the columns of one table or of a group of tables."""
+"""CSV on the Web metadata (JSON): the columns of one table or of a group of tables."""
 
 from __future__ import annotations
 

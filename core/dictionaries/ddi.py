@@ -31,10 +31,10 @@ _DATE_TEXT = re.compile(r"(Y{2,4}|D{1,2}|M{1,3})([-/. ]?(Y{2,4}|D{1,2}|M{1,3})){
 _TEXT = re.compile(r"\$?(A|CHAR|STR)[0-9.]*|\$[0-9.]*|%-?[0-9]+s|(free )?text|string|character|ascii", re.IGNORECASE)
 """Names of text formats."""
 _EMPTY = {"sysmiss", "sysmis", ".", "nan", "(blank)"}
-"""Names of an empty cell in Nesstar, SPSS, Stata and others."""
+"""Names of an empty cell in Nesstar, SPSS, Stata and other tools."""
 _STATA_MISSING = re.compile(r"\.[a-z]")
 _KEY = re.compile(r"^[ \t]*(-?[0-9]{1,9})[ \t]+[-=:.)]*[ \t]*(\S.*)$", re.MULTILINE)
-"""Line of a key that explains codes, such as ``98 DK``."""
+"""A line that explains a code, such as ``98 DK``."""
 _ROOTS = ("codeBook", "dataDscr", "var")
 """Elements that may be the root: a codebook, or a part of one."""
 _LANGUAGE = "{http://www.w3.org/XML/1998/namespace}lang"
@@ -97,7 +97,7 @@ def _declared(var: Element, notes: list[str]) -> Declared:
             elif label or category.find("catStat") is None:
                 listed.append((code, label))
             else:
-                counted = True  # a value without a label that a tool found in the rows
+                counted = True  # an unlabelled value that a tool found in the rows
     for code in _invalid(var, {**dict(listed), **missing}, notes):
         missing.setdefault(code, "")
     missing = {code: label or keyed.get(code, "") for code, label in missing.items()}
@@ -107,7 +107,7 @@ def _declared(var: Element, notes: list[str]) -> Declared:
     if not text and all(_WITH_ZEROS.fullmatch(code) for code in itertools.chain(missing, (code for code, _ in listed))):
         listed, missing = _whole(listed), dict(_whole([*missing.items()]))
     if all(label == code for code, label in listed) and var.find("catgry/catStat") is not None:
-        listed = []  # values, labelled with themselves, that a tool counted in the rows
+        listed = []  # values that a tool counted in the rows and labelled with themselves
     span = None if text else span_of([code for code, _ in listed])
     listed = [(code, label) for code, label in listed if span is None or code != span[0]]
     labels = dict(pairs([*listed, *missing.items()]))
@@ -146,7 +146,7 @@ def _declared(var: Element, notes: list[str]) -> Declared:
 
 
 def _has_fractions(codes: Sequence[str], labels: Mapping[str, str]) -> bool:
-    """Return whether all codes have a label and some have decimals. If a variable has no decimals, such codes are
+    """Return whether all codes have a label and some have decimals. For a variable without decimals, such codes are
     categories.
     """
     return len(codes) > 2 and all(map(labels.get, codes)) and any(_FRACTION.fullmatch(code) for code in codes)
@@ -172,13 +172,13 @@ def _is_text(form: Element) -> bool:
 
 
 def _domain(var: Element) -> str:
-    """Return the kind of answers that the question allows, such as ``numeric`` or ``datetime``."""
+    """Return the kind of answer that the question allows, such as ``numeric`` or ``datetime``."""
     question = var.find("qstn")
     return "" if question is None else question.get("responseDomainType", "")
 
 
 def _range(var: Element, other: tuple[str, str]) -> tuple[str, str]:
-    """Return the ends of the allowed range, or of all ranges and values if there are several; or else ``other``."""
+    """Return the ends of the allowed range, or of all ranges and values together; ``other`` if there are none."""
     if var.find("sumStat") is not None:
         return other
     ends = [_ends(found) for found in var.iterfind("valrng/range")]

@@ -61,7 +61,9 @@ def read_lifecycle(whole: Element, source: str) -> Dictionary:
 
 
 def _schemes(whole: Element) -> Iterator[list[Element]]:
-    """Yield the variables of each scheme. A variable outside any scheme, as in a list of fragments, forms its own."""
+    """Yield the variables of each scheme. A variable outside any scheme, as in a list of fragments, forms a scheme of
+    its own.
+    """
     inside: set[int] = set()
     for scheme in whole.iter("VariableScheme"):
         listed = [variable for variable in scheme.iterfind("Variable") if id(variable) not in inside]
@@ -182,7 +184,7 @@ class _Items:
         return about
 
     def _missing(self, shown: Element, outer: Element | None, name: str, notes: list[str]) -> CodeList:
-        """Return the missing codes that a representation states, or those in its list of missing values."""
+        """Return the missing codes stated by a representation, or those in its list of missing values."""
         stated = " ".join(part.get("missingValue") or "" for part in (shown, outer) if part is not None).split()
         labels: dict[str, str] = {}
         for part in (outer, shown):
@@ -249,7 +251,7 @@ def _end(part: Element, tag: str) -> str:
 
 
 def _outer(variable: Element) -> Element | None:
-    """Return the element around the representation of a variable."""
+    """Return the element that contains the representation of a variable."""
     found = variable.find("VariableRepresentation")
     return variable.find("Representation") if found is None else found
 

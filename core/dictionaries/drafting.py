@@ -37,7 +37,7 @@ rounded bounds would not be finite numbers.
 
 @dataclass(frozen=True)
 class Undecided:
-    """A column that needs a choice, and the reason, which neither quotes nor counts cells."""
+    """A column that needs a choice, and the reason. The reason neither quotes nor counts cells."""
 
     column: str
     problem: Problem
@@ -47,7 +47,7 @@ class Undecided:
 class Draft:
     """A schema made from dictionaries.
 
-    ``undecided`` lists the columns that need a choice first. ``free_text`` names columns of free text, which are left
+    ``undecided`` lists the columns that still need a choice. ``free_text`` names columns of free text, which are left
     out. ``absent`` names declared columns that the table lacks. ``used`` records each dictionary with the columns that
     it declares.
     """
@@ -124,7 +124,7 @@ def draft_schema(
 
 
 def spelled_as(dictionary: Dictionary, names: Sequence[str]) -> Dictionary:
-    """Return the dictionary with the names of a table's columns, which may have blanks around them."""
+    """Return the dictionary with the table's column names, which may have surrounding blanks."""
     taken, own = {*names}, {column.name for column in dictionary.columns}
     spelled = {name.strip(): name for name in names if name.strip() in own and name.strip() not in taken}
     if not spelled:
@@ -197,9 +197,7 @@ def _spellings(about: Declared, marks: Sequence[str]) -> tuple[tuple[str, tuple[
 
 
 def _without_zeros(taken: Sequence[str], categories: Sequence[str]) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    """Map each whole number with leading zeros to its spelling without them, because often only the codebook pads
-    codes.
-    """
+    """Map each whole number with leading zeros to its spelling without them; often only the codebook pads codes."""
     known, out = set(taken), []
     for code in categories:
         short = code.lstrip("0") or "0"
@@ -225,7 +223,7 @@ def _column(about: Declared, read: TextColumn, marks: Sequence[str], date_order:
 def _in_order(column: Dates, read: TextColumn, date_order: str) -> Dates:
     """Return declared dates with the order of day, month and year that the rows use, marked as a guess.
 
-    That all of them are ISO dates is a guess too, because one row would decide it.
+    If all of them are ISO dates, this is a guess too, because one row could change it.
     """
     order = guessed_order([v for v in read.values if not column.is_empty(v)], date_order)
     return replace(column, date_order=order or "", guessed=("date_order",))

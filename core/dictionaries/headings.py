@@ -38,7 +38,7 @@ _LANGUAGES = _words(
     "english french german spanish portuguese italian dutch swedish danish norwegian finnish polish anglais francais "
     "deutsch englisch espanol ingles portugues italiano nederlands svenska dansk norsk suomi"
 )
-"""Names of languages. Next to codes, a column with such a heading contains their labels."""
+"""Names of languages. In a table with codes, a column with such a heading contains their labels."""
 _NAME = _words("name nom nombre nome naam navn namn nimi nazwa nazev nev ad adi")
 _FILLERS = _words(
     "short full official national data sas spss stata in new old standard preferred official local "
@@ -54,7 +54,7 @@ _EXACT = _words("variable var column field columna variavel champ")
 WEAK_NAMES = _words("name item element attribute feature")
 """Headings that name columns if several codes have the same name, and codes otherwise."""
 _SURE_CODES = _CODE - _words("abbreviation abbrev abbr acronym symbol value val valeur valor wert")
-"""Headings of the code if there is also a value or an abbreviation."""
+"""Headings that mean the code if there is also a value or an abbreviation."""
 _PARTS = _CODE | _words("alpha2 alpha3 alpha")
 _WORD = re.compile(r"[^\W\d_]?[^\W\d_A-Z]+|[^\W\d_]+")
 _LANGUAGE = re.compile(
@@ -77,7 +77,7 @@ def _parts(word: str) -> list[str]:
 
 
 def words_of(heading: str) -> list[str]:
-    """Return the words of a heading, in the singular, without a final language such as the one in ``name_en``.
+    """Return the words of a heading in the singular, without a final language such as ``en`` in ``name_en``.
 
     The word for the column's content comes last: ``label of the value`` is returned as ``value label``.
     """
@@ -89,7 +89,7 @@ def words_of(heading: str) -> list[str]:
 
 
 def meaning(heading: str) -> str:
-    """Return the meaning of one heading, by its last word and the words before.
+    """Return the meaning of one heading, from its last word and the words before it.
 
     It is "column", "list" (of codes), "code", "own code" (of a column, such as its number), "property", "label",
     "about" (the column's label), "name", "missing" or ``?``.
@@ -156,10 +156,10 @@ def _with_one_code(cells: Sequence[str], kinds: list[str]) -> list[str]:
 
 
 def names_codes(heading: str) -> bool:
-    """Return whether a word of the heading names codes."""
+    """Return whether a word of the heading means codes."""
     return not _PARTS.isdisjoint(words_of(heading))
 
 
 def names_labels(heading: str) -> bool:
-    """Return whether a word of the heading names labels, or a language."""
+    """Return whether a word of the heading means labels or names a language."""
     return not (_LABEL | _NAME | _LANGUAGES).isdisjoint(words_of(heading))

@@ -78,7 +78,7 @@ def _has_properties(value: Any) -> bool:
 
 
 def _row(value: Any) -> dict[str, Any]:
-    """Return the schema of one row: the file's, or that of the items of a list."""
+    """Return the schema of one row: the schema of the file, or of the items of a list."""
     for inner in (value, value.get("items") if isinstance(value, dict) else None):
         if isinstance(inner, dict):
             row = _resolved(inner, value)
@@ -121,7 +121,7 @@ def _read_properties(value: Any, notes: list[str]) -> Iterator[tuple[object, Dec
 
 
 def _resolved(stated: Mapping[str, Any], whole: Any) -> dict[str, Any]:
-    """Return a schema with the definition that it refers to, if the definition is in the same file."""
+    """Return a schema completed with the definition that it refers to, if that definition is in the same file."""
     path = stated.get("$ref")
     if not (isinstance(path, str) and path.startswith("#/")):
         return dict(stated)

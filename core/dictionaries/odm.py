@@ -1,4 +1,4 @@
-"""Reader of CDISC ODM and define.xml: the items of a clinical study with code lists, ranges and units. Cells are not
+"""Reading CDISC ODM and define.xml: the items of a clinical study with code lists, ranges and units. Cells are not
 read.
 """
 
@@ -27,7 +27,7 @@ _NUMBERS = {"integer", "float", "double", "decimal", "hexfloat"}
 _DATES = {"date", "datetime"}
 _NO_VALUES = {"uri", "base64binary", "hexbinary", "base64float"}
 _SUBJECTS = {"USUBJID", "SUBJID", "SUBJECTID"}
-"""Names that the CDISC standards give to the identifier of a person."""
+"""Names of the person identifier in the CDISC standards."""
 _LANGUAGE = "{http://www.w3.org/XML/1998/namespace}lang"
 _LOW, _HIGH = {"GE", "GT"}, {"LE", "LT"}
 _BOOLEAN = (("true", ("1", "TRUE", "True")), ("false", ("0", "FALSE", "False")))
@@ -59,7 +59,9 @@ def read_odm(whole: Element, source: str) -> Dictionary:
 
 
 class _Items:
-    """Items and code lists of one version of the metadata. Each is read once, even if many tables refer to it."""
+    """Items and code lists of one version of the metadata. Each item and list is read once, even if many tables refer
+    to it.
+    """
 
     def __init__(self, version: Element, units: Mapping[str, str]) -> None:
         self.version, self.units = version, units

@@ -91,9 +91,7 @@ class Question:
 
 
 def kind_and_list(stated: str) -> tuple[str, str, bool]:
-    """Return the type of a question, the name of its list of choices, and a flag that is true if another answer may be
-    given.
-    """
+    """Return the type of a question, the name of its choice list, and whether other answers are allowed."""
     text = " ".join(stated[:SHORT].split())
     found = _SELECT.fullmatch(text)
     if found is None:
@@ -106,7 +104,9 @@ def kind_and_list(stated: str) -> tuple[str, str, bool]:
 
 
 def columns_of(questions: Iterable[Question], notes: list[str]) -> Iterator[Declared]:
-    """Yield the columns of each question. If a name occurs in several groups, the names of the groups precede it."""
+    """Yield the columns of each question. A name that occurs in several groups is preceded by the names of its
+    groups.
+    """
     listed = list(itertools.islice(questions, MOST_COLUMNS + 1))
     used = Counter(question.name for question in listed)
     for question in listed:
@@ -163,7 +163,7 @@ def _measured(about: Declared, question: Question) -> Declared:
 
 
 def _ends(constraint: str) -> tuple[str, str]:
-    """Return the ends in a constraint such as ``. >= 0 and . <= 120``. Alternatives are not read."""
+    """Return the bounds in a constraint such as ``. >= 0 and . <= 120``. Alternatives are not read."""
     clauses = re.split(r"\band\b", constraint[:1000])
     ends = {"<": "", ">": ""}
     if re.search(r"\bor\b", constraint[:1000]):

@@ -79,7 +79,9 @@ _VALIDATION = re.compile("int|number|float|date|time|email|phone|zip|ssn|mrn|alp
 _SERVICE = re.compile(r"[A-Za-z][A-Za-z0-9_]*:\S")
 """Name of a service that lists codes and of its list, such as ``BIOPORTAL:ICD10``."""
 _SIGN, _NOT_IN_NAME = re.compile(r"[-.]"), re.compile(r"[^a-z0-9_]")
-"""REDCap writes these characters of a code as ``_`` in the name of a checkbox, and leaves out the others."""
+"""Characters of a code that REDCap writes as ``_`` in the name of a checkbox; it leaves out all other special
+characters.
+"""
 _LONG_NUMBER = re.compile(r"&#[0-9]{8,};?")
 """A character reference with too many digits for any character. Python converts at most 4,300 digits."""
 _ONE_BOX = (("0", "Unchecked"), ("1", "Checked"))
@@ -129,7 +131,7 @@ def _places(header: Sequence[str]) -> dict[str, int]:
 
 
 def _declared(field: Mapping[str, str], notes: list[str], *, first: bool) -> Iterator[Declared]:
-    """Yield the columns of the exported table that one field of the form produces."""
+    """Yield the columns of the exported table that correspond to one field of the form."""
     name, kind = field.get("field_name", ""), letters(field.get("field_type", ""))
     kind = _OTHER_TYPES.get(kind, kind)
     label = plain(_without_tags(field.get("field_label", "")))
@@ -190,7 +192,7 @@ def _of_text(field: Mapping[str, str], kind: str, plain_text: Declared) -> Decla
         places = int(digits[0]) if digits else None
         return replace(plain_text, kind="numeric", range=ends, decimals=places, number_style=style)
     ontology = _SERVICE.match(field.get("select_choices_or_calculations", "")) is not None
-    if kind == "sql" or (kind == "text" and ontology):  # codes that another system lists
+    if kind == "sql" or (kind == "text" and ontology):  # codes listed in another system
         return replace(plain_text, kind="open")
     if kind == "text" and check.startswith("date"):
         return replace(plain_text, kind="date", range=(ends[0][:10], ends[1][:10]))

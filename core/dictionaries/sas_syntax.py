@@ -1,5 +1,5 @@
-"""Reader of SAS programs (``.sas``): formats of codes, and labels, formats and types of variables. No other statement
-is read.
+"""Reading SAS programs (``.sas``): formats of codes, and labels, formats and types of variables. No other statement is
+read.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Format:
 
 
 def is_sas_syntax(text: str) -> bool:
-    """Return whether the text contains a step that makes formats or a table."""
+    """Return whether the text contains a step that creates formats or a table."""
     return _KNOWN.search(text) is not None
 
 

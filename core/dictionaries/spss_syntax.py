@@ -1,6 +1,4 @@
-"""Reader of SPSS syntax (``.sps``): labels, value labels, missing values, levels and formats. No other command is
-read.
-"""
+"""Reading SPSS syntax (``.sps``): labels, value labels, missing values, levels, formats. No other command is read."""
 
 from __future__ import annotations
 
@@ -28,7 +26,7 @@ from espalier.core.project.schema import NUMBER
 
 MOST_LABELS, MOST_NAMED = 500_000, 500_000
 """Maximum number of labelled codes over all variables, and of variables named in all commands together. A range such as
-``q1 TO q9999`` names many variables, and they may share a long list.
+``q1 TO q9999`` names many variables, which may share a long list.
 """
 _START = r"(?:VAR\w*[ \t]+(?:LAB|LEV)\w*|(?:ADD[ \t]+)?VAL\w*[ \t]+LAB\w*|MIS\w*[ \t]+VAL\w*)(?=\s)"
 """Commands that state facts of a dictionary. Each word may be shortened to three letters."""
@@ -163,7 +161,7 @@ class _Variables:
         return [self.listed.setdefault(name.lower(), Variable(name)) for name in names[: MOST_COLUMNS + 1]]
 
     def _between(self, first: str, last: str) -> list[str]:
-        """Return the names between two names: those declared between them, or else the numbered ones between them."""
+        """Return the names from one name to another: the declared names, or else the numbered names."""
         order = list(self.listed)
         if first.lower() in self.listed and last.lower() in self.listed:
             known = order[order.index(first.lower()) + 1 : order.index(last.lower())]
@@ -281,7 +279,7 @@ class _Variables:
 
 
 def _joined(tokens: Sequence[Token]) -> list[Token]:
-    """Return the tokens; quoted pieces that a plus sign connects are joined."""
+    """Return the tokens; quoted pieces connected by a plus sign are joined."""
     out: list[Token] = []
     plus = False
     for kind, word in tokens:
@@ -301,7 +299,7 @@ def _parts(tokens: Sequence[Token]) -> Iterator[list[Token]]:
 
 
 def _in_brackets(tokens: Sequence[Token]) -> Iterator[tuple[list[str], list[Token]]]:
-    """Yield the words before each pair of parentheses and those inside it."""
+    """Yield the words before each pair of parentheses, and the words inside it."""
     words: list[str] = []
     inside: list[Token] | None = None
     for kind, word in tokens:

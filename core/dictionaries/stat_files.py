@@ -81,7 +81,7 @@ def _kind(name: str, facts: Any, measure: str, *, complete: bool, labelled: bool
     if labelled and measure != "scale":
         return "open", False
     if str(facts.file_format) in _SAS and not is_sas_number(form):
-        return "open", False  # the code labels are in a format catalogue
+        return "open", False  # the labels of the codes are in a format catalogue
     return "numeric", _whole(name, facts)
 
 

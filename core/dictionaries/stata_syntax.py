@@ -1,4 +1,4 @@
-"""Reader of Stata do-files that label a table: ``label``, ``infix``, ``format`` and ``mvdecode``. No other command is
+"""Reading Stata do-files that label a table: ``label``, ``infix``, ``format`` and ``mvdecode``. No other command is
 read.
 """
 

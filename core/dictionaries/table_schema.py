@@ -1,5 +1,5 @@
-"""Reader of Table Schema by Frictionless Data (JSON): a schema, a resource or a data package with schemas. The readers
-of JSON Schema and CSV on the Web, which describe the same facts with other keys, also use `declared_field`.
+"""Reading Frictionless Data's Table Schema (JSON): a schema, a resource or a data package with schemas. The readers of
+JSON Schema and CSV on the Web, which describe the same facts with other keys, also use `declared_field`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _FREE_TEXT = {"email", "uri", "url", "binary"}
 _MEANINGS = {"url": "url", "email": "email", "date": "date", "datetime": "datetime"}
 """schema.org properties that state the format of text."""
 _TRUE, _FALSE = ("true", "True", "TRUE", "1"), ("false", "False", "FALSE", "0")
-"""Values that the specification allows in a cell of type boolean."""
+"""Values that the specification allows in a boolean cell."""
 _NUMBER_STYLES = {(",", ""): "1234,5", (",", "."): "1.234,5", (",", " "): "1 234,5", (".", ","): "1,234.5"}
 _NUMBER_STYLES |= {(".", "'"): "1'234.5"}
 _ALTERNATIVES = re.compile(r"\^?(\((\?:)?)?([^\\^$.*+?()\[\]{}]+\|[^\\^$.*+?()\[\]{}]+)(?(1)\))\$?")
@@ -28,7 +28,7 @@ _ALTERNATIVES = re.compile(r"\^?(\((\?:)?)?([^\\^$.*+?()\[\]{}]+\|[^\\^$.*+?()\[
 
 
 def has_fields(value: Any) -> bool:
-    """Return whether this is a schema, or something that contains one."""
+    """Return whether this is a schema, or an object that contains a schema."""
     return any(True for _ in _schemas(value))
 
 

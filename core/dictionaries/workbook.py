@@ -1,4 +1,4 @@
-"""Reader of Excel workbooks that describe a table, such as a form. Rows of data are read elsewhere."""
+"""Reading Excel workbooks that describe a table, such as a form. Rows of data are read elsewhere."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Writer of a released table's dictionary, as JSON and as a REDCap data dictionary."""
+"""Writing a released table's dictionary, as JSON and as a REDCap data dictionary."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reader of ODK and CommCare XForms (XML): the questions of a form with their choices and limits."""
+"""Reading ODK and CommCare XForms (XML): the questions of a form with their choices and limits."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def read_xform(whole: Element, source: str) -> Dictionary:
 
 
 class _Form:
-    """Texts, lists and controls of a form. Each is read once."""
+    """Texts, lists and controls of a form. Each of them is read once."""
 
     def __init__(self, whole: Element) -> None:
         self.binds = list(whole.iter("bind"))
@@ -59,7 +59,7 @@ class _Form:
                 self.lists[str(instance.get("id"))] = self._secondary(instance)
 
     def questions(self) -> Iterator[Question]:
-        """Yield the question of each bind that has one."""
+        """Yield the question of each bind that has a question."""
         skipped = {bind.get("nodeset", "") for bind in self.binds if bind.get("relevant")}
         for bind in self.binds:
             path = (bind.get("nodeset") or bind.get("ref") or "").strip()
@@ -106,7 +106,9 @@ class _Form:
         return _TYPES.get(stated, "text" if stated == "string" else stated)
 
     def _said(self, control: Element | None) -> tuple[str, str, Choices]:
-        """Return the label, hint and choices of a control. It is read once, because many binds may refer to it."""
+        """Return the label, hint and choices of a control. Each control is read once, because many binds may refer to
+        it.
+        """
         if control is None:
             return "", "", NO_CHOICES
         if id(control) not in self._read:
@@ -128,7 +130,7 @@ class _Form:
         return choices_of(listed)
 
     def _secondary(self, instance: Element) -> Choices:
-        """Return the choices in a list that forms its own instance."""
+        """Return the choices in a list that is a separate instance."""
         root = next(iter(instance), None)
         out: dict[str, str] = {}
         for item in root if root is not None else ():

@@ -1,4 +1,4 @@
-"""Reader of XLSForm (ODK, KoboToolbox, SurveyCTO): the sheets ``survey`` and ``choices`` of a workbook, or the same as
+"""Reading XLSForm (ODK, KoboToolbox, SurveyCTO): the sheets ``survey`` and ``choices`` of a workbook, or the same in
 CSV.
 """
 
@@ -46,7 +46,7 @@ _OTHER_HEADINGS = {
 _TYPICAL = re.compile(
     r"(select[ _](one|multiple)\b|(begin|end)[ _](group|repeat)\b|(geopoint|acknowledge|note)$)", re.IGNORECASE
 )
-"""Types that occur in no other kind of table."""
+"""Types that no other kind of table contains."""
 _BLOCK = re.compile(r"(begin|end)[ _](?:group|repeat|loop)\b(?:\s+over\s+(\S+))?", re.IGNORECASE)
 _SHOWN = {"text"}
 """Types of questions that merely show text if they are read-only."""

@@ -1,4 +1,4 @@
-"""Reader of dictionaries in XML: DDI Codebook and Lifecycle, CDISC ODM and define.xml, and XForms."""
+"""Reading XML dictionaries: DDI Codebook and Lifecycle, CDISC ODM and define.xml, and XForms."""
 
 from __future__ import annotations
 

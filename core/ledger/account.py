@@ -183,7 +183,7 @@ class Reservation:
         are kept.
 
         Neither amount may exceed the reservation. Returns an empty string, or a warning if the ledger could not be
-        written: in that case, the reservation pays for the release, which is returned anyway.
+        written. In that case, the reservation pays for the release, which is returned anyway.
         """
         rho, delta = number("rho", rho), number("delta_for_draws", delta, most=1.0)
         acts = [part(act) for act in acts]
@@ -352,8 +352,8 @@ def _in_words(act: Subtotal) -> str:
 
 def _warnings(events: Sequence[Event], store: Store, table: str, digest: bytes) -> list[tuple[str, bool]]:
     """Return warnings from a table's fingerprints: it has changed under a known name, or it is known under another
-    name. Each warning has a flag that is true if it needs consent, because the table was, or may have been, released
-    from another budget or for another person column.
+    name. Each warning has a flag that is true if it needs consent. This is the case if the table was, or may have been,
+    released from another budget or for another person column.
     """
     marks = [e for e in events if e.fingerprint]
     if not marks:
@@ -367,7 +367,7 @@ def _warnings(events: Sequence[Event], store: Store, table: str, digest: bytes) 
     if mine and fingerprint.matches(secret, digest, mine[-1].fingerprint or "", whole=True) is False:
         out.append(
             (
-                f"the table has changed since {table!r} was last released from ({mine[-1].at[:10]}). If it is a "
+                f"the table differs from the one last released as {table!r} ({mine[-1].at[:10]}). If it is a "
                 "different table, give it its own name",
                 False,
             )
@@ -377,11 +377,11 @@ def _warnings(events: Sequence[Event], store: Store, table: str, digest: bytes) 
         mixed = population == here and persons.get(other, "") != persons.get(table, "")
         if mixed:
             how = (
-                "Both count in the same budget, but with a different person column, and ρ of different units "
+                "Both releases count in the same budget but have different person columns, and ρ of different units "
                 "does not add up"
             )
         elif population == here:
-            how = "Both count in the same budget"
+            how = "Both releases count in the same budget"
         else:
             how = (
                 f"That release was counted in another budget, {population!r}. The two add up, and no total covers both"

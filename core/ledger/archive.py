@@ -28,7 +28,7 @@ MOST_ARRAYS = 100_000
 """Maximum number of arrays in one file of a model or of counts."""
 _HEADER_2 = np.lib.format.read_array_header_2_0
 ADDED = ("statement.json", "statement.sig")
-"""Files that describe the others. The hash of a release excludes them, so the release can be signed later."""
+"""Files that describe the other files. The hash of a release excludes them, so the release can be signed later."""
 _OPTIONAL = re.compile(
     r"model\.npz|questions\.csv|croissant\.json|answers\.npz|copies/[0-9]{2,3}\.(csv\.gz|npz)"
     r"|statement\.(json|sig)|label\.html|registry\.yaml"
@@ -141,7 +141,7 @@ def unpacked(data: bytes, names: Sequence[str] | None = None) -> dict[str, bytes
     """Return the files of a zipped release, or those of ``names``; raises :class:`ProjectError` unless `check_names`
     accepts their names.
 
-    Callers write the files of a release under these names, so no other names are accepted: an absolute path, or a path
+    Callers write the files of a release under these names, so no other names are accepted. An absolute path, or a path
     that leads out of the folder, would let the archive's author write anywhere.
     """
     try:

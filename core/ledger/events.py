@@ -3,9 +3,9 @@
 Events are only ever added: ``open`` and ``join`` (a table), ``reserve``, ``stop`` (a release that was interrupted and
 can be resumed; it stays reserved), ``spend``, ``return``, ``diagnose``, and for the parts of an entry ``select``,
 ``measure``, ``look`` (the private evaluation). Parts are written together with the event that ends their entry, in one
-transaction. Writing each part when it is paid for would protect nothing, since the whole reservation counts until the
-end, and would reveal how long each part took. A crashed run therefore has no parts and counts in full. Its noisy
-answers are in a separate table until it is resumed or closed.
+transaction. Writing each part when it is paid for would reveal how long each part took. It would protect nothing, since
+the whole reservation counts until the end. A crashed run therefore has no parts and counts in full. Its noisy answers
+are in a separate table until it is resumed or closed.
 
 Nothing in an event depends on private rows. Events contain plans, sums of ρ and δ₀, hashes of the released files, keyed
 fingerprints (`espalier.core.ledger.fingerprint`), and times to the minute (finer times would reveal how long counting
@@ -34,18 +34,18 @@ START = "0" * 64
 
 @dataclass(frozen=True)
 class Event:
-    """One line of the ledger. Fields that a kind does not need are None.
+    """One line of the ledger. Fields that a kind of event does not use are None.
 
     ``epsilon`` and ``rho`` belong to the total (open), the plan (reserve), the draws (a part), or the final count
-    (spend). ``delta`` belongs to the total (open) or the plan (reserve); for a part and for ``spend`` it is the δ₀ of
-    the draws or of the final count, `None` if that is 0. ``rho_before`` and ``rho_after`` are the counted ρ of the
-    population before and after this event. For a part, these sums include the amount that its entry has drawn by then,
+    (spend). ``delta`` belongs to the total (open) or the plan (reserve). For a part and for ``spend``, it is the δ₀ of
+    the draws or of the final count, or `None` if that is 0. ``rho_before`` and ``rho_after`` are the counted ρ of the
+    population before and after this event. For a part, these sums include the amount that its entry has drawn so far,
     not the amount reserved for it. ``released`` is the hash of the released files
     (:func:`espalier.core.ledger.archive.digest_of`). ``plan`` is JSON. For a ``reserve`` it contains the project's
     name, its plan, whether its unit differs from the table's, whether the project states one row per person (if it
-    states either), and the reserved δ₀, if any. For ``open`` and ``join`` it contains the person column (or null); for
-    ``open`` also the share of δ for draws, if any, and a random number, so that no two ledgers begin with the same
-    event. It is None for a table that was opened before person columns were fixed.
+    states either), and the reserved δ₀, if any. For ``open`` and ``join`` it contains the person column (or null). For
+    ``open`` it also contains the share of δ for draws, if any, and a random number, so that no two ledgers begin with
+    the same event. ``plan`` is None for a table that was opened before person columns were fixed.
     """
 
     seq: int

@@ -113,8 +113,9 @@ def line(name: str, value: Any, most: int = MOST_TEXT) -> str:
 def look_alike(name: str, known: Iterable[str]) -> str | None:
     """Return the first of the ``known`` names that differs from ``name`` but may look the same on a screen.
 
-    Names are compared in Unicode's normal form NFKC, without invisible characters, with each run of blanks as one, and
-    with dashes, quotes and similar marks in their plain form. Letters that look like other letters are not detected.
+    Names are compared in Unicode's normal form NFKC, without invisible characters. Each run of blanks counts as one
+    blank, and dashes, quotes and similar marks are compared in their plain form. Letters that look like other letters
+    are not detected.
     """
     wanted = _as_seen(name)
     return next((other for other in known if other != name and _as_seen(other) == wanted), None)

@@ -9,21 +9,22 @@ nothing was drawn. The reservation of a crashed run remains and counts. An entry
 measurements, and the private evaluation on held-out rows.
 
 Guarantee: all releases about a population together are δ₀-approximately ρ-zCDP for its unit, where ρ and δ₀ are the
-sums of the counted amounts and never exceed the totals, hence (ε, δ)-DP with the total's ε and δ. Proof: each release
-is δ₀ᵢ-approximately ρᵢ-zCDP for this unit (the curator; δ₀ᵢ = 0 for nearly all), each pair may be chosen after seeing
-the earlier ones, and a filter that stops at a fixed ρ and a fixed δ₀ is valid for such choices (Whitehouse et al. 2023,
-Theorem 1). A person in several tables of a population is affected by the releases of all of them, which the same sum
-covers. δ is divided when the budget is opened: ``delta_for_draws`` = D for the draws, δ − D for the conversion of ρ. A
-δ₀-approximately ρ-zCDP mechanism is (ε, δ₀ + (1 − δ₀)δ′)-DP where ρ-zCDP alone would be (ε, δ′)-DP (Bun & Steinke 2016,
-Section 8); with δ₀ ≤ D and δ′ = δ − D that is at most δ. D is fixed in advance instead of being the amount used so far,
-since the theorem needs fixed totals: anyone who could exchange δ₀ for ρ after seeing an answer could use almost 2δ
-(`tests/ledger/test_delta.py` does). (ε, δ − D) is converted to ρ once, rounded down. Sums are exact (rational numbers)
-and shown rounded up; the remainder is rounded down. The ρ of parts adds up likewise, except for the private evaluation,
-which affects different people from the rest of its entry: an entry counts the larger of the two sums
-(`espalier.core.evaluation.private.held_out`). Their δ₀ all add up. The sum covers one person with at most this number
-of rows in each table, so all releases of a table must refer to the same people: a release with a different person
-column is refused. With consent it may be released for **another unit**. The ledger records and shows this, and the sum
-then adds up ρ for different units. Without a person column the sum is valid if the promise is true.
+sums of the counted amounts and never exceed the totals, and therefore (ε, δ)-DP with the total's ε and δ. Proof: each
+release is δ₀ᵢ-approximately ρᵢ-zCDP for this unit (the curator; δ₀ᵢ = 0 for nearly all), each pair may be chosen after
+seeing the earlier ones, and a filter that stops at a fixed ρ and a fixed δ₀ is valid for such choices (Whitehouse et
+al. 2023, Theorem 1). A person in several tables of a population is affected by the releases of all of them, which the
+same sum covers. δ is divided when the budget is opened: ``delta_for_draws`` = D for the draws, δ − D for the conversion
+of ρ. A δ₀-approximately ρ-zCDP mechanism is (ε, δ₀ + (1 − δ₀)δ′)-DP where ρ-zCDP alone would be (ε, δ′)-DP (Bun &
+Steinke 2016, Section 8); with δ₀ ≤ D and δ′ = δ − D that is at most δ. D is fixed in advance instead of being the
+amount used so far, since the theorem needs fixed totals: anyone who could exchange δ₀ for ρ after seeing an answer
+could use almost 2δ (`tests/ledger/test_delta.py` does). (ε, δ − D) is converted to ρ once, rounded down. Sums are exact
+(rational numbers) and shown rounded up; the remainder is rounded down. The ρ of an entry's parts adds up in the same
+way, with one exception: the private evaluation affects different people from the other parts, so an entry counts the
+larger of the two sums (`espalier.core.evaluation.private.held_out`). Their δ₀ all add up. The sum covers one person
+with at most this number of rows in each table, so all releases of a table must refer to the same people. A release with
+a different person column is therefore refused. With the user's consent, a table may be released for **another unit**.
+The ledger records and shows this, and the sum then adds up ρ for different units. Without a person column the sum is
+valid if the promise is true.
 
 **Diagnostics** that are not private influence later plans and releases, and no budget covers this influence. The ledger
 records a view of diagnostics before they are computed. Each entry states the number of earlier views.
@@ -264,7 +265,7 @@ def _check_same(population: Population, terms: Mapping[str, Any]) -> None:
 
 
 def default_ledger() -> str:
-    """Return the default location of the ledger: ESPALIER_LEDGER (a path or URL), else a file of the current user."""
+    """Return the default location of the ledger: ESPALIER_LEDGER (a path or URL), or a file of the current user."""
     if place := os.environ.get("ESPALIER_LEDGER"):
         return place
     from platformdirs import user_data_path

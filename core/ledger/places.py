@@ -61,7 +61,7 @@ def shown(url: sa.URL) -> str:
 
 
 def key_file(url: sa.URL, path: Path | None) -> Path:
-    """Return the path of the key file: the value of ESPALIER_LEDGER_KEY if set, otherwise a file next to a SQLite file,
+    """Return the path of the key file. Unless ESPALIER_LEDGER_KEY states it, the key file is next to a SQLite ledger,
     or in this user's folder for a URL.
     """
     if place := os.environ.get("ESPALIER_LEDGER_KEY"):

@@ -129,8 +129,8 @@ class Population:
 
     ``delta_for_draws`` is the share of ``delta`` reserved for the δ₀ of draws; the rest is for the conversion. ``rho``
     is the total, rounded down from ``epsilon`` and that rest when it was set. ``persons`` is the person column fixed
-    for each table, None for one whose unit is promised. A table that is not listed there was opened before person
-    columns were fixed, and nothing has been released from it yet: the first release fixes its person column.
+    for each table, None for one whose unit is promised. A table that is not listed was opened before person columns
+    were fixed, and has had no release yet. Its first release fixes its person column.
     """
 
     name: str
@@ -163,7 +163,7 @@ class Population:
             )
         if promised := [t for t in self.tables if self.persons.get(t, "") is None]:
             out.append(
-                f"the sums are valid if no one has more than {self.rows_per_person} "
+                f"the sums are valid only if no one has more than {self.rows_per_person} "
                 f"row{'s' if self.rows_per_person > 1 else ''} in {', '.join(map(repr, promised))}, because no "
                 "person column enforces this"
             )

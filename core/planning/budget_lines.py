@@ -23,10 +23,10 @@ class Line:
 
     ``columns`` is None if a private choice determines them at release; then ``cells`` and ``sigma`` describe the
     largest candidate. ``sigma`` is in rows (for a choice, the scale of its score's noise). ``error`` is the expected
-    absolute error per cell, σ√(2/π), as a share of n, or None if n is not known; ``bound`` (a total variation distance,
-    see `espalier.core.planning.error_bounds`) holds for all marginals simultaneously in 95 of 100 releases. ``sums`` is
-    true for a vector of sums other than counts, such as a gradient, with σ in its own unit instead of rows. ``epsilon``
-    is the ε of its pure guarantee, None without one.
+    absolute error per cell, σ√(2/π), as a share of n, or None if n is not known. ``bound`` is a bound on the total
+    variation distance (`espalier.core.planning.error_bounds`); it holds for all marginals simultaneously in 95 of 100
+    releases. ``sums`` is true for a vector of sums other than counts, such as a gradient, with σ in its own unit
+    instead of rows. ``epsilon`` is the ε of its pure guarantee, None without one.
     """
 
     pool: str

@@ -9,9 +9,10 @@ from espalier.core.privacy.draws import Draw
 from espalier.core.privacy.rehearsal import UNKNOWN_ROWS
 
 START, FITTED, PER_FIT, PER_ROW, PER_PAIR = 0.017, 0.41, 0.0066, 0.28e-6, 0.41e-5
-"""Seconds of the parts of a release: the minimum; the last fit, as a fraction of the model's own estimate; each
-intermediate fit; and a private choice, per row and per pair of columns. Fitted to fifteen tables and seven methods
-(``TUNED`` in benchmarks/verdict.py) on two idle cores, then increased by a fifth, because other machines are busier.
+"""Durations of the parts of a release, in seconds: the minimum; the last fit, as a fraction of the model's own
+estimate; each intermediate fit; and a private choice, per row and per pair of columns. Fitted to fifteen tables and
+seven methods (``TUNED`` in benchmarks/verdict.py) on two idle cores, then increased by a fifth, because other machines
+are busier.
 """
 
 

@@ -106,10 +106,10 @@ def marginal_bound(item: Counted, rows: float, beta: float) -> MarginalBound:
     """Return the bound of Proposition A.1: with probability 1 − β, ‖p̃ − p̂‖₁ ≤ |Ω| (σ/n) √(2 ln(2|Ω|/β)), and the TV
     is at most half of this.
 
-    p̂ are the table's shares, p̃ the noisy ones projected onto the simplex. Proof: all cells' noise stays within t =
-    σ√(2 ln(2|Ω|/β)) with probability 1 − β (`bound_in_sigmas`, which also has t for Laplace noise; the paper's union
-    bound leaves out the 2). Then ‖η‖₂ ≤ √|Ω| t; the projection moves p̃ no farther from p̂ than the noise did, and
-    ‖·‖₁ ≤ √|Ω| ‖·‖₂.
+    p̂ are the table's shares; p̃ are the noisy shares projected onto the simplex. Proof: all cells' noise stays within
+    t = σ√(2 ln(2|Ω|/β)) with probability 1 − β (`bound_in_sigmas`, which also has t for Laplace noise; the paper's
+    union bound leaves out the 2). Then ‖η‖₂ ≤ √|Ω| t; the projection moves p̃ no farther from p̂ than the noise did,
+    and ‖·‖₁ ≤ √|Ω| ‖·‖₂.
     """
     spread = item.sigma / rows
     tv = 0.5 * item.cells * spread * bound_in_sigmas(item.cells, beta, laplace=item.noise == "laplace")
@@ -120,12 +120,12 @@ def tree_bound(edges: int, alpha: float) -> float:
     """TV(P, P̃) ≤ (2|T| − 1) α for P and P̃ that both factor along a tree T whose edge marginals differ by at most α.
 
     Proposition A.2 hides its constants and assumes a smallest probability; this bound assumes none. Proof. Order the
-    edges so that each (c, p) but the first adds one new column c to a column p already there. Let P_k, P̃_k be the
-    distributions of the columns after k edges. P_k = P_{k−1} P(c | p), and the same holds for P̃. Compare both with Q =
-    P̃_{k−1} P(c | p). Appending the same conditional changes no distance: TV(P_k, Q) = TV(P_{k−1}, P̃_{k−1}). Both Q
-    and P̃_k draw c from p alone after P̃_{k−1}, so TV(Q, P̃_k) = TV(P̃(p)P(c | p), P̃(p, c)) ≤ TV(P̃(p)P(c | p), P(p,
-    c)) + TV(P(p, c), P̃(p, c)) ≤ TV(P̃(p), P(p)) + α ≤ 2α, a margin of two tables being no farther apart than the
-    tables. The first edge costs α, each further one 2α.
+    edges so that each edge (c, p) after the first adds one new column c to a column p that is already included. Let
+    P_k, P̃_k be the distributions of the columns after k edges. P_k = P_{k−1} P(c | p), and the same holds for P̃.
+    Compare both with Q = P̃_{k−1} P(c | p). Appending the same conditional changes no distance: TV(P_k, Q) =
+    TV(P_{k−1}, P̃_{k−1}). Both Q and P̃_k draw c from p alone after P̃_{k−1}, so TV(Q, P̃_k) = TV(P̃(p)P(c | p), P̃(p,
+    c)) ≤ TV(P̃(p)P(c | p), P(p, c)) + TV(P(p, c), P̃(p, c)) ≤ TV(P̃(p), P(p)) + α ≤ 2α, because margins of two tables
+    are no farther apart than the tables. The first edge costs α, and each further edge 2α.
     """
     return (2 * edges - 1) * alpha
 

@@ -20,9 +20,9 @@ Rating = Literal["works", "weak", "noise"]
 Purpose = Literal["outcome", "pairs"]
 
 COLUMNS, PAIRS = 0.70, 0.13
-"""Two weights in the mean total variation of pairs that noise adds to a release: that of the mean error of single
-columns, and that of the mean error of the counts of pairs. Fitted to the first seven tables of ``TUNED`` in
-benchmarks/verdict.py.
+"""Two weights for the mean total variation of pairs that noise adds to a release: the weight of the mean error of
+single columns, and the weight of the mean error of the counts of pairs. Fitted to the first seven tables of ``TUNED``
+in benchmarks/verdict.py.
 """
 
 ALONG, ALONG_ODDS = 1.35, 0.5
@@ -38,18 +38,19 @@ measures the noise of these choices. Chosen on the same tables.
 """
 
 SURE, SAFE = 3.0, 1.2
-"""Two ratios: of the loss stated as "up to" to the expected loss, and of the total variation that must be small for
-"works" to the expected total variation. They are the smallest values with which the rating "works" is right for nearly
-all plans of ``TUNED``, and 70 % of the plans that work receive this rating.
+"""Two ratios: the loss stated as "up to" relative to the expected loss, and the total variation that must be small for
+"works" relative to the expected total variation. They are the smallest values with which the rating "works" is right
+for nearly all plans of ``TUNED``, and 70 % of the plans that work receive this rating.
 """
 
 DROWNED, FAINT, HIDDEN = 0.1, 0.3, 2.0
 """Cramér's V of a small and of a medium association (Cohen 1988), and twice its largest possible value. Below `DROWNED`
 a pair must be visible to be rated "works"; a pair in which noise alone produces more than `FAINT` is rated "noise". An
 outcome is rated "noise" only if the V that noise alone would produce with each column, if V were not bounded, is at
-least `HIDDEN`: twice that of a perfect association. A single strong predictor that is counted well may save a plan
-whose expected loss is large, and one that is only as strong as the noise is still seen often. `HIDDEN` was 0.5 and then
-1 until the tables on which the rules are reported showed plans that worked although they were rated "noise".
+least `HIDDEN`: twice that of a perfect association. A single strong predictor that is counted accurately may save a
+plan whose expected loss is large, and a predictor that is only as strong as the noise is still often visible. `HIDDEN`
+was 0.5 and then 1 until the tables on which the rules are reported showed plans that worked although they were rated
+"noise".
 """
 
 EPSILONS = tuple(round(10 ** (k / 10), 3) for k in range(-13, 11))

@@ -27,9 +27,9 @@ EXPECTED = math.sqrt(2 / math.pi)
 class Noise:
     """Scales of the noise in rows, for a table of ``rows`` rows. Arrays follow the order of ``names``.
 
-    ``one`` has σ of each column's counts, and ``pair`` that of each pair if it is counted; both are infinite for
-    columns and pairs that are not counted. A private choice decides whether the pairs marked in ``chosen`` are counted,
-    and ``choice`` is its noise in rows. ``with_target`` is the probability that each column's pair with ``target`` is
+    ``one`` is σ for the counts of each column, and ``pair`` for the counts of each pair. Both are infinite for columns
+    and pairs that are not counted. A private choice decides whether the pairs marked in ``chosen`` are counted, and
+    ``choice`` is its noise in rows. ``with_target`` is the probability that each column's pair with ``target`` is
     counted. ``along`` is true if each column is drawn from its causes, along the arrows of the drawing.
     """
 
@@ -76,8 +76,8 @@ class Noise:
         are lost.
 
         Noise of σ in every cell gives φ² ≈ (a − 1)(b − 1)·a·b·σ²/n² in a table of a × b values with even margins. A
-        choice scores n·‖p − p_a p_b‖₁, about 0.8·n·φ, and prefers it to a pair without association with odds of
-        e² if that is twice the scale of its own noise.
+        choice scores a pair by n·‖p − p_a p_b‖₁, about 0.8·n·φ. It prefers this pair, with odds of e², to a pair
+        without association if the score is twice the scale of the choice's noise.
         """
         pairs: IndexArray = np.indices(self.pair.shape)
         return np.asarray(np.minimum(1.0, self.unbounded_visible(pairs[0], pairs[1])))
@@ -105,9 +105,9 @@ def noise_of(
 
     Columns of one value are left out. With ``features``, the method counts tables because they contain the target, so a
     privately chosen table contains the target if the rehearsed table does. ``trained`` are the pairs that training
-    steps learn, with the weight of a row. The mean of such steps is as noisy as counts of the pair whose σ is that of a
-    step, divided by the weight and by the root of the number of steps. None means that the method does not train
-    columns along a drawing.
+    steps learn, with the weight of a row. The mean of the steps is as noisy as counts of the pair with the σ of a step,
+    divided by the weight and by the root of the number of steps. None means that the method does not train columns
+    along a drawing.
     """
     names = tuple(name for name, size in sizes.items() if size > 1)
     place = {name: i for i, name in enumerate(names)}

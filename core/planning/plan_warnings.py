@@ -28,8 +28,8 @@ def warnings_of(
         )
     if plan.schema_share and not project.schema.undeclared:
         out.append(
-            "Every column is declared, so there is nothing to buy with the share for the schema, and it "
-            "goes to the counts."
+            "Every column is declared, so there is nothing to buy with the share for the schema. The counts get this "
+            "share."
         )
     if frame.refused:
         out.append(
@@ -52,14 +52,14 @@ def warnings_of(
         out.append(
             "The plan lists regressions, but their share of the budget is 0, so they are not bought."
             if plan.regressions
-            else "The plan lists no regression, so the share for regressions goes to the method."
+            else "The plan lists no regression, so the method gets the share for regressions."
         )
     if plan.question_share and not project.question_list:
-        out.append("There are no questions, so their share goes to the method.")
+        out.append("There are no questions, so the method gets their share.")
     if plan.test_drawing and not any(line.pool == POOL for line in lines):
         out.append(
             "The drawing cannot be tested: it implies no independence, or there are too few rows to detect an odds "
-            "ratio of 2.5. The share for the test goes to the method."
+            "ratio of 2.5. The method gets the share for the test."
         )
     if asks_causes_only(plan) and not method.causes_only(plan):
         out.append(

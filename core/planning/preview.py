@@ -62,10 +62,10 @@ class Preview:
     """A rehearsed plan. ``features`` is the number of columns measured with a target, ``bounds`` the theoretical error
     bounds (None if n is not known).
 
-    ``private_evaluation`` lists the draws on the held-out part, which are not in ``lines`` and not in ``spent``;
-    ``expected`` lists the private figures with intervals of the expected width (empty if n is not known). ``asked`` has
-    the expected error of each answer to a question or count. ``families`` describes, if the method determines it, the
-    model of each column given its causes in the drawing.
+    ``private_evaluation`` lists the draws on the held-out part, which are not included in ``lines`` and ``spent``.
+    ``expected`` lists the private figures with intervals of the expected width; it is empty if n is not known.
+    ``asked`` has the expected error of each answer to a question or count. ``families`` describes, if the method
+    determines it, the model of each column given its causes in the drawing.
     """
 
     project: Project

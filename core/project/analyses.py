@@ -1,4 +1,4 @@
-"""Analyses of a study, planned before anything is spent: questions, and the half-widths of their intervals."""
+"""A study's analyses, planned before anything is spent: questions, and the half-widths of their intervals."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ class PlannedCounts:
     """A question about counts, with the desired half-width of its 95 % interval (for an odds ratio, on the log scale).
 
     ``event`` and ``among`` are written ``column=value``, ``group`` is ``column=value:other``. ``shares`` are the
-    assumed shares of the event in each group, and ``groups`` the assumed shares of the groups among all rows; `None`
-    means shares of one half and equally common groups.
+    assumed shares of the event in each group; `None` means one half. ``groups`` are the assumed shares of the groups
+    among all rows; `None` means that they are equally common.
 
-    An ``effect`` is the difference of the event's shares between two groups, in each stratum of the columns ``adjust``,
-    weighted by the strata's shares of all rows. ``strata`` are the assumed shares of the strata, the last column's
-    values first; each group is assumed to have the same distribution over them.
+    An ``effect`` is the difference of the event's shares between two groups in each stratum of the columns ``adjust``,
+    weighted by the strata's shares of all rows. ``strata`` are the assumed shares of the strata; the last column varies
+    fastest. The groups are assumed to have the same distribution over the strata.
     """
 
     name: str
@@ -69,7 +69,9 @@ class PlannedCounts:
             raise _error(f"{what}: assume may contain shares, groups and strata")
         adjust = data.get("adjust")
         if (data["kind"] == "effect") != (adjust is not None):
-            raise _error(f"{what}: an effect needs adjust (the columns to adjust for, or []); no other kind has it")
+            raise _error(
+                f"{what}: an effect needs adjust (the columns to adjust for, or []); other kinds must not have it"
+            )
         if adjust is not None and not (isinstance(adjust, list) and all(isinstance(one, str) for one in adjust)):
             raise _error(f"{what}: adjust must list names of columns")
         if "strata" in assumed and not adjust:
@@ -160,7 +162,9 @@ class PlannedCounts:
         return shares, ((1 / schema[text.partition("=")[0]].values,) * self.many if text else (1.0,))
 
     def assumed_cells(self, schema: Schema) -> list[tuple[float, float]]:
-        """Return, for each pair of `cells`, the assumed share of its rows among all rows, and of the event in it."""
+        """Return two assumed shares for each pair of `cells`: of its rows among all rows, and of the event among its
+        rows.
+        """
         shares, groups = self.assumed(schema)
         if self.adjust is None:
             return list(zip(groups, shares, strict=True))
@@ -173,7 +177,7 @@ class PlannedCounts:
         return [(s * g, p) for s in strata for g, p in zip(groups, shares, strict=True)]
 
     def shape(self, schema: Schema) -> tuple[int, ...]:
-        """Return the axes of its counts: groups and event; for an effect: strata, groups and event."""
+        """Return the axes of the counts: groups and event, or strata, groups and event for an effect."""
         if self.adjust is None:
             return self.many, 2
         strata = math.prod(schema[name].values for name in self.adjust)
@@ -238,7 +242,7 @@ def read_analyses(data: Any) -> tuple[PlannedAnalysis, ...]:
 
 
 def fitting_analyses(listed: Sequence[PlannedAnalysis], schema: Schema) -> tuple[PlannedAnalysis, ...]:
-    """Return the analyses that are still valid under ``schema``, after a change of the schema."""
+    """Return the analyses that are still valid after a change to ``schema``."""
 
     def fits(one: PlannedAnalysis) -> bool:
         try:

@@ -22,8 +22,8 @@ class AskedQuestion:
     """A question: its ``kind``, its subject ``of``, and the other parts that the kind needs.
 
     - ``of``: the event, the averaged column, or the outcome of a regression or an effect.
-    - ``among``: conditions on the rows, all of which hold. ``group``: compared groups. ``treatment``: the treatment of
-      an effect.
+    - ``among``: conditions on the rows, which must all be met. ``group``: compared groups. ``treatment``: the treatment
+      of an effect.
     - ``at``: the probability of a quantile. ``level``: the level of the interval.
     - ``on``: predictors of a regression, or the adjustment set of an effect (`None`: the drawing's cheapest).
     """
@@ -47,7 +47,7 @@ class AskedQuestion:
                 f"asked: a {self.kind} {'needs a' if self.kind in _GROUPED else 'has no'} group", key="asked"
             )
         if (self.kind == "effect") != bool(self.treatment):
-            raise ProjectError("asked: an effect needs a treatment; no other kind has one", key="asked")
+            raise ProjectError("asked: an effect needs a treatment; other kinds must not have one", key="asked")
         if self.kind == "regression" and not self.on:
             raise ProjectError("asked: a regression needs predictors", key="asked")
         if self.among and self.kind in ("regression", "effect"):

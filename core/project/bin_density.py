@@ -1,8 +1,8 @@
-"""Density of a numeric column inside its bins: a line per bin, with a slope that the neighbouring bins suggest.
+"""Density of a numeric column inside its bins: one line per bin, with a slope suggested by the neighbouring bins.
 
 The counts of the released rows show the change in density from bin to bin. Inside a bin the density is a straight line
 with the smaller of the two slopes towards its neighbours (van Leer 1979). It is flat at a peak or in a trough, and
-never negative. Every bin keeps its count. Only released rows are read, so no budget is needed.
+never negative. Every bin keeps its count. Only released rows are read, so this costs no budget.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ CHUNK = 1 << 14
 
 
 def tilts(edges: Sequence[float], counts: NDArray[Any]) -> NDArray[np.float64]:
-    """Return the rise of the density from each bin's middle to its upper end, as a share of its mean, from −1 to 1.
+    """Return the rise of the density from each bin's middle to its upper end, relative to its mean, from −1 to 1.
 
-    In the first and the last bin, the density decreases away from the only neighbour. If that neighbour has a lower
-    density, the bin is flat, as at a peak.
+    In the first and last bins, the density decreases with the distance from the only neighbour. If that neighbour has a
+    lower density, the bin is flat, as at a peak.
     """
     ends = np.asarray(edges, dtype=np.float64)
     if len(ends) < 3:

@@ -1,7 +1,7 @@
 """Public coarsening of bins or categories, based only on the schema and the user's choices.
 
-Every cell gets noise, so a table with rare categories or long tails is released more accurately when it is coarser.
-Nothing here reads the data. Each function returns a new column. A guessed range stays a guess, since the new edges
+Every cell gets noise, so a table with rare categories or long tails is released more accurately if it is coarsened.
+Nothing here reads the data. Each function returns a new column. A guessed range remains a guess, because the new edges
 still begin and end at the same values.
 """
 
@@ -41,7 +41,7 @@ def growing_bins(column: Column, bins: int) -> Column:
 
 
 def _with_edges(column: Column, edges: list[float]) -> Column:
-    """Return the column with inner edges rounded to two digits if they stay distinct; the range itself is kept."""
+    """Return the column with inner edges rounded to two digits if they stay distinct. The range does not change."""
     inner = (round(e) if column.integer else _two_figures(e) for e in edges[1:-1])
     kept = sorted({e for e in inner if edges[0] < e < edges[-1]})
     assert isinstance(column, Numbers)
@@ -53,7 +53,7 @@ def _two_figures(x: float) -> float:
 
 
 def group(column: Column, members: Iterable[str], name: str) -> Column:
-    """Merge the categories ``members`` into one called ``name``; cells are still read as written."""
+    """Merge the categories ``members`` into a category called ``name``; cells are still read as written."""
     chosen = tuple(c for c in column.categories if c in set(members))
     if not chosen:
         return column

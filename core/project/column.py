@@ -61,14 +61,14 @@ class Column:
     """Description of one column. ``Column(name, kind, …)`` makes the type that the kind needs.
 
     ``missing`` makes the empty cell a category, always the last code. ``missing_marks`` are values that count as an
-    empty cell, such as ``?`` or ``-9``. ``unknown="missing"`` reads an undeclared value as an empty cell instead of
-    refusing it. ``guessed`` names the fields that were guessed from the data, in whole or in part, and are not
-    confirmed yet; ``confirmed`` names the guessed fields that are confirmed. The report lists both. ``shown`` is the
-    digest of what a person saw when they confirmed them.
+    empty cell, such as ``?`` or ``-9``. With ``unknown="missing"``, an undeclared value is read as an empty cell
+    instead of being refused. ``guessed`` names the fields that were guessed from the data, in whole or in part, and are
+    not confirmed yet. ``confirmed`` names the guessed fields that have been confirmed. The report lists both. ``shown``
+    is the digest of what a person saw when they confirmed them.
 
     ``label``, ``unit`` and ``description`` describe the column for people; ``value_labels`` maps values to labels (in
-    the project file: ``labels``). They do not change any cell. They are untrusted, so all code that shows them must
-    escape them.
+    the project file: ``labels``). They do not change any cell. They are untrusted: all code that shows them must escape
+    them.
 
     Raises :class:`SchemaError` for an impossible description.
 
@@ -149,7 +149,7 @@ class Column:
 
     @property
     def categories(self) -> tuple[str, ...]:
-        """Texts, compared as written; none for numbers."""
+        """Text values, compared as written; none for numbers."""
         return ()
 
     @property
@@ -173,8 +173,8 @@ class Column:
 
     @property
     def doubled(self) -> tuple[str, str] | None:
-        """Two listed texts that mean the same value but have different codes, such as "1" and "1.0"; `None` if there
-        are none.
+        """Two listed text values with the same meaning but different codes, such as "1" and "1.0"; `None` if there are
+        none.
         """
         return None if self.code_book else spellings(self._listed)[1]
 
@@ -205,7 +205,7 @@ class Column:
 
     @property
     def as_released(self) -> Column:
-        """Description by which released cells are read: their numbers have a decimal point."""
+        """Description with which released cells are read: their numbers have a decimal point."""
         return self
 
     @property
@@ -252,7 +252,7 @@ class Column:
 
     @property
     def reads_texts(self) -> bool:
-        """True if its description is bought from the text as read."""
+        """True if the description is bought from the text as read."""
         return False
 
     def label_of(self, text: str) -> str:
@@ -266,18 +266,22 @@ class Column:
 
     @property
     def about(self) -> dict[str, Any]:
-        """Text that describes the column for people, as fields for another description of the same column."""
+        """Descriptive text about the column, as fields for another description of the same column."""
         keys = ("label", "unit", "description", "value_labels")
         return {key: getattr(self, key) for key in keys}
 
     @property
     def empty_code(self) -> int:
-        """Answer of :meth:`judge` for an empty cell: the missing code, or ``size + 1`` if it is refused."""
+        """Code that :meth:`judge` returns for an empty cell: the missing code, or ``size + 1`` if empty cells are
+        refused.
+        """
         return self.values if self.missing else self.size + 1
 
     @property
     def unknown_code(self) -> int:
-        """Answer of :meth:`judge` for an undeclared value: the missing code, or ``size`` if it is refused."""
+        """Code that :meth:`judge` returns for an undeclared value: the missing code, or ``size`` if such values are
+        refused.
+        """
         return self.values if self.unknown == "missing" else self.size
 
     def judge(self, texts: Sequence[str]) -> NDArray[np.int64]:
@@ -289,9 +293,9 @@ class Column:
         raise NotImplementedError
 
     def encode(self, texts: Sequence[str]) -> NDArray[np.int64]:
-        """Return the code of each text. This is meant for distinct values, not for every cell.
+        """Return the code of each text. Pass distinct values rather than every cell.
 
-        Raises :class:`TableError` naming column and value for text that the description does not allow.
+        Raises a :class:`TableError` that names the column and the value if the description does not allow the text.
         """
         codes = self.judge(texts)
         for i in np.flatnonzero(codes >= self.size)[:1].tolist():
@@ -311,7 +315,7 @@ class Column:
     _why_unknown = "is not among its declared categories"
 
     def refuse_empty(self) -> NoReturn:
-        """Raise the error that refuses an empty cell."""
+        """Raise the error for an empty cell that is refused."""
         raise TableError(
             f'column {self.name!r} has empty cells, but its schema does not set "missing": true',
             column=self.name,
@@ -319,7 +323,7 @@ class Column:
         )
 
     def refuse_unknown(self, text: str) -> NoReturn:
-        """Raise the error that refuses an undeclared value."""
+        """Raise the error for an undeclared value that is refused."""
         shown = text if len(text) <= 60 else text[:57] + "…"
         raise TableError(
             f"column {self.name!r}: the value {shown!r} {self._why_unknown}; correct the table, declare it, "
@@ -332,7 +336,7 @@ class Column:
 
     @property
     def step(self) -> float:
-        """Declared precision of numbers: the smallest difference between two of them; 0 if none is declared."""
+        """Declared precision: the smallest difference between two numbers; 0 if no precision is declared."""
         return 1.0 if self.integer else 0.0 if self.decimals is None else 10.0**-self.decimals
 
     @property
@@ -346,8 +350,8 @@ class Column:
         return np.searchsorted(np.asarray(self.edges[1:-1], dtype=np.float64), numbers, side="right").astype(np.int64)
 
     def coarser(self, values: int) -> Column | None:  # noqa: ARG002
-        """Return this column with at most this number of ``values``, including missing, or `None` if a person must
-        choose them.
+        """Return this column with at most ``values`` values, including missing, or `None` if a person must choose the
+        values.
         """
         return None
 
@@ -368,11 +372,11 @@ class Column:
         return replace(self, guessed=tuple(dict.fromkeys((*self.guessed, *self.confirmed))), confirmed=(), shown="")
 
     def marked_like(self, origin: Column) -> Self:
-        """Return this description with the marks of ``origin``, which it replaces.
+        """Return this description with the marks of ``origin``, the description that it replaces.
 
         A mark stays as long as a part of the guess remains. A list stays guessed (or confirmed) as long as one of its
         categories, bin edges or group members is present, even if categories became edges: adding values to a guessed
-        list does not declare the others. Any other field stays marked as long as its value is unchanged.
+        list does not declare its other values. Any other field stays marked as long as its value is unchanged.
         """
         lists = {"categories", "edges"}
         same = {f for f in FIELDS.keys() - lists if getattr(self, f) == getattr(origin, f)}
@@ -386,11 +390,11 @@ class Column:
 
 
 def _stated(column: Column) -> set[str]:
-    """Return every value that a description states, with each number in one spelling."""
+    """Return every value in a description, with each number in a canonical spelling."""
     texts = {*column.categories, *(text for _, members in column.groups for text in members)}
     return {plain_text(float(t)) if NUMBER.fullmatch(t) else t for t in texts} | {plain_text(e) for e in column.edges}
 
 
 def plain_text(x: float) -> str:
-    """Return a number in one spelling, with thousands separators."""
+    """Return a number in its canonical spelling, with thousands separators."""
     return f"{x:,.10g}"

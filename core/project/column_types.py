@@ -81,9 +81,9 @@ class Categories(Column, kinds=("categorical", "ordinal")):
 class Numbers(Column, kinds=("numeric",)):
     """Numbers in bins.
 
-    Bins are half-open ``[e0, e1)``, the last one closed; a number outside is clipped into the outermost bin.
-    ``decimals`` is the declared precision of numbers that are not whole: digits after the point. ``number_style`` is
-    one of `espalier.core.project.numerals.STYLES`.
+    Bins are half-open, ``[e0, e1)``, except for the last bin, which is closed. Numbers outside the range are clipped
+    into the outermost bins. ``decimals`` is the declared precision of numbers that are not whole: digits after the
+    point. ``number_style`` is one of `espalier.core.project.numerals.STYLES`.
     """
 
     edges: tuple[float, ...] = ()
@@ -135,11 +135,13 @@ class Numbers(Column, kinds=("numeric",)):
 
     @property
     def as_released(self) -> Column:
-        """Description by which released cells are read: their numbers have a decimal point."""
+        """Description with which released cells are read: their numbers have a decimal point."""
         return replace(self, number_style="") if self.number_style else self
 
     def coarser(self, values: int) -> Column | None:
-        """Return this column with neighbouring bins joined until at most ``values`` are left, including missing."""
+        """Return this column with neighbouring bins merged until at most ``values`` values are left, including
+        missing.
+        """
         bins = max(1, values - self.missing)
         if bins >= self.values:
             return self
@@ -158,7 +160,7 @@ class Numbers(Column, kinds=("numeric",)):
     def numbers(self, texts: Sequence[str]) -> NDArray[np.float64]:
         """Return the number of each text (for a date, the day); NaN for an empty cell and for any other text.
 
-        A number too large for a float becomes the column's outermost edge, so its bin is unchanged.
+        A number too large for a float becomes the column's outermost edge; its bin is unchanged.
         """
         known = np.array([math.nan if x is None else x for x in map(self.number_of, texts)], dtype=np.float64)
         return np.where(np.isinf(known), np.clip(known, self.edges[0], self.edges[-1]), known)
@@ -189,7 +191,8 @@ class Numbers(Column, kinds=("numeric",)):
     def write(self, numbers: NDArray[np.float64], codes: NDArray[Any]) -> list[str]:
         """Return text for ``numbers``, each inside the bin of its code.
 
-        Numbers are whole or have the declared decimals; otherwise they have five significant digits of the bin's width.
+        Numbers are whole or have the declared decimals. Otherwise they are precise to five significant digits of the
+        bin's width.
         """
         if self.integer:
             known, place = np.unique(numbers, return_inverse=True)

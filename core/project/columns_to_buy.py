@@ -155,7 +155,7 @@ class NumbersToBuy(ToBuy):
 
 @dataclass(frozen=True, repr=False)
 class HierarchyToBuy(ToBuy):
-    """A column of many known codes in groups of groups, for which the release buys the depth of expansion.
+    """A column with many known codes in nested groups, for which the release buys the depth of expansion.
 
     ``hierarchy`` pairs each code and group with the group to which it belongs (empty: none). It is expanded to at most
     ``at_most`` codes and groups. Create it with :meth:`of`.
@@ -215,7 +215,7 @@ class HierarchyToBuy(ToBuy):
         """Codes and groups at the top, with their placeholder codes.
 
         The entries at the top stay separate under any budget (:func:`espalier.core.project.hierarchy.descend`). Each
-        entry has one placeholder, and the last one also gets the remaining ones.
+        entry has one placeholder; the last entry also gets all remaining placeholders.
         """
         tops = [self.tree.labels[n] for n in self.tree.children[-1] if not (self.missing and n == self.tree.codes - 1)]
         last = len(tops) - 1
@@ -227,13 +227,15 @@ class HierarchyToBuy(ToBuy):
         return True
 
     def judge(self, texts: Sequence[str]) -> NDArray[np.int64]:
-        """Return a placeholder for each text, because the text is a known code but the separate codes are not known
-        yet.
+        """Return a placeholder for each text. The text is a known code, but it is not known yet which codes stay
+        separate.
         """
         return np.where(self.leaves(texts) < len(self.tree.texts), 0, self.values)
 
     def leaves(self, texts: Sequence[str]) -> NDArray[np.int64]:
-        """Return the code of each text in the hierarchy, the missing cell's last; raises :class:`TableError`."""
+        """Return the code of each text in the hierarchy, where the missing cell has the last code; raises
+        :class:`TableError`.
+        """
         return self.finest().encode(texts)
 
     def finest(self) -> Categories:
@@ -249,8 +251,8 @@ class HierarchyToBuy(ToBuy):
         )
 
     def expanded(self, cut: Cut) -> Categories:
-        """Return the column with its hierarchy divided by ``cut``. The parts become its categories, and a group counts
-        for all codes in it.
+        """Return the column with its hierarchy divided by ``cut``. The parts become the categories; a group stands for
+        all codes in it.
         """
         held: dict[int, list[str]] = {}
         for text, group in zip(self.tree.texts, cut.groups.tolist(), strict=False):
@@ -271,7 +273,7 @@ class HierarchyToBuy(ToBuy):
         )
 
     def inside(self, bought: Column) -> dict[str, tuple[str, ...]]:
-        """Return the categories of ``bought``, this column :meth:`expanded`, in each code or group at the top."""
+        """Return the categories in each code or group at the top. ``bought`` is this column after :meth:`expanded`."""
         members, out = dict(bought.groups), dict[str, tuple[str, ...]]()
         place = {text: code for code, text in enumerate(self.tree.texts)}
         for category in bought.categories:
@@ -289,15 +291,15 @@ def to_buy(
     range: tuple[float, float] | None = None,
     integer: bool = False,
 ) -> CategoriesToBuy | NumbersToBuy:
-    """Return a column with only a declared name and kind (and the range of its numbers, if it is known)."""
+    """Return a column with only a declared name and kind, and the range of its numbers if known."""
     if kind == "numeric":
         return NumbersToBuy(name, kind, bins, range, integer)
     return CategoriesToBuy(name, kind, at_most)
 
 
 def with_categories(column: str, hierarchy: Mapping[str, str], categories: Sequence[str]) -> Mapping[str, str]:
-    """Return ``hierarchy`` with the declared ``categories`` that it does not name added at the top; unchanged if none
-    are declared.
+    """Return ``hierarchy``, adding at the top the declared ``categories`` that it does not name. Without declared
+    categories, it is unchanged.
 
     Raises :class:`SchemaError` for a code that is not a category, and for a category that is a group.
     """

@@ -36,7 +36,7 @@ class Range:
 
 
 Values = tuple[str, ...] | Range
-"""Categories (an empty string means the missing cell), or numbers of a numeric column."""
+"""Categories (an empty string means the missing cell), or a range of a numeric column."""
 
 
 @dataclass(frozen=True)
@@ -143,7 +143,7 @@ class Determines:
         return f"{self.cause} determines {self.effect}"
 
     def mask(self, columns: Sequence[Column]) -> Mask:
-        """Return the cells with a different ``effect``. Raises :class:`SchemaError` for a table that does not fit."""
+        """Return the cells with a wrong ``effect``. Raises :class:`SchemaError` for a table that does not fit."""
         cause, effect = columns
         if cause.kind == "numeric":
             raise SchemaError(
@@ -227,7 +227,7 @@ def _codes(column: Column, values: Values) -> Mask:
 
 
 def _bins(column: Column) -> list[tuple[float, float, bool]]:
-    """Return the first and last number of each bin, and a flag that is true if the last one belongs to it."""
+    """Return the ends of each bin, and whether the upper end belongs to it; for whole numbers, the ends are whole."""
     last = column.values - 1
     pairs = itertools.pairwise(column.edges)
     if not column.integer:
@@ -244,7 +244,7 @@ def entry_error(key: str, text: str) -> ProjectError:
 
 
 def _marked(data: Any, inside: str, key: str, also: tuple[str, ...] = ()) -> tuple[Any, Mark]:
-    """Return an entry's content and its mark. An entry without a mark may consist of only the content."""
+    """Return an entry's content and its mark. Without a mark, an entry may consist of the content alone."""
     if not isinstance(data, Mapping):
         return data, ""
     marks = [m for m in ("guessed", "confirmed") if isinstance(data.get(m), bool)]

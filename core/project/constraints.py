@@ -1,6 +1,6 @@
 """Constraints of a project, which are public combinations that no row may have. They hold inside the model:
-:meth:`Constraints.masks` gives the cells that get no probability, which the fit takes as its `Zeros`. No sensitivity
-uses them, because private rows may break them.
+:meth:`Constraints.masks` returns the cells without probability, which the fit uses as its `Zeros`. No sensitivity
+depends on constraints, because private rows may violate them.
 
 A constraint guessed from the data is marked ``"guessed"`` and blocks a release until it is confirmed.
 """
@@ -59,7 +59,7 @@ class Constraints:
 
     @property
     def confirmed(self) -> Constraints:
-        """Same constraints, with guessed ones marked as confirmed."""
+        """The same constraints, with guesses marked as confirmed."""
         return Constraints(
             tuple(replace(c, mark="confirmed") if c.mark == "guessed" else c for c in self.impossible),
             tuple(replace(c, mark="confirmed") if c.mark == "guessed" else c for c in self.monotone),
@@ -77,7 +77,8 @@ class Constraints:
 
     def expanded(self, inside: Mapping[str, Mapping[str, Sequence[str]]]) -> Constraints:
         """Return the constraints over bought columns; ``inside`` maps each top code or group of a column to its
-        categories."""
+        categories.
+        """
 
         def of_one(name: str, values: Values) -> Values:
             if isinstance(values, Range) or name not in inside:
@@ -88,7 +89,7 @@ class Constraints:
         return replace(self, impossible=tuple(impossible))
 
     def __add__(self, other: Constraints) -> Constraints:
-        """Return the constraints of both, without repetition."""
+        """Return the constraints of both projects, without repetition."""
         new = other.without([o for o in other if any(str(o) == str(c) for c in self)])
         return Constraints(
             (*self.impossible, *new.impossible), (*self.monotone, *new.monotone), (*self.determines, *new.determines)
@@ -140,9 +141,9 @@ class Constraints:
     def conflict(
         self, separations: Iterable[Separation], edges: Iterable[tuple[str, str]] = ()
     ) -> tuple[Separation, str] | None:
-        """Return a separation that the constraints break, together with the ``edges`` that a plan needs anyway, and the
-        reason; None if all separations hold. A constraint joins its columns in the model's graph, because the possible
-        values of one depend on the others. A separation holds only if no path bypasses it.
+        """Return a separation that the constraints, together with the ``edges`` that a plan needs anyway, would
+        violate, and the reason; None if all separations hold. A constraint joins its columns in the model's graph,
+        because the possible values of one depend on the others. A separation holds only if no path bypasses it.
         """
         joined = set(map(frozenset, self.edges))
         every = [*self.edges, *edges]
@@ -156,13 +157,14 @@ class Constraints:
             return separation, (
                 f"“{guilty}” joins {step[0]} and {step[1]}, but the frame separates {', '.join(separation.left)} "
                 f"from {', '.join(separation.right)}{f' given {given}' if given else ''}: the path "
-                f"{' – '.join(path)} leads around it. Leave the constraint out, or change the graph or the roles"
+                f"{' – '.join(path)} bypasses it. Leave the constraint out, or change the graph or the roles"
             )
         return None
 
     def check(self, schema: Schema, separations: Iterable[Separation] = (), max_cells: int = 10_000_000) -> None:
         """Raise :class:`ProjectError` with the reason if the constraints do not fit the columns or contradict a
-        separation."""
+        separation.
+        """
         self.masks(schema, max_cells)
         if found := self.conflict(separations):
             raise ProjectError(found[1], separation=found[0])
@@ -190,7 +192,7 @@ class Constraints:
 
 
 def _needed(pairs: Sequence[Monotone], schema: Schema) -> list[Monotone]:
-    """Return the pairs that do not follow from others through columns that are never missing."""
+    """Return the pairs that do not follow from other pairs through columns that are never missing."""
     above: dict[str, set[str]] = {}
     for p in pairs:
         above.setdefault(p.lower, set()).add(p.upper)

@@ -1,8 +1,8 @@
 """Reader of days that are not written as ISO dates: ``31.12.2020``, ``12/31/2020``, ``5 Jan 2020``,
 ``05JAN2020:10:30:00``.
 
-A column's ``date_order`` states which of day, month and year comes first. Separators, names of months and times are
-recognised cell by cell. Years have four digits, and months are numbers or English names.
+A column's ``date_order`` states which of day, month and year comes first. Separators, month names and times are
+recognised in each cell separately. Years have four digits, and months are numbers or English names.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ DATE_ORDERS = {
     "mdy": "12/31/2020, 12-31-2020 or Dec 31, 2020",
     "ymd": "2020/12/31, 2020.12.31 or 20201231",
 }
-"""Each order with its spellings. ISO dates are read in all of them."""
+"""Each order with its spellings. ISO dates are read in every order."""
 
 MONTHS = (
     *("January", "February", "March", "April", "May", "June"),
@@ -61,7 +61,7 @@ SPELLINGS: dict[str, tuple[Spelling, ...]] = {
         Spelling(f"{_YEAR}([0-9]{{2}})([0-9]{{2}}){TIME}", 1, 2, 3),
     ),
 }
-"""Spellings of each order: months as numbers, months by name, and digits alone. At most one fits a text."""
+"""Spellings of each order: months as numbers, months by name, and digits alone. At most one spelling fits a text."""
 
 _COMPILED = {
     order: [(re.compile(f"{BLANK}*{s.pattern}{BLANK}*"), s) for s in spellings]
@@ -71,7 +71,7 @@ _NUMBER_OF = {name[:3].lower(): i for i, name in enumerate(MONTHS, 1)}
 
 
 def iso_text(text: str, order: str) -> str:
-    """Return ``text`` as an ISO date, with its time of day; ``text`` itself if it has no spelling of this order.
+    """Return ``text`` as an ISO date with its time of day; unchanged if it has no spelling of this order.
 
     >>> iso_text("5 Jan 2020, 9:30 PM", "dmy")
     '2020-01-05T21:30'
@@ -86,7 +86,7 @@ def iso_text(text: str, order: str) -> str:
 
 
 def _time(hour: str, rest: str, half: str) -> str:
-    """Return a time of day of 24 hours; ``half`` is AM or PM and may be part of ``rest``."""
+    """Return a time of day on the 24-hour clock; ``half`` is AM or PM and may be part of ``rest``."""
     half = half or rest[-2:]
     if half.strip().upper() not in ("AM", "PM"):
         return f"{int(hour):02d}:{rest}"

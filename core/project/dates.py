@@ -1,7 +1,8 @@
 """Dates in bins of weeks, months, quarters or years over a declared range, and invented identifiers.
 
-A date is a whole number, the day counted from 1 January of the year 1 (:meth:`datetime.date.toordinal`), so a column of
-dates is a numeric column of whole numbers whose bins end with calendar periods. Both ends of the range are public.
+A date is a whole number: the day counted from 1 January of the year 1 (:meth:`datetime.date.toordinal`). A column of
+dates is therefore a numeric column of whole numbers whose bins end with calendar periods. Both ends of the range are
+public.
 """
 
 from __future__ import annotations
@@ -132,7 +133,7 @@ def date_texts(days: NDArray[np.float64]) -> list[str]:
 def invented(rows: int, rng: np.random.Generator, prefix: str = "S") -> list[str]:
     """Return distinct identifiers for ``rows`` synthetic rows, in random order: S0001, S0002, …
 
-    They depend only on the number of rows. The contents of an identifier column are neither read nor released.
+    Identifiers depend only on the number of rows. The contents of an identifier column are neither read nor released.
     """
     width = len(str(rows))
     return [f"{prefix}{i:0{width}d}" for i in (rng.permutation(rows) + 1).tolist()]

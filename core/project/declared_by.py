@@ -1,4 +1,4 @@
-"""Record of the dictionaries that declared parts of a schema, each with a person's statement that makes it public."""
+"""Record of the dictionaries that declared parts of a schema. A person's statement makes each dictionary public."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ STATEMENT = "This dictionary was not produced from these rows"
 
 @dataclass(frozen=True)
 class DeclaredBy:
-    """A dictionary: name and format of its file, digest of its declarations, and the columns that it declares."""
+    """A dictionary: the name and format of its file, a digest of its declarations, and the columns that it declares."""
 
     name: str
     format: str

@@ -1,4 +1,4 @@
-"""Editing of a project: changes, undo, and parts that are set aside while their columns are left out."""
+"""Editing of a project: changes, undo, and the parts set aside while their columns are left out."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from espalier.core.project.regressions import fitting
 from espalier.core.project.schema import Column, Schema
 
 Drawing = tuple[Dag, Roles, str | None, tuple[Pair, ...]]
-"""State that undo restores: graph, roles, target, and arrows from one visit to the next."""
+"""State restored by undo: graph, roles, target, and arrows from one visit to the next."""
 UNDO_STEPS = 200
 
 
 @dataclass(frozen=True)
 class References:
-    """Facts of a project about its columns, apart from the schema and the questions."""
+    """Parts of a project that refer to columns, except the schema and the questions."""
 
     edges: tuple[tuple[str, str], ...] = ()
     hidden: tuple[tuple[str, str], ...] = ()
@@ -79,7 +79,9 @@ class References:
         )
 
     def __add__(self, other: References) -> References:
-        """Return the references of both, without repetition. A target of ``self`` replaces the targets of ``other``."""
+        """Return the references of both objects, without repetition. A target of ``self`` replaces the targets of
+        ``other``.
+        """
         target = self.target or other.target
         return References(
             edges=_once(self.edges, other.edges),
@@ -130,7 +132,7 @@ class References:
 
 
 def _members(groups: Mapping[str, tuple[str, ...]], wanted: Callable[[str], bool]) -> dict[str, tuple[str, ...]]:
-    """Return ``groups`` with only the wanted columns, and without empty groups."""
+    """Return ``groups`` without unwanted columns and empty groups."""
     found = {group: tuple(name for name in names if wanted(name)) for group, names in groups.items()}
     return {group: names for group, names in found.items() if names}
 
@@ -154,9 +156,7 @@ class ProjectEditor:
     future: list[Drawing] = field(default_factory=list)
 
     def change_schema(self, schema: Schema) -> None:
-        """Change the columns. References to a column that is taken out are set aside; they come back when the column
-        returns.
-        """
+        """Change the columns. References to a removed column are set aside, and restored when the column returns."""
         if schema != self.project.schema:
             self._take(*self._under(schema))
 
@@ -166,7 +166,7 @@ class ProjectEditor:
         self.change_schema(replace(self.project.schema, columns=columns))
 
     def declare(self, schema: Schema, used: Iterable[DeclaredBy]) -> None:
-        """Change the columns to the declarations of dictionaries, and record each dictionary once."""
+        """Replace columns by the declarations of dictionaries, and record each dictionary once."""
         self.change_schema(schema)
         known = {d.digest: d for d in (*self.project.dictionaries, *used)}
         self.project = replace(self.project, dictionaries=tuple(known.values()))
@@ -176,7 +176,7 @@ class ProjectEditor:
         self.project = self.project.with_plan(person=None, rows_per_person=1)
 
     def leave_out(self, column: str) -> None:
-        """Take a column out of the schema. If a guess had set it aside, the guess is confirmed."""
+        """Take a column out of the schema. If a guess had already set the column aside, the guess is confirmed."""
         self._take(*self._under(self._without(column)))
 
     def answer(self, one_row: bool, person: str | None = None, rows_per_person: int = 1) -> None:
@@ -194,7 +194,7 @@ class ProjectEditor:
         return replace(schema, columns=kept, left_out=left_out)
 
     def _under(self, schema: Schema) -> tuple[Project, References]:
-        """Return the project with another schema, and the parts that are set aside as a result."""
+        """Return the project with another schema, and the parts that this sets aside."""
         linked = self.project.linked
         steps = linked.step_columns(schema) if linked else ()
         inside, aside = (References.of(self.project) + self.aside).split((*schema.names, *steps))
@@ -202,7 +202,7 @@ class ProjectEditor:
 
     def _take(self, project: Project, aside: References) -> None:
         if project.schema.names != self.project.schema.names:
-            self.past, self.future = [], []  # they refer to other columns
+            self.past, self.future = [], []  # these parts refer to other columns
         self.project, self.aside = project, aside
 
     @property
@@ -256,7 +256,7 @@ class ProjectEditor:
         self.redraw(dag)
 
     def change_role(self, role: str, columns: list[str]) -> None:
-        """Give ``columns`` the role instead of their former one. A new outcome becomes the target."""
+        """Give ``columns`` the role, replacing any former role. A new outcome becomes the target."""
         roles, target = self.project.roles, self.project.plan.target
         others = {r: tuple(c for c in cols if c not in columns) for r, cols in roles.items()}
         order = self.project.schema.clique(columns)
@@ -264,7 +264,7 @@ class ProjectEditor:
         self.redraw(roles=Roles(**{**others, role: order}), target=order[0] if follows else target)
 
     def give_role(self, column: str, role: str | None) -> None:
-        """Give one column a role, or none. There is one outcome, so a new outcome replaces the old one."""
+        """Give one column a role, or none. There is only one outcome, so a new outcome replaces the old one."""
         roles = self.project.roles
         if role is None:
             self.redraw(roles=Roles(**{r: tuple(c for c in cols if c != column) for r, cols in roles.items()}))

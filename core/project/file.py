@@ -35,7 +35,7 @@ LINKED_UNIT = "Both tables identify the person of each row, so all rows of one p
 
 @dataclass(frozen=True)
 class Project:
-    """Everything a release needs except the table. Raises an :class:`EspalierError` if parts do not match.
+    """Everything that a release needs except the table. Raises an :class:`EspalierError` if parts do not match.
 
     >>> import espalier as es
     >>> schema = es.Schema((es.Column("smoker", "categorical", ("no", "yes")),))
@@ -50,16 +50,17 @@ class Project:
     dag: Dag = field(default_factory=Dag)
     roles: Roles = field(default_factory=Roles)
     separations: tuple[Separation, ...] = ()
-    """Further separations that every plan with a fence keeps, in addition to the one that follows from the roles."""
+    """Further separations that every plan with a fence keeps, in addition to the separation implied by the roles."""
     question_list: QuestionList = field(default_factory=QuestionList)
-    """Questions that reports will ask, and counts over whole rows."""
+    """Questions that reports will ask of the table, and counts over whole rows."""
     analyses: tuple[PlannedAnalysis, ...] = ()
-    """Analyses that the study plans, with the half-widths that they should reach."""
+    """Analyses planned by the study, with the desired half-widths."""
     constraints: Constraints = field(default_factory=Constraints)
     """Combinations that no row may have. The model enforces them."""
     signoff: Mapping[str, str] = field(default_factory=dict)
     """Signatures: ``drawn_by``, ``schema_confirmed_by``, ``approved_by``; and the reason for the plan:
-    ``chosen_because``, ``compared_with``."""
+    ``chosen_because``, ``compared_with``.
+    """
     dictionaries: tuple[DeclaredBy, ...] = ()
     """Dictionaries that declared parts of the schema; see :mod:`espalier.core.project.declared_by`."""
     one_row_per_person: Answer = UNASKED
@@ -140,18 +141,19 @@ class Project:
 
     @property
     def unconfirmed(self) -> tuple[str, ...]:
-        """Unconfirmed guesses from the data: names of columns, and constraints as text."""
+        """Unconfirmed guesses from the data: column names, and constraints as text."""
         return (*self.schema.unconfirmed, *map(str, self.constraints.guessed))
 
     def says_the_same(self, other: Project) -> bool:
-        """Return whether both would give the same release. Positions, groups, signatures and asked questions make no
-        difference."""
+        """Return whether both projects would lead to the same release. Positions, groups, signatures and asked
+        questions make no difference.
+        """
         plain = (replace(p, dag=replace(p.dag, positions={}, groups={}), signoff={}, asked=()) for p in (self, other))
         mine, theirs = (p.to_json() for p in plain)
         return mine == theirs
 
     def with_plan(self, **changes: Any) -> Project:
-        """Return the same project with a changed plan."""
+        """Return the project with a different plan."""
         plan = self.plan.changed(**changes)
         return replace(self, plan=plan, one_row_per_person=answer_after(self.one_row_per_person, self.plan, plan))
 
@@ -161,7 +163,9 @@ class Project:
         return replace(self, plan=plan, one_row_per_person=one_row)
 
     def bought(self, schema: Schema) -> Project:
-        """Return the project with its bought schema. Questions that name top groups then name the categories inside."""
+        """Return the project with its bought schema. Questions about top groups then name the categories inside these
+        groups.
+        """
         inside = {c.name: c.inside(schema[c.name]) for c in self.schema.hierarchies}
         return replace(
             self,
@@ -238,7 +242,7 @@ class Project:
         )
 
     def check_text(self) -> None:
-        """Raise :class:`ProjectError` for text that cannot be written to the files of a release."""
+        """Raise :class:`ProjectError` for text that cannot be written to a release's files."""
         _check_text(self.to_json())
 
     @classmethod

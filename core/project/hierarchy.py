@@ -2,12 +2,11 @@
 
 A hierarchy is public input, ``{"I21": "I20-I25", "I20-I25": "I00-I99", …}``: the group of each category and of each
 group. A column of thousands of categories is measured from the top down. The groups at the top are counted with
-noise; a group with enough rows is divided into its members, and so on. An undivided group is one value for the model,
-spread evenly over its categories when rows are drawn.
+noise; a group with enough rows is divided into its members, and so on. The model treats an undivided group as one
+value, which is spread evenly over its categories when rows are drawn.
 
-Nothing here draws or counts, because the caller passes in the answers. Everything is computed from noisy answers (or,
-in a plan, from public expectations), so it is post-processing. A histogram over groups has the sensitivity of a
-histogram.
+Nothing here draws or counts: the caller passes in the answers. Everything is computed from noisy answers (or, in a
+plan, from public expectations), so it is post-processing. A histogram over groups has the sensitivity of any histogram.
 """
 
 from __future__ import annotations
@@ -31,17 +30,17 @@ a part that contained all its rows would not exceed the noise.
 """
 
 RARE = 2.0
-"""Categories of one group below this many σ are merged again after they have been counted."""
+"""Categories of a group whose counts are below this many σ are merged again after they have been counted."""
 
 MOST_APART = 1000
-"""Maximum number of groups after expansion. They become the column's categories in the model, however many codes it
-has.
+"""Maximum number of groups after expansion. These become the column's categories in the model, whatever the number of
+codes.
 """
 
 DEEPEST = 8
 
 HEADS = {(a, b) for a in ("code", "child", "category") for b in ("group", "parent")}
-"""Header lines of a table with two columns."""
+"""Possible header lines of a table with two columns."""
 
 Ask = Callable[["Cut"], tuple[NDArray[np.float64], float]]
 """Noisy counts of the groups of a cut, in rows, and the σ of their noise."""
@@ -74,10 +73,10 @@ class Reached:
 
 @dataclass(frozen=True)
 class Hierarchy:
-    """Codes of one column in groups of groups.
+    """Codes of one column in nested groups.
 
-    ``labels`` are the codes in order (with ``missing`` the empty cell is the last one) and after them the groups;
-    ``parent`` gives the index of each node's group, −1 at the top. Raises :class:`SchemaError` for an impossible
+    ``labels`` are the codes in order, followed by the groups; with ``missing``, the empty cell is the last code.
+    ``parent`` is the index of each node's group, −1 at the top. Raises :class:`SchemaError` for an impossible
     hierarchy.
     """
 
@@ -132,7 +131,7 @@ class Hierarchy:
 
     @cached_property
     def children(self) -> dict[int, tuple[int, ...]]:
-        """Members of each group; −1 stands for the top. Groups without categories are left out."""
+        """Members of each group, where −1 means the top. Groups without categories are left out."""
         used = set(range(self.codes))
         for code in range(self.codes):
             node = self.parent[code]
@@ -151,7 +150,7 @@ class Hierarchy:
 
     @cached_property
     def _paths(self) -> NDArray[np.intp]:
-        """Each code, followed by the groups that contain it and padded with a node that means none."""
+        """Each code, followed by the groups that contain it; rows are padded with a node that means "none"."""
         out = np.full((self.codes, self.depth), len(self.labels), dtype=np.intp)
         for code in range(self.codes):
             path = self.above(code)
@@ -167,16 +166,17 @@ class Hierarchy:
         return tuple(out)
 
     def cut(self, parts: Sequence[tuple[int, ...]]) -> Cut:
-        """Return the division into ``parts`` of one or more nodes; every code must be in exactly one part."""
+        """Return the division into ``parts``, each of one or more nodes; every code must be in exactly one part."""
         place = np.full(len(self.labels) + 1, -1, dtype=np.intp)
         for i, part in enumerate(parts):
             place[list(part)] = i
-        groups = place[self._paths].max(axis=1)  # exactly one node on each path is in a part
+        groups = place[self._paths].max(axis=1)  # each path has exactly one node in a part
         return Cut(groups, tuple(parts), self._names(parts))
 
     def _names(self, parts: Sequence[tuple[int, ...]]) -> tuple[str, ...]:
-        """Return the name of each part; no two parts share a name, and no part has the name of a code or group that it
-        does not represent."""
+        """Return the name of each part. The names are distinct, and no part has the name of a code or group that it
+        does not represent.
+        """
         names, taken = [], set(self.labels)
         for part in parts:
             name = self.labels[part[0]]
@@ -197,8 +197,9 @@ class Hierarchy:
         return DIVIDE * sigma * math.sqrt(len(self.children.get(node, ())))
 
     def divide(self, cut: Cut, counts: NDArray[np.float64], sigma: float, at_most: int = MOST_APART) -> Cut:
-        """Return ``cut`` after dividing each group with enough rows, those with the most rows per part first, up to
-        ``at_most`` groups in total. Combined groups stay combined."""
+        """Return ``cut`` after dividing each group with enough rows, up to ``at_most`` groups in total. Groups with the
+        most rows per part are divided first. Combined groups stay combined.
+        """
         wanted = []
         for part, count in zip(cut.parts, counts.tolist(), strict=True):
             inside = self.children.get(part[0], ()) if len(part) == 1 else ()
@@ -235,7 +236,7 @@ class Hierarchy:
 
 
 def descend(hierarchy: Hierarchy, ask: Ask, at_most: int = MOST_APART) -> Reached:
-    """Measure from the top down, with at most `Hierarchy.depth` calls of ``ask`` and fewer if nothing is left to
+    """Measure from the top down, with at most `Hierarchy.depth` calls of ``ask``, or fewer if nothing is left to
     divide. After each call, rare nodes of a group are combined, to make room for the frequent ones.
 
     For any hierarchy, memory and time equal those of one histogram of the column. If ``ask`` answers from public
@@ -255,10 +256,10 @@ def descend(hierarchy: Hierarchy, ask: Ask, at_most: int = MOST_APART) -> Reache
 
 
 def expected(hierarchy: Hierarchy, rows: float, sigma: float, at_most: int = MOST_APART) -> Reached:
-    """Return the expected cut if ``rows`` are spread evenly over the codes, each level measured with noise of σ.
+    """Return the expected cut if ``rows`` are spread evenly over the codes and each level is measured with noise of σ.
 
-    Evenly spread rows are a kind of worst case: if a few codes have most of the rows, these codes are expanded further.
-    `Hierarchy.rows_needed` gives the rows that each group needs.
+    Evenly spread rows are close to a worst case: if a few codes have most of the rows, these codes are expanded
+    further. `Hierarchy.rows_needed` gives the rows that each group needs.
     """
 
     def ask(cut: Cut) -> tuple[NDArray[np.float64], float]:

@@ -1,4 +1,4 @@
-"""Reader of JSON from unknown sources, with limits and clear messages."""
+"""Reading JSON from untrusted sources, with limits and clear messages."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ from espalier.core.errors import ProjectError, first_twice
 MOST_JSON = 64 << 20
 """Maximum size of a JSON file in bytes; the files of a release with 10,000 columns reach 20 MB."""
 DEEPEST = 50
-"""Maximum number of nested levels. A project file has six, plus those in the notes of a drawing tool."""
+"""Maximum number of nested levels. A project file has six levels, in addition to the levels of a drawing tool's
+notes.
+"""
 MOST_LISTS = 2_000_000
 """Maximum number of lists and objects in a file, because each takes 50 times the memory of its two characters."""
 
@@ -22,8 +24,8 @@ LONGEST_WHOLE = 300
 def read_json(data: bytes | str, what: str, *, finite: bool = True) -> Any:
     """Return the value in ``data``; raises a :class:`ProjectError` that names ``what``.
 
-    It refuses encodings other than UTF-8, files above `MOST_JSON`, nesting deeper than `DEEPEST`, repeated keys, and
-    numbers that are not finite as floats, unless ``finite`` is false.
+    Encodings other than UTF-8, files above `MOST_JSON`, nesting deeper than `DEEPEST` and repeated keys are refused. So
+    are numbers that are not finite as floats, unless ``finite`` is false.
     """
     if len(data) > MOST_JSON:
         raise ProjectError(f"{what} is larger than {MOST_JSON >> 20} MiB")

@@ -1,7 +1,7 @@
-"""Linked tables of people and of their visits, which are ordered.
+"""Linked tables: people and their ordered visits.
 
-One schema describes both tables. The name of a column begins with the name of its table, such as ``visits.insulin``;
-the drawing, the roles and the plan use the same names. A *row* of a linked project is a person with the first visit and
+One schema describes both tables. The name of a column begins with the name of its table, such as ``visits.insulin``.
+The drawing, the roles and the plan use these names. A *row* of a linked project is a person with the first visit and
 the number of visits, `Linked.number`. A *step* is a visit after the first, together with earlier data:
 
 | name | meaning at a step |
@@ -35,13 +35,13 @@ FORMAT = "espalier-project/2"
 """Format of a project file with linked tables."""
 BEFORE, EARLIER, POSITION = "@before", "@earlier", "position"
 NEXT = "next visit: "
-"""Prefix of columns at the next visit. The drawing shows each column of a visit twice, at this visit and, with this
-prefix, at the next one.
+"""Prefix of columns at the next visit. The drawing shows each column of a visit twice: at this visit and, with this
+prefix, at the next visit.
 """
 GAP = "days since the visit before"
-"""Name of a step's column for the days between two visits, without the name of its table."""
+"""Name of the column for the days between two visits, without the name of its table."""
 VISIT = "visit"
-"""Column of a released visit for its position, counted from 1."""
+"""Column for the position of a released visit, counted from 1."""
 MOST_KEPT = 20
 """Maximum number of visits per person that a release keeps. Weights are counted in units of 1/lcm(1, …, k − 1)."""
 
@@ -51,11 +51,11 @@ _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
 
 Codes = Mapping[str, NDArray[Any]]
 Pair = tuple[str, str]
-"""A parent in a step, and a column of this visit."""
+"""An arrow in a step: its cause, and a column of this visit."""
 
 
 def is_table_name(name: str) -> bool:
-    """Return whether a linked table, and its file in a release, may have this name."""
+    """Return whether a linked table and its file in a release may have this name."""
     return _NAME.fullmatch(name) is not None and name.lower() not in RESERVED
 
 
@@ -119,12 +119,12 @@ class Linked:
 
     @property
     def dated(self) -> str:
-        """Column of dates that the gaps continue; empty without gaps."""
+        """Column of dates that are computed from the gaps; empty without gaps."""
         return f"{self.visits}.{self.order}" if self.gap else ""
 
     @property
     def gap_name(self) -> str:
-        """A step's column for the days since the previous visit."""
+        """Column for the days since the previous visit."""
         return f"{self.visits}.{GAP}"
 
     def gap_column(self, schema: Schema) -> Column:
@@ -156,11 +156,11 @@ class Linked:
         return out
 
     def next_boxes(self, schema: Schema) -> dict[str, str]:
-        """Return the box of each column at the next visit of the drawing, and the column."""
+        """Return each box of the drawing at the next visit, with its column."""
         return {NEXT + self.plain(name): name for name in self.step_columns(schema)}
 
     def boxes(self, arrow: Pair) -> Pair:
-        """Return the boxes of an arrow from one visit to the next."""
+        """Return the two boxes of an arrow from one visit to the next."""
         return arrow[0], NEXT + self.plain(arrow[1])
 
     def drawn(self, cause: str, effect: str) -> Linked:
@@ -242,7 +242,7 @@ class Linked:
         return replace(schema, columns=(*people, self.number_column, *rest))
 
     def table_schema(self, schema: Schema, table: str) -> Schema:
-        """Return the columns of one table by their own names, and the columns that link it."""
+        """Return the columns of one table under their own names, and the columns that link it."""
         names = self.person_columns(schema) if table == self.people else self.visit_columns(schema)
         return Schema(tuple(replace(schema[name], name=self.plain(name)) for name in names))
 

@@ -1,4 +1,4 @@
-"""Numeric columns as public axes, with bounds, precision, bins for counting, and ticks for looking up values."""
+"""Numeric columns as public axes: bounds, precision, bins for counting, and ticks for looking up values."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ class Axis:
 
     @classmethod
     def declared(cls, name: str, edges: Sequence[float], step: float = 0.0, bins: int = BINS) -> Axis:
-        """Return an axis from a schema's public edges, whose bins are divided evenly until there are ``bins``.
+        """Return an axis from a schema's public edges, whose bins are divided evenly until there are ``bins`` bins.
 
-        With a ``step``, no bin is narrower than the step, and each cut is at a value: if there are few whole numbers,
-        each is counted separately.
+        With a ``step``, no bin is narrower than the step, and each cut is at a value; a few whole numbers are counted
+        separately.
         """
         high_end = float(edges[-1])
         edges = [*edges[:-1], high_end + step]
@@ -47,7 +47,7 @@ class Axis:
         for low, high in itertools.pairwise(edges):
             most = max(1, math.floor((high - low) / step + 1e-9)) if step else each
             inner = np.linspace(low, high, min(each, most) + 1)[1:]
-            if step:  # with an edge between two values, the lower one would be drawn too often
+            if step:  # with an edge between two values, the lower value would be drawn too often
                 inner = np.unique([*np.ceil(inner[:-1] / step - 1e-9) * step, high])
             cut += inner.tolist()
         return cls(name, tuple(cut), high_end, step, max(1, min(32, TICKS // (len(cut) - 1))))

@@ -1,7 +1,7 @@
-"""Options, which are keys of a plan that belong to one method and are declared by a separate dataclass.
+"""Options: keys of a plan that belong to one method, declared in a separate dataclass.
 
 A method declares each of its options with :func:`option`; pages draw the field from this declaration, and
-:func:`read_options` checks the plan's values. A plan is flat: its file does not mark which keys belong to a method.
+:func:`read_options` checks the plan's values. A plan is flat; its file does not state which keys belong to a method.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ class Option:
     The bounds ``low`` and ``high`` are inclusive. ``whole`` requires a whole number. ``empty`` explains a missing
     value, if `None` is allowed. If ``columns``, the option is a list of column names; with ``of_visits``, of columns
     that every visit has. With ``weights``, the option maps column names, or combinations such as "age × income", to
-    numbers, which may be 0 if ``low`` is 0; ``example`` shows one such line. A ``fenced`` field is shown only if the
-    plan has a fence. With ``only``, the field is shown only if the options have the values given there (a tuple lists
+    numbers, which may be 0 if ``low`` is 0. ``example`` is a sample line. A ``fenced`` field is shown only if the plan
+    has a fence. With ``only``, the field is shown if the options have the values given there (a tuple lists
     alternatives). ``pool`` is the pool that this share pays for, and ``unbought`` is the message if a plan buys nothing
     with it.
     """
@@ -59,7 +59,7 @@ def option(default: Any, label: str, **says: Any) -> Any:
 
 
 def declared(kind: type[Any]) -> dict[str, Option]:
-    """Return the options that a dataclass declares, by key."""
+    """Return the options declared by a dataclass, by key."""
     return {f.name: f.metadata["option"] for f in dataclasses.fields(kind)}
 
 
@@ -125,7 +125,7 @@ def _check(key: str, value: Any, said: Option) -> None:
 
 
 LEAST_SHARE = 1e-6
-"""Smallest share or weight that is not 0. A share near the smallest float would leave nothing to spend."""
+"""Smallest nonzero share or weight. A share near the smallest float would leave nothing to spend."""
 
 
 def check_number(key: str, value: Any, said: Option) -> None:
@@ -173,7 +173,7 @@ def check_weights(key: str, given: Any, most: float, none: bool = False) -> None
 
 
 def unquoted(value: Any) -> str:
-    """Return advice for a number in quotes, as the end of a message; empty for anything else."""
+    """Return advice about a number in quotes, to end a message with; empty for anything else."""
     plain = isinstance(value, str) and re.fullmatch(r"\d{1,9}(\.\d{1,9}|,\d\d?)?", value)  # "1,000" is ambiguous
     return f"; write {value.replace(',', '.')} without quotes" if plain else ""
 

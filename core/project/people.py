@@ -1,4 +1,4 @@
-"""Question that determines the unit of privacy: can one person have several rows?
+"""The question that determines the unit of privacy: can one person have several rows?
 
 The answer is the project file's key ``one_row_per_person``:
 
@@ -20,10 +20,10 @@ from espalier.core.project.plan import Plan
 KEY = "one_row_per_person"
 """Key in the project file."""
 UNASKED: Literal["unasked"] = "unasked"
-"""Answer of a project file without the key."""
+"""Answer for a project file without the key."""
 Answer = bool | None | Literal["unasked"]
 ROWS_KEPT = 2
-"""Row limit per person that is proposed with a person column."""
+"""Proposed row limit per person for a person column."""
 NAMES_PEOPLE = re.compile(
     "(patient|person|people|subject|client|customer|member|participant|employee|applicant|student|citizen|household|user)"
     r"s?[\W_]*(id|identifier|nr|no|nbr|num|number|key|code|name|hash|pseudonym)?$|^(mrn|ssn|pid|nhs[\W_]*(no|number))$",
@@ -77,7 +77,9 @@ def is_open(answer: Answer, plan: Plan) -> bool:
 
 
 def answer_after(answer: Answer, before: Plan, after: Plan) -> Answer:
-    """Return the answer after a change of the plan: a new person column answers the question, removal reopens it."""
+    """Return the answer after a change of the plan. A new person column answers the question; its removal reopens the
+    question.
+    """
     if after.person == before.person:
         return answer
     return False if after.person is not None else None
@@ -91,7 +93,9 @@ def stated(answer: Answer, plan: Plan) -> bool | None:
 
 
 def in_words(answer: Answer, plan: Plan) -> str:
-    """Return sentences for plan, report and ledger on the source of the row limit per person and its enforcement."""
+    """Return sentences for plan, report and ledger about the source of the row limit per person, and whether it is
+    enforced.
+    """
     k, promise = plan.rows_per_person, "This is a promise; no person column enforces it."
     if plan.person is not None:
         return f"Column {plan.person!r} identifies the person; at most {k} row{'s' * (k > 1)} of each are kept."
@@ -108,8 +112,8 @@ def in_words(answer: Answer, plan: Plan) -> str:
 def proposed(set_aside: Sequence[str], columns: Sequence[str] = ()) -> str | None:
     """Return the proposed person identifier, chosen by name: a column that names people, or the only one set aside.
 
-    ``set_aside`` are columns that look like identifiers, ``columns`` the others. A table often identifies cases too
-    (``encounter_id``), and a limit per case would not protect a person.
+    ``set_aside`` are the columns that look like identifiers; ``columns`` are all others. A table often identifies cases
+    too (``encounter_id``), and a limit per case would not protect a person.
     """
     named = [c for c in (*set_aside, *columns) if NAMES_PEOPLE.search(c)]
     return named[0] if named else set_aside[0] if len(set_aside) == 1 else None

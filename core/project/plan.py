@@ -18,7 +18,7 @@ AllocationRule = Literal["auto", "optimal", "uniform"]
 AccountingRule = Literal["zcdp", "basic", "pure"]
 RowsDrawn = Literal["even", "independent"]
 MOST_COUNT = 1e13
-"""Largest noisy count, number of rows of a model, and σ that is accepted from a release's files."""
+"""Largest noisy count, largest number of rows of a model, and largest σ accepted from a release's files."""
 MAX_ROWS = 1_000_000_000
 IN_MEMORY, CELLS_IN_MEMORY = 1_000_000, 20_000_000
 """Number of rows or cells above which synthetic rows stay on disk as codes and are written in batches."""
@@ -28,11 +28,11 @@ order.
 """
 MOST_STATEMENTS = 10
 MOST_ASKED = 0.9
-"""Largest share of the budget that questions and counts, or a second stage, may take from a method."""
+"""Largest share of the budget for questions and counts, or for a second stage."""
 AUTO = "auto"
-"""Value of ``embedding_share`` if a probe decides at release whether the second stage is used."""
+"""Value of ``embedding_share`` for which a probe decides, at release, whether the second stage is used."""
 _OLD_KEYS = {"looking": "private_evaluation"}
-"""Keys of earlier project files, which can still be read."""
+"""Keys of earlier project files that can still be read."""
 ALWAYS = {"regime": "predictive", "features": None}
 """Options that every project file contains, and their defaults."""
 _WORDS: dict[str, Any] = {
@@ -85,18 +85,18 @@ class Plan:
     ``person`` is the person column, which is in the table but not in the schema: at most ``rows_per_person`` rows of
     each person are kept. Without it, that number is a promise. ``fair`` `None` means the method's default; ``strict``
     also keeps inadmissible columns away from the outcome. ``target`` is the column to predict; ``targets`` are further
-    columns with their weights, and the target's own weight is 1 unless given. ``rarer`` is the declared share of rows
-    with the target's rarest value, which only the verdict reads. ``allocation`` may also map marginals
-    ("age × income") to shares of their pools; the others follow ``auto``. ``rows`` `None` means n, or the noisy total
-    under add-remove; with a person column under replace-one it is required, and is the declared total to which the
-    private table is filled up or cut. ``max_cells`` is the largest table of the model that the plan allows.
+    columns with their weights; the target's own weight is 1 unless it is given. ``rarer`` is the declared share of rows
+    with the target's rarest value, which only the verdict reads. ``allocation`` may also map marginals ("age × income")
+    to shares of their pools; the others follow ``auto``. ``rows`` `None` means n, or the noisy total under add-remove.
+    With a person column under replace-one, ``rows`` is required; it is the declared total to which the private table is
+    filled up or cut. ``max_cells`` is the maximum size of the model's tables, in cells.
 
     ``schema_share`` is the share of the budget that buys the bins and categories that are not declared.
     ``private_evaluation`` is the share of the people (rows) held out for private evaluation, 0 for none.
     ``question_share`` is the share of the budget that measures the project's questions and counts next to the method's
     marginals. ``embedding_share`` is the share of a second stage for structure that pairs of columns do not show: 0 for
     none, or "auto" if a probe decides. ``rows_drawn`` states how the table is drawn from the model: ``even`` spreads
-    the rows over the cells as evenly as whole numbers allow, so the table has smaller errors, and varies less, than
+    the rows over the cells as evenly as whole numbers allow, so the table has smaller errors and varies less than
     independent draws. ``copies`` is the number of copies of the release for intervals. ``test_drawing`` is the share of
     the budget for a test of the drawing's implied independences; ``statements`` is the number of independences tested,
     or their list. ``regressions`` are bought with ``regression_share`` of the budget, in equal parts.
@@ -210,7 +210,7 @@ class Plan:
 
     @property
     def weights(self) -> dict[str, float]:
-        """Every target with its weight, the first one first; empty without a target."""
+        """Every target with its weight, the main target first; empty without a target."""
         if self.target is None:
             return {}
         return {self.target: self.targets.get(self.target, 1.0), **self.targets}

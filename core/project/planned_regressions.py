@@ -1,4 +1,4 @@
-"""Planned regression of a study: the coefficient of interest, its desired half-width, and the assumptions."""
+"""A study's planned regression: the coefficient of interest, its desired half-width, and the assumptions."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ Named = tuple[tuple[str, Any], ...]
 class Assumed:
     """Assumptions about the columns of a regression, by name.
 
-    They may be ``shares`` of a column's values, ``means`` and standard deviations (``spreads``) of numbers, and
-    ``correlations`` between the normal variables that the columns cut into bins. Without assumptions, values are
-    independent and equally frequent.
+    Possible assumptions are ``shares`` of a column's values, ``means`` and standard deviations (``spreads``) of
+    numbers, and ``correlations`` between the normal variables that the columns cut into bins. Without assumptions,
+    values are independent and equally frequent.
     """
 
     shares: Named = ()
@@ -119,7 +119,7 @@ class PlannedRegression:
         }
 
     def columns(self, schema: Schema) -> tuple[str, ...]:
-        """Return the outcome and the predictors, whose joint sums are bought."""
+        """Return the outcome and the predictors; their joint sums are bought."""
         return (self.regression.target(schema)[0].name, *self.regression.on)
 
     def check(self, schema: Schema) -> None:

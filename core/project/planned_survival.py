@@ -1,4 +1,4 @@
-"""Planned survival table of a study: the time and event columns, the compared groups, and the assumptions."""
+"""A study's planned survival table: the time and event columns, the compared groups, and the assumptions."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class PlannedSurvival:
     compares two values of a column (``column=value:other``); it is empty if one table covers all rows.
 
     ``at`` is the end of an interval; in an ordinal column, it is a value. ``half_width`` is the desired half-width of
-    the 95 % interval of the survival at this time, or of the difference in this survival between the groups. ``shares``
+    the 95 % interval for survival at this time, or for the difference in this survival between the groups. ``shares``
     are the assumed shares of rows with the event in each group, and ``groups`` the assumed shares of the groups among
     all rows. Times are assumed to be spread evenly over the intervals.
     """
@@ -148,7 +148,7 @@ class PlannedSurvival:
         return list(time.edges[1:]) if time.kind == "numeric" else list(time.value_names)
 
     def exact(self, schema: Schema) -> bool:
-        """Return whether each interval contains only one time, so that no interval hides the order of its rows."""
+        """Return whether each interval contains only one time; otherwise an interval may hide the order of its rows."""
         time = self._column(schema, self.time)
         if time.kind != "numeric":
             return True

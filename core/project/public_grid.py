@@ -19,10 +19,10 @@ from espalier.core.project.schema import CategoriesToBuy, Column, HierarchyToBuy
 Values = NDArray[np.float64]
 
 MOST_POINTS = 4096
-"""Maximum number of grid points. A finer grid costs time, and noise would hide the added detail."""
+"""Maximum number of grid points. A finer grid takes more time, and noise would hide the added detail."""
 
 MOST_WHOLE, MOST_REAL = 2**53, 1e300
-"""Largest whole number of a grid (floats are exact up to it), and largest other number."""
+"""Largest whole number of a grid, up to which floats are exact, and largest other number."""
 
 
 def as_read(schema: Schema) -> Schema:
@@ -63,7 +63,7 @@ def _finest(column: Column) -> Column:
 
 
 def column_grid(column: Column, low_high: tuple[float, float]) -> Values:
-    """Return the points at which a column of numbers in ``low_high`` may be cut, `round_points` included."""
+    """Return the points at which a column of numbers in ``low_high`` may be cut, including `round_points`."""
     low, high = low_high
     if column.integer:
         low, high = math.floor(low), math.ceil(high)
@@ -72,7 +72,7 @@ def column_grid(column: Column, low_high: tuple[float, float]) -> Values:
 
 
 def counts_on(values: Values, grid: Values) -> NDArray[np.int64]:
-    """Count the ``values`` between adjacent points of ``grid``; values outside the grid are in the first or the last
+    """Count the ``values`` between adjacent points of ``grid``; values outside the grid count in the first or last
     cell.
     """
     known = np.asarray(values, dtype=np.float64)
@@ -81,7 +81,7 @@ def counts_on(values: Values, grid: Values) -> NDArray[np.int64]:
 
 
 def codes_in(finest: Column, bought: Column) -> NDArray[np.int64]:
-    """Return the code in ``bought`` of each code of the same column at its finest public codes."""
+    """Return the code in ``bought`` for each of the column's finest public codes."""
     if finest.kind == "numeric":
         codes = bought.bins_of(np.asarray(finest.edges[:-1]))
     else:
@@ -92,9 +92,9 @@ def codes_in(finest: Column, bought: Column) -> NDArray[np.int64]:
 def grid_of(low: float, high: float, *, integer: bool, points: int = 1024) -> Values:
     """Return the public grid from ``low`` to ``high``, both included.
 
-    It contains all whole numbers if ``points`` suffice, and otherwise evenly spaced points and `round_points`. Round
-    points separate a value that many rows share (no capital gain) from its neighbours. Raises :class:`SchemaError` for
-    an impossible range.
+    It contains all whole numbers if there are at most ``points`` of them, and otherwise evenly spaced points and
+    `round_points`. Round points separate a value that many rows share, such as no capital gain, from its neighbours.
+    Raises :class:`SchemaError` for an impossible range.
     """
     if not (math.isfinite(low) and math.isfinite(high) and low < high):
         raise SchemaError(f"a range must go from a number up to a larger one, not from {low:g} to {high:g}")

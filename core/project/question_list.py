@@ -1,7 +1,7 @@
 """Questions and counts of a project, as listed in its file, and their meaning under a schema.
 
 A question states its conditions on a row: lists of categories, whole-bin ranges of numeric columns, ranges of a count.
-It is stored in this form, so a changed schema is checked against it and never changes its meaning.
+It is stored in this form, so a changed schema is checked against the question and never changes its meaning.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ MOST = 20_000
 """Maximum number of questions."""
 
 MOST_EDGES = 12
-"""Number of bin edges that a message lists."""
+"""Maximum number of bin edges listed in a message."""
 
 MOST_COUNTED = 200
 """Maximum number of conditions of a count, and of values that it distinguishes."""
@@ -59,7 +59,7 @@ class QuestionList:
         return questions, counts
 
     def fitting(self, schema: Schema) -> QuestionList:
-        """Return the questions and counts that are still valid under ``schema``, after a change of the schema."""
+        """Return the questions and counts that are still valid after a change to ``schema``."""
         try:
             self.resolve(schema)
         except ProjectError:
@@ -81,8 +81,8 @@ class QuestionList:
         return found
 
     def expanded(self, inside: Mapping[str, Mapping[str, Sequence[str]]]) -> QuestionList:
-        """Return the same list for bought columns; ``inside`` gives the categories in each code or top group, by
-        column.
+        """Return the same list for bought columns. ``inside`` lists, by column, the categories in each code or top
+        group.
         """
 
         def of_one(column: str, values: Sequence[Any]) -> list[Any]:
@@ -116,9 +116,9 @@ class QuestionList:
 def read_questions(text: str, schema: Schema, counts: Sequence[Mapping[str, Any]] = ()) -> list[dict[str, Any]]:
     """Return the questions in CSV text, which has one line per condition and the header ``question,column,values``.
 
-    A row must meet all lines of a question. A fourth column ``or`` numbers alternatives, of which it must meet one.
-    ``values`` are categories separated by ``;``, or a range such as ``60..100``. Raises a :class:`ProjectError` that
-    names the line.
+    A row must meet all lines of a question. A fourth column ``or`` numbers alternatives; the row must meet at least one
+    of them. ``values`` are categories separated by ``;``, or a range such as ``60..100``. Raises a
+    :class:`ProjectError` that names the line.
     """
     sizes = {count.name: count.size for count in QuestionList((), tuple(counts)).resolve(schema)[1]}
     rows = _lines(text)
@@ -267,7 +267,7 @@ def _conditions(what: str, data: Any, schema: Schema, counts: Mapping[str, int])
 
 
 def _near(name: Any, known: Iterable[str]) -> str:
-    """Return a suggestion of the name that was probably meant, as the end of a message."""
+    """Return a suggestion of the intended name, to end a message with."""
     folded = {each.casefold(): each for each in known}
     close = difflib.get_close_matches(str(name).casefold()[:200], list(folded), 1, 0.6)
     return f"; did you mean {folded[close[0]]!r}?" if close else ""
@@ -284,7 +284,7 @@ def _example(name: str, schema: Schema, counts: Mapping[str, int]) -> str:
 
 
 def _range(what: str, name: str, values: list[Any], size: int) -> tuple[int, ...]:
-    """Return the values of a count from the first number to the second, both included."""
+    """Return the values of a count from the first number to the second, inclusive."""
     if len(values) != 2 or not all(_is_number(v) and v == int(v) for v in values) or not 0 <= values[0] <= values[1]:
         raise ProjectError(
             f"{what}: {name!r} is a count: give two whole numbers, from and to, such as [1, {size - 1}]", column=name
@@ -329,7 +329,7 @@ def _labels(column: Column) -> dict[str, tuple[int, ...]]:
 
 
 def _edges_near(values: Sequence[float], edges: Sequence[float]) -> str:
-    """Return all edges if there are few, or else the edges nearest to each number that is not an edge."""
+    """Return all edges if there are only a few, or else the edges nearest to each number that is not an edge."""
     said = ": " + ", ".join(str(_whole(edge)) for edge in edges) if len(edges) <= MOST_EDGES else ""
     for value in values:
         if value not in edges:

@@ -1,6 +1,7 @@
 """Questions (how many rows meet these conditions?) and counts (how many of these conditions does a row meet?).
 
-Both are public descriptions, and nothing here reads a private row."""
+Both are public descriptions, and nothing here reads a private row.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from espalier.core.errors import EspalierError
 
 Condition = Mapping[str, tuple[int, ...]]
-"""Allowed codes of each named column. A column that is not named may have any code. Columns may be counts."""
+"""Allowed codes of each named column. A column that is not named may have any code. A name may also be a count."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +42,7 @@ class Question:
                 _check(f"question {self.name!r}", column, codes, sizes)
 
     def holds(self, codes: Mapping[str, ArrayLike]) -> NDArray[np.bool_]:
-        """Return a mask of the rows that meet it; ``codes`` has an array for every named column, counts included."""
+        """Return a mask of the rows that meet the question; ``codes`` has an array for every named column and count."""
         found: NDArray[np.bool_] | None = None
         for condition in self.alternatives:
             rows = np.ones(len(np.asarray(next(iter(codes.values())))), dtype=bool)
@@ -57,7 +58,8 @@ class Count:
     """Number of the conditions ``members`` (column → codes) that a row meets: 0 … ``up_to``, where the last value
     means "or more".
 
-    It acts as a column of ``size`` categories, of which the last is "up_to or more" unless there are fewer members.
+    It is treated as a column of ``size`` categories. The last category is "up_to or more" unless there are fewer
+    members.
     """
 
     name: str

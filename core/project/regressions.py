@@ -1,4 +1,4 @@
-"""Regressions that a plan buys, each with an outcome, predictors and a family, checked against the schema."""
+"""Regressions bought by a plan. Each has an outcome, predictors and a family, which are checked against the schema."""
 
 from __future__ import annotations
 
@@ -30,8 +30,9 @@ class BoughtRegression:
     """A regression whose sums a release buys.
 
     ``outcome`` is a numeric column or an event, written ``column=value``. ``on`` are the predictors. ``interactions``
-    are pairs of predictors; a column is in at most one pair. ``robust``: intervals do not assume that the outcome
-    has the same variance everywhere (linear) or the variance that its family implies. This needs a separate purchase.
+    are pairs of predictors; a column is in at most one pair. With ``robust``, intervals do not assume that the outcome
+    has the same variance everywhere (linear) or the variance that its family implies. Robust intervals require a
+    separate purchase.
     """
 
     name: str
@@ -85,7 +86,7 @@ class BoughtRegression:
         }
 
     def target(self, schema: Schema) -> tuple[Column, int | None]:
-        """Return the outcome's column, and the code of the event; `None` for a number."""
+        """Return the outcome's column and the code of the event, which is `None` for a number."""
         name, _, value = self.outcome.partition("=")
         if self.outcome in schema:
             name, value = self.outcome, ""
@@ -156,7 +157,7 @@ def read_regressions(data: Any) -> tuple[BoughtRegression, ...]:
 
 
 def fitting(listed: Iterable[BoughtRegression], schema: Schema) -> tuple[BoughtRegression, ...]:
-    """Return the regressions that are still valid under ``schema``, after a change of the schema."""
+    """Return the regressions that are still valid after a change to ``schema``."""
 
     def fits(one: BoughtRegression) -> bool:
         try:

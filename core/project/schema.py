@@ -114,7 +114,7 @@ class Schema:
 
     @classmethod
     def to_buy(cls, names: Iterable[str]) -> Schema:
-        """Return columns that are known only by name, as text columns with categories to buy, until more is
+        """Return columns of which only the names are known: text columns with categories to buy, until more is
         declared.
         """
         return cls(tuple(CategoriesToBuy(name, "categorical", MOST_FOUND) for name in names))

@@ -1,4 +1,4 @@
-"""Reader and writer of a schema in the project file."""
+"""Reading and writing a schema in the project file."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from espalier.core.project.dates import DateBins
 from espalier.core.project.schema import Identifier, LeftOut, Schema
 
 _TEXTS = ("label", "unit", "description", "shown")
-"""Keys for a column's descriptive texts, and for the digest of what a person confirmed."""
+"""Keys for a column's descriptive text, and for the digest of what a person confirmed."""
 _KEYS = {
     *("name", "kind", "categories", "groups", "edges", "integer", "decimals", "missing", "unknown", "missing_marks"),
     *("guessed", "confirmed", "dates", "at_most", "bins", "range", "hierarchy", "code_book", "number_style"),
@@ -230,8 +230,8 @@ def _to_buy(data: Mapping[str, Any], key: str, texts: Mapping[str, Any]) -> ToBu
 
 
 def _hierarchy(data: Mapping[str, Any], more: Mapping[str, Any]) -> HierarchyToBuy:
-    """Return a column with a hierarchy. Given categories must be among its codes; categories that it does not list are
-    at the top.
+    """Return a column with a hierarchy. Given categories must be among its codes. Categories that the hierarchy does
+    not list are at the top.
     """
     name, given, at_most = data["name"], data["hierarchy"], data.get("at_most", APART)
     allowed = {"name", "kind", "hierarchy", "at_most", "missing", "unknown", "categories", "guessed", "confirmed"}

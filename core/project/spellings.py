@@ -6,7 +6,7 @@ column are numbers, or all are Boolean values. In any other column, text is comp
 ``250.00`` is not ``250``.
 
 The spellings are a function of the public description, so the code of a cell still depends only on that cell and the
-schema. The readers look up a cell's text in a longer list, and nothing else changes.
+schema. The only change is that readers look up a cell's text in a longer list.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ TRUTH = {"true": 1, "false": 0}
 
 
 def spellings(texts: Mapping[str, int]) -> tuple[dict[str, int], tuple[str, str] | None]:
-    """Return additional spellings with their codes, and two of ``texts`` that mean the same but have different codes.
+    """Return additional spellings with their codes, and two of ``texts`` with the same meaning but different codes.
 
     >>> spellings({"no": 0, "yes": 1})
     ({}, None)

@@ -298,7 +298,7 @@ class Release:
     def files(self) -> dict[str, bytes]:
         """Files of the release by name: the table, the accounting, the project file, the report, the model, copies.
 
-        The statement comes last and contains the digests of the others.
+        The statement comes last and contains the digests of all other files.
         """
         from espalier.core.report.croissant import card
         from espalier.core.report.page import render
@@ -362,8 +362,8 @@ class Release:
 
         If ``synthetic.csv`` does not contain all rows, or ``kind`` is Parquet, this also writes a file of
         `espalier.core.release.output.WHOLE` in batches. Ledgers do not record the hash of that file. An SPSS, Stata
-        or SAS transport file contains the rows of ``synthetic.csv``. With such a file, or if the schema has labels,
-        the folder also holds a dictionary.
+        or SAS transport file contains the rows of ``synthetic.csv``. With such a file, or if the schema has labels, the
+        folder also contains a dictionary.
         """
         more: dict[str, Callable[[Path], None]] = {}
         schema = self.project.schema

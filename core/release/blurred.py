@@ -57,7 +57,8 @@ SENTENCE = (
 class Blurred:
     """Blurred rows of real people: ``table`` as text, ``synthetic`` as codes and numbers.
 
-    ``disclosure`` measures what they reveal. ``public`` is the gain for a public table; `None` without such a table.
+    ``disclosure`` measures what they reveal. ``public`` is the gain for a public table, or `None` without a public
+    table.
     """
 
     project: Project

@@ -44,8 +44,8 @@ def resume(
 
     ``unfinished`` is the folder in which the release would have been saved, or a reservation of
     :meth:`espalier.core.ledger.account.Account.resumed`. Stored answers are reused in their order. ``data`` is the
-    private table, as for :func:`espalier.core.release.spend.release`, or a function that returns it for the project;
-    the table is read only if an answer is missing. It must be the table with which the release began, according to its
+    private table, as for :func:`espalier.core.release.spend.release`, or a function that returns it for the project.
+    The table is read only if an answer is missing. It must be the table with which the release began, according to its
     keyed fingerprint.
 
     Raises :class:`Unfinished` if rows are needed and ``data`` is `None`, or if nothing is stored.

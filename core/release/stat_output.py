@@ -25,8 +25,8 @@ _TITLES = {"sav": "SPSS", "dta": "Stata", "xpt": "SAS transport"}
 
 @dataclass(frozen=True)
 class _Limits:
-    """Maximum lengths of a name, a column label, a value label and a text cell, and a flag that is true if text values
-    may have labels.
+    """Maximum lengths of a name, a column label, a value label and a text cell, and whether text values may have
+    labels.
     """
 
     name: int

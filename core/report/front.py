@@ -38,7 +38,7 @@ def headline(facts: Mapping[str, Any]) -> str:
         f"{escape(method.title)}: {escape(method.summary)}.</p>"
         '<div class="two"><div><h3>What it is</h3><p>A stand-in for a real table. Its rows follow shares and links '
         "that were measured there with noise that protects each person.</p></div>"
-        "<div><h3>What it is not</h3><p>It is not a record of anyone, a source on any single case, or evidence for "
+        "<div><h3>What it is not</h3><p>It is not a record of anyone, a source about any individual, or evidence for "
         "links that were not measured.</p></div></div>"
     )
 

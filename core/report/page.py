@@ -229,8 +229,8 @@ def _frame(facts: Mapping[str, Any]) -> str:
     if facts["separations"]:
         out.append(
             '<p class="soft">CMI, conditional mutual information, is how much the first columns reveal about the '
-            "second once the given ones are known, in nats. The released rows add a little by chance. These "
-            "independences describe the model, not the real table.</p>"
+            "second once the given ones are known, in nats. In the released rows, it is slightly above 0 by chance. "
+            "These independences describe the model, not the real table.</p>"
         )
     for column, labels in facts.get("merged", {}).items():
         out.append(
@@ -321,7 +321,7 @@ def _explained(facts: Mapping[str, Any]) -> str:
     ]
     return (
         "<h2>Cost of the frame</h2>"
-        f"<p>The pairs of the tree depart from independence by q = {q['tree']:,.0f} rows in total. Without the frame, "
+        f"<p>In total, the tree's pairs depart from independence by q = {q['tree']:,.0f} rows. Without the frame, "
         f"the tree would reach {q['free']:,.0f}, so the frame costs {q['given_up']:,.0f} (noise ± {q['sigma']:,.0f}). "
         f"Refused pairs that would join: {joining}. The estimate is biased upward, because noise can make a pair "
         f"appear strong.</p>"

@@ -29,8 +29,8 @@ MOST_LINES = 3
 class ReleasePicture:
     """Three pictures as SVG: ``before`` (the user's drawing), ``after`` (the measured pairs) and ``whole`` (both).
 
-    A picture without lines is empty. ``apart`` are the columns without a box, ``unseen`` is the number of measured
-    pairs that no picture shows, ``refused`` the number of refused links, ``drowned`` the number of lines that noise
+    A picture without lines is empty. ``apart`` are the columns without a box. ``unseen`` is the number of measured
+    pairs that no picture shows, ``refused`` the number of refused links, and ``drowned`` the number of lines that noise
     alone would explain. ``weighed`` is true if the widths of lines show strength.
     """
 

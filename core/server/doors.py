@@ -78,7 +78,7 @@ def closed(scope: Message) -> bool:
     """Return whether this connection came through :class:`Doors`.
 
     If not, ``streamlit run`` started the server without these rules, and they are added now. In that case, the first
-    page was sent without the headers, and must be loaded again if it is in a frame or was opened by another page.
+    page was sent without the headers. It must be loaded again if it is in a frame or was opened by another page.
     """
     if scope.get(_MARK):
         return True

@@ -73,7 +73,7 @@ def offer(state: Session, which: str, study: Study, asked: AskedQuestion) -> Non
         f"takes about {max(seconds.of(part), 1):.0f} seconds. It can be cancelled, and other questions keep their "
         "answers."
     )
-    st.button("Work it out", type="primary", on_click=start, key=f"analyse-work-{which}")
+    st.button("Compute the answer", type="primary", on_click=start, key=f"analyse-work-{which}")
 
 
 def _worked_out(part: Study, figure: Figure, level: float, report: Report = silent) -> Answered:

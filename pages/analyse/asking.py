@@ -298,7 +298,7 @@ def show(study: Study, figure: Figure, answers: Sequence[Answer]) -> None:
         how = "Odds ratios by logistic regression" if figure.event is not None else "Linear regression"
         st.markdown(f"**{how}** of {name(figure.outcome)} on {names(figure.predictors, 40)}.")
     else:
-        st.markdown(f"**What is asked:** {plain(answer_text.asked(study.project.schema, figure))}.")
+        st.markdown(f"**Question:** {plain(answer_text.asked(study.project.schema, figure))}.")
     st.dataframe(answer_text.lines(answers), hide_index=True, width="stretch")
     said, warnings = missing_sentences(study.project.schema, answers)
     if warnings:

@@ -1,4 +1,4 @@
-"""Appearance of a graph (columns as boxes, roles as colour and text), and the loader of vis-network. The vis-network
+"""Appearance of a graph (columns as boxes, roles as colour and text), and the vis-network loader. The vis-network
 script comes from the pyvis package. A separate component, which draws nothing, sends it to the browser once; the other
 components wait for it.
 """
@@ -87,7 +87,7 @@ def load_vis() -> bool:
     """Send vis-network to the browser. Return False, with a message, if the pyvis package is missing."""
     loader = _loader()
     if loader is None:
-        st.caption("The picture needs the pyvis package; the list shows the same.")
+        st.caption("The picture needs the pyvis package. The list shows the same information.")
         return False
     loader(key="espalier-vis-loader", height=1)
     return True
@@ -182,11 +182,12 @@ def arranged(
     faces: Faces | None = None,
     slices: Sequence[Sequence[str]] = (),
 ) -> Arranged:
-    """Return the layout: linked columns as in all pictures, the others in rows below. ``slices`` are side by side.
+    """Return the layout: columns with arrows as in all pictures, other columns in rows below. ``slices`` are side by
+    side.
 
     No row of columns without arrows is wider than ``most`` or the layout, so that names stay readable. ``lines`` are
-    the lines of text in each box below its role. A column with a role, or adjacent to the target, gets space for a
-    mark.
+    the lines of text in each box below its role. A column with a role, or next to the target in the graph, gets space
+    for a mark.
     """
     outcome = [*roles.outcome, *([] if target is None else [target])]
     texts = {n: (lines or {}).get(n, ()) for n in columns}
@@ -204,7 +205,7 @@ def arranged(
     out: Places = {n: (x - found.width / 2, y) for n, (x, y) in found.places.items()}
     if out:
         most = max(most, found.width)
-    else:  # an empty canvas: a block with space for arrows between its rows
+    else:  # no arrows yet: a block of boxes with space for arrows between its rows
         most = min(most, max(560.0, 1.5 * math.sqrt(HIGH * sum(wide[n] + GAP for n in found.apart))))
     y = found.height + HIGH
     for k, line in enumerate(folded(found.apart, most, roles, target, GAP)):

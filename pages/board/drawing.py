@@ -37,8 +37,8 @@ SLICED = (
 )
 EMPTY = "The drawing is empty. Press a column in the tray below, or type part of its name and press Enter."
 AROUND = (
-    "The drawing shows the neighbourhood of the selection. Choose a column below, or bring one from the tray to draw "
-    "arrows to it."
+    "The drawing shows the neighbourhood of the selection. Choose a column below, or add a column from the tray to "
+    "draw arrows to it."
 )
 
 
@@ -59,7 +59,7 @@ def take(state: Session, sent: Any) -> None:
         except EspalierError as error:
             say(state, f"Refused: {error} The drawing is unchanged.", bad=True)
         except KeyError:
-            say(state, "The drawing sent an unknown action; it is unchanged.", bad=True)
+            say(state, "The browser sent an unknown action. The drawing is unchanged.", bad=True)
         else:
             if text:
                 say(state, text)

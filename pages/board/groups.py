@@ -35,13 +35,13 @@ def boxed(state: Session, columns: Iterable[str]) -> list[str]:
 
 
 def near(state: Session, box: str, known: Places) -> tuple[float, float] | None:
-    """Return a position for a box without one: a group is placed at its first column, a column at its group."""
+    """Return a position for a box that has none: a group is placed at its first column, a column at its group."""
     inside = state.project.dag.groups.get(box) or (of(state, box) or "",)
     return next((known[n] for n in inside if n in known), None)
 
 
 def make(state: Session, action: Mapping[str, Any]) -> str:
-    """Put columns into a group, shown as one closed box. They leave their earlier groups."""
+    """Put columns into a group, shown as one closed box, and remove them from their earlier groups."""
     name, columns = text_of(action, "name").strip(), action.get("columns")
     if not isinstance(columns, list) or len(columns) < 2:
         raise GraphError("select two or more columns to group")
@@ -56,7 +56,7 @@ def make(state: Session, action: Mapping[str, Any]) -> str:
 
 
 def toggle(state: Session, action: Mapping[str, Any]) -> str:
-    """Open or close a group. Lay out all boxes again if none was placed by hand."""
+    """Open or close a group. Lay out all boxes again if no box was placed by hand."""
     board, group = state.drafts.board, _group(state, action)
     if not state.project.dag.positions:
         board.places.pop("all", None)

@@ -13,7 +13,7 @@ from espalier.pages.session.session import Session
 from espalier.pages.structure import implications
 
 MOST_WHAT_IF = 400
-"""Maximum number of arrows on a board that describes the effect of erasing each one."""
+"""Maximum number of arrows for which the board describes the effect of erasing each arrow."""
 
 Paths = Mapping[Line, tuple[Point, ...]]
 

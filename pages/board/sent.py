@@ -1,4 +1,4 @@
-"""Validation of the drawing board's messages, none of which is trusted."""
+"""Validation of messages from the drawing board. No message is trusted."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def text_of(action: Mapping[str, Any], key: str) -> str:
 
 
 def box_of(state: Session, name: Any) -> str:
-    """Return the name of a column of the project, or of another box of linked tables."""
+    """Return the name of a column, or of a box that only linked tables have."""
     return str(name) if isinstance(name, str) and slices.is_copy(state.project, name) else column_of(state, name)
 
 

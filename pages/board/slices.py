@@ -1,7 +1,7 @@
-"""The board of linked tables: the person, this visit and the next visit side by side.
+"""The board for linked tables: the person, this visit and the next visit side by side.
 
-Arrows at this visit hold within every visit. The boxes of the next visit are copies of the columns of a visit, and the
-arrows that end there lead from one visit to the next.
+Arrows at this visit apply within every visit. The boxes of the next visit are copies of a visit's columns. Arrows that
+end there lead from one visit to the next.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def later(project: Project) -> dict[str, str]:
 
 
 def copies(project: Project, columns: Iterable[str]) -> list[str]:
-    """Return the further boxes of a drawing of these columns: the days between visits, and the next visit."""
+    """Return the additional boxes for these columns: the days between visits, and the boxes of the next visit."""
     if project.linked is None:
         return []
     known, gap = {*columns}, project.linked.gap_name
@@ -43,13 +43,13 @@ def is_copy(project: Project, box: Any) -> bool:
 
 
 def arrows(project: Project) -> tuple[Pair, ...]:
-    """Return all arrows by their boxes: within a visit, and from this visit to the next."""
+    """Return all arrows as pairs of boxes: within a visit, and from this visit to the next."""
     link = project.linked
     return project.dag.edges if link is None else (*project.dag.edges, *map(link.boxes, link.arrows))
 
 
 def faces(project: Project, names: Iterable[str]) -> dict[str, tuple[str, str]]:
-    """Return the column and the name that each box shows, for the boxes that do not show their own name."""
+    """Return the column and the name shown in each box, for boxes that do not show their own name."""
     link = project.linked
     if link is None:
         return {}
@@ -58,7 +58,9 @@ def faces(project: Project, names: Iterable[str]) -> dict[str, tuple[str, str]]:
 
 
 def parts(project: Project, names: Iterable[str]) -> list[list[str]]:
-    """Return the boxes of the three slices; nothing for a single table. A closed group is where its first column is."""
+    """Return the boxes of the three slices; nothing for a single table. A closed group is in its first column's
+    slice.
+    """
     link = project.linked
     if link is None:
         return []
@@ -73,8 +75,8 @@ def parts(project: Project, names: Iterable[str]) -> list[list[str]]:
 def meant(project: Project, arrow: Pair) -> tuple[Pair, Pair | None]:
     """Return the boxes between which an arrow is drawn, and its columns if it leads from one visit to the next.
 
-    An arrow to the next visit from the person, or from another box of the next visit, holds at every visit: it is drawn
-    at this visit. Raises :class:`GraphError` for an arrow back in time.
+    An arrow that ends at the next visit and starts at the person, or at another box of the next visit, applies at every
+    visit. It is therefore drawn at this visit. Raises :class:`GraphError` for an arrow back in time.
     """
     link, ahead = project.linked, later(project)
     if link is None:
@@ -91,7 +93,7 @@ def meant(project: Project, arrow: Pair) -> tuple[Pair, Pair | None]:
 
 
 def place(project: Project, missing: Sequence[str], known: Mapping[str, tuple[float, float]]) -> Places:
-    """Return positions for boxes of linked tables that have none: below the other boxes of their slice."""
+    """Return positions for boxes of linked tables that have no position: below the other boxes of their slice."""
     out: Places = {}
     for names in parts(project, {**dict.fromkeys(known), **dict.fromkeys(missing)}):
         have = [known[n] for n in names if n in known]

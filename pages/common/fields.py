@@ -1,9 +1,9 @@
 """Fields whose value can also change elsewhere: on the drawing, by undo, or in another field.
 
-Setting a widget's state from Python races with the browser: a rerun that started before the browser received the new
-value returns the old one, and Streamlit treats it as the user's choice. A field that changed elsewhere therefore
-becomes a new widget with the new value as its default. A field that the user changed remains the same widget and keeps
-the focus.
+Setting a widget's state from Python races with the browser. A rerun that started before the browser received the new
+value returns the old value, and Streamlit treats the old value as the user's choice. A field that changed elsewhere
+therefore becomes a new widget with the new value as its default. A field that the user changed remains the same widget
+and keeps the focus.
 """
 
 from __future__ import annotations

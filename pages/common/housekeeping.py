@@ -56,14 +56,14 @@ class Rounds:
 
 
 def served() -> bool:
-    """Return whether a server is running; tests run pages without one."""
+    """Return whether a server is running; tests run pages without a server."""
     return runtime.exists() and not config.get_option("global.appTest")
 
 
 def end(server: Any, name: str) -> None:
     """End the session of a closed tab on ``server``, Streamlit's runtime, and drop everything the session holds.
 
-    Streamlit's loop refers to the last session that it served, with its tables, until it serves another one. When a
+    Streamlit's loop refers to the last session that it served, with its tables, until it serves another session. When a
     session ends, Streamlit only marks its downloads; the next call deletes them.
     """
     manager = server._session_mgr
@@ -81,8 +81,8 @@ def forget_last_page() -> None:
 
 
 def stay_silent() -> None:
-    """Keep Streamlit from asking a server on the internet for this machine's address, as it does whenever a page from
-    another address tries to open the app.
+    """Keep Streamlit from asking a server on the internet for this machine's address. Otherwise, it asks whenever a
+    page from another address tries to open the app.
     """
     net_util._external_ip = "127.0.0.1"
 

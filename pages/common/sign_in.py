@@ -10,8 +10,8 @@ Such a server must listen on this machine only, and on Linux it refuses other us
 
     [roles]
     steward = ["anna@hospital.example"]                     # may open tables and spend
-    viewer = ["ben@partner.example", "@hospital.example"]   # sees what was released and marked for sharing
-    vouched = false  # true: trust a provider that does not state whether addresses are verified
+    viewer = ["ben@partner.example", "@hospital.example"] # sees releases that are marked for sharing vouched = false #
+    true: trust a provider that does not state whether addresses are verified
 
 An entry that begins with ``@`` admits a whole domain. Everyone else is refused. If the secrets are missing, cannot be
 read, or do not make sign-in safe, everyone is refused.
@@ -71,7 +71,7 @@ def guarded() -> bool:
             _asked.update(path for path in secret_files() if path.exists())
             if len(str(st.secrets["auth"].get("cookie_secret", ""))) < SECRET:
                 _shut(f"The cookie_secret in the server's secrets.toml has fewer than {SECRET} characters.")
-            if st.get_option("server.trustedUserHeaders"):  # these replace what the provider claims about a person
+            if st.get_option("server.trustedUserHeaders"):  # these replace the provider's claims about a person
                 _shut("The option server.trustedUserHeaders reads the names of people from request headers.")
             _check_visit(signed=True)
             return True

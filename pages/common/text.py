@@ -28,7 +28,7 @@ DECLARED = (
 """The unit of privacy under replace-one with a person column."""
 SAFE = ":green-badge[:material/share: Safe to share]"
 CONFIDENTIAL = ":red-badge[:material/lock: Confidential: do not share]"
-"""The two classes of what the app exports or shows: safe to share, and confidential."""
+"""The two classes of everything that the app exports or shows: safe to share, and confidential."""
 ROLES = {
     "outcome": "the decision or the predicted value",
     "protected": "groups that must be treated alike: sex, origin, …",
@@ -133,7 +133,7 @@ def unit_of(project: Project) -> str:
 
 
 def counted(project: Project) -> str:
-    """Return what n counts: people if the project has two linked tables, else rows."""
+    """Return the unit that n counts: people if the project has two linked tables, otherwise rows."""
     return "rows" if project.linked is None else "people"
 
 

@@ -261,8 +261,8 @@ def _over_epsilon(found: list[Outcome], known: list[str]) -> None:
 
 
 def _take(state: Session, found: list[Outcome], chosen: str, plans_by_name: Mapping[str, Project], why: str) -> None:
-    """Continue with the chosen plan. The report states the reason and lists the compared plans without their figures,
-    because no budget paid for these figures and nothing proves that the tables were public.
+    """Continue with the chosen plan. The report states the reason and lists the compared plans. It omits their figures,
+    because no budget paid for them and nothing proves that the tables were public.
     """
     reasons = {"chosen_because": why.strip(), "compared_with": "; ".join(o.name for o in found)}
     state.editor.sign({**state.project.signoff, **reasons})

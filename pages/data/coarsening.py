@@ -17,7 +17,7 @@ def show(state: Session) -> None:
     """Coarsen one column, using the schema and the user's choices but never the rows."""
     schema = state.project.schema
     if not (by_size := sorted((c for c in schema.columns if c not in schema.undeclared), key=lambda c: -c.size)):
-        st.info("No declared column can be made coarser yet.")
+        st.info("No declared column can be coarsened yet.")
         return
     st.markdown(
         "Every counted cell gets noise, so a few large categories are more accurate than many rare ones. These "

@@ -120,7 +120,7 @@ def offer_whole(state: Session) -> None:
     if released is None or released.release.whole is None:
         return
     release = released.release
-    st.info(f"The synthetic table below holds {release.shown:,} of {release.rows:,} rows, in random order.")
+    st.info(f"The synthetic table below contains {release.shown:,} of {release.rows:,} rows, in random order.")
     if not (listed := allowed()).folders:
         return
     folder = st.text_input("Write all rows to a new folder on the server", key=f"far-out-{released.number}")

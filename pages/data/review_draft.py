@@ -47,8 +47,8 @@ class Row:
     """A column in the review: its section, its stage, and the reason.
 
     ``digest`` identifies what must be shown before a guess can be confirmed. ``books`` are the code books that contain
-    all of its values, ``marks`` are values that may stand for an empty cell, and ``orders`` are the possible orders of
-    day and month.
+    all of its values. ``marks`` are values that may mean an empty cell. ``orders`` are the possible orders of day and
+    month.
     """
 
     name: str
@@ -143,7 +143,7 @@ class ReviewDraft:
         return Row(column.name, section, stage, placed.reason, column, placed.digest, placed.books, marks, orders)
 
     def _place(self, column: Column, read: TextColumn) -> tuple[Reviewed, tuple[str, ...]]:
-        """Return the row of a column, and the values of an open guess that may stand for an empty cell."""
+        """Return the row of a column, and the values of an open guess that may mean an empty cell."""
         known = self._placed.get(column.name)
         if known is None or known[0] != column or known[1] is not read:
             marks = [m for m in possible_marks(read) if m not in column.missing_marks] if column.guessed else []
@@ -152,7 +152,7 @@ class ReviewDraft:
         return known[2]
 
     def unfit(self, columns: Iterable[Column], text: TextTable) -> list[str]:
-        """Return the names of columns that hold a value their description does not allow. Private."""
+        """Return the names of columns with a value that their description does not allow. Private."""
         found = []
         for column in columns:
             read = text.columns[column.name]
@@ -261,7 +261,7 @@ class ReviewDraft:
             self._note_left_out(editor, person)
 
     def _note_left_out(self, editor: ProjectEditor, name: str) -> None:
-        """Record the facts shown for a column that was guessed to be left out, once a person has confirmed this."""
+        """Record the facts that a person saw when confirming that a column is left out, if a guess had left it out."""
         schema = editor.project.schema
         out = tuple(replace(c, shown=left_out_digest(name)) if c.name == name else c for c in schema.left_out)
         editor.change_schema(replace(schema, left_out=out))
@@ -336,7 +336,7 @@ class ReviewDraft:
     def settle(
         self, editor: ProjectEditor, names: Sequence[str], settled: Settled, dictionaries: Iterable[DeclaredBy]
     ) -> None:
-        """Replace guesses by settled columns of the same name."""
+        """Replace guesses by the settled columns with the same names."""
         self.order = {n: i for i, n in enumerate(names)}
         schema, person = editor.project.schema, editor.project.plan.person
         new = {c.name: c for c in settled.described if c.name in self.order and c.name != person}

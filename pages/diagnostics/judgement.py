@@ -107,7 +107,7 @@ def another_table(state: Session, released: ReleaseBundle) -> None:
     """Test on a second real table, such as data from another hospital or another year."""
     with st.expander("Test on another real table (another place, another year)"):
         st.markdown(
-            "A model that learned coincidences fails where they do not hold. This tests both models on rows from "
+            "A model that learned coincidences fails where they do not occur. This tests both models on rows from "
             "elsewhere."
         )
         file = st.file_uploader(

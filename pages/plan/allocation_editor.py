@@ -1,4 +1,4 @@
-"""Shares of the budget set by hand: one marginal gets more or less of its pool, and the others share the rest."""
+"""Budget shares set by hand: one marginal gets more or less of its pool, and the other marginals share the rest."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def show(state: Session, seen: Preview) -> None:
             round(100 * MOST_BY_HAND),
             key=f"{key}-{chosen}",
             on_change=take,
-            help="The other counts in the pool divide the rest.",
+            help="The other counts in the pool share the rest.",
         )
         with st.container(horizontal=True):
             st.button("Reset this one", on_click=release, disabled=chosen not in hand)

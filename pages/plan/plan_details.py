@@ -44,7 +44,7 @@ def show(state: Session, seen: Preview) -> None:
         )
     st.markdown(f"{term('Unit of privacy')}: {text.unit_of(seen.project)}.")
     alone = ", ".join(f"{plain(pool_in_words(pool))} {round_up(epsilon, 2)}" for pool, epsilon in seen.alone.items())
-    shares = f"Hover over a segment to see what it pays for. Each pool alone would cost, in ε: {alone}. " + (
+    shares = f"Hover over a segment to see what it pays for. The cost of each pool on its own, in ε: {alone}. " + (
         "These add up to ε." if pure else "ρ adds up, ε does not."
     )
     st.subheader("The budget", anchor=False, help=shares)

@@ -169,8 +169,8 @@ def _fence(state: Session, spots: Spots) -> None:
             "Strict: also fence off the inadmissible columns",
             plan.strict,
             wrap=True,
-            help="If off, an inadmissible column may be linked to the outcome or to the protected columns, but "
-            "not to both. If on, such a column is on the protected side.",
+            help="If off, an inadmissible column may be linked to the outcome or to the protected columns, but not to "
+            "both. If on, inadmissible columns are on the protected side.",
             **_bound(state, "strict"),
         )
 

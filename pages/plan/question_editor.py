@@ -23,8 +23,8 @@ SHOWN = 50
 """Maximum number of questions listed on the page; a file may contain thousands."""
 _ABOUT = (
     "What will your reports ask of the table? **A question** asks how many rows match a description; **a count** "
-    "states how many of several conditions each row meets. Methods reproduce pairs of columns well, but counts "
-    "over whole rows badly unless they measure them. You can give questions and counts a share of the budget."
+    "states how many of several conditions each row meets. Methods reproduce pairs of columns well, but counts over "
+    "whole rows badly unless these counts are measured. You can give questions and counts a share of the budget."
 )
 
 

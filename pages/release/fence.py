@@ -52,7 +52,7 @@ def given_up(bought: Mapping[str, Any] | None) -> None:
     share = 100 * max(q["given_up"], 0.0) / q["free"] if q["free"] > 0 else 0.0
     joining = "; ".join(" – ".join(map(name, pair)) for pair in q["would_join"])
     st.markdown(
-        f"**What the fence gave up** (paid for from the budget): it removed about **{share:.0f} %** of the association "
+        f"**Cost of the fence** (measured with budget): it removed about **{share:.0f} %** of the association "
         "that the tree could have kept. " + (f"Pairs that would join: {joining}." if joining else "No pair would join.")
     )
 

@@ -162,7 +162,7 @@ def outlook(state: Session, population: Population, seen: Preview) -> bool:
     further = left["largest_after"]
     st.markdown(f"This release uses **{100 * seen.budget.rho / left['total']:.3g} %** of the total budget.")
     st.markdown(
-        f"Left {total}: **ρ = {left['left']:.4g}** of {left['total']:.4g}. After this plan: "
+        f"Remaining {total}: **ρ = {left['left']:.4g}** of {left['total']:.4g}. After this plan: "
         f"**ρ = {left['after']:.4g}**"
         + (f", enough for {_more(left['like_it_after'])}a plan with ε up to {further:g}." if further else ".")
     )
@@ -250,7 +250,7 @@ def opening_form(state: Session, known: dict[str, Population]) -> None:
         people = {p.name: p for p in known.values()}
         nobody = "people in no other budget"
         shared = b.selectbox(
-            "Who is in it",
+            "People in the table",
             [nobody, *people],
             key=f"{key}-people",
             format_func=lambda p: p if p == nobody else f"the people of {p}",
@@ -336,7 +336,7 @@ def _open(state: Session, key: str, nobody: str) -> None:
 
 
 def _delta(state: Session, neighbors: Neighbors, person: str | None) -> float:
-    """Return a proposed δ: the plan's, else 1/n² if n is known and public in the form's unit, else 1e-9."""
+    """Return a proposed δ: the plan's δ, or 1/n² if n is known and public in the form's unit, or 1e-9."""
     if not state.has_project:
         return 1e-9
     plan = replace(state.project.plan, neighbors=neighbors, person=(person or "").strip() or None)

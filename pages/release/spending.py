@@ -128,7 +128,7 @@ def finish(state: Session, population: str, entry: str) -> None:
     apart, who = housekeeping.served(), sign_in.who()
 
     def work(report: Report) -> str:
-        """Return what could not be recorded in the ledger."""
+        """Return a message about anything that could not be recorded in the ledger."""
         try:
             if apart:
                 ended: Ended = run_apart(finish_stored, order, report, _nothing, Limits.of_the_server())

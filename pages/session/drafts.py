@@ -42,16 +42,16 @@ class Message(TypedDict):
 class BoardDraft:
     """Drawing board. ``board`` identifies the browser's board; ``taken`` is the last action that was carried out.
 
-    ``view`` (None: chosen by the number of columns), ``marks`` (None: all) and ``steps`` (None: chosen once for each
-    column, and kept in ``reach``) set what is shown. ``places`` are positions of boxes by view, ``laid`` is the last
+    The drawing shows ``view`` (None: chosen by the number of columns), ``marks`` (None: all) and ``steps`` (None:
+    chosen once for each column, and kept in ``reach``). ``places`` are positions of boxes by view. ``laid`` is the last
     layout: its positions, the bends of its arrows, and the number of arrows at each box. ``wide`` is the maximum width
     of a line of boxes in pixels, and ``fits`` is the number of requests to fit the picture to its frame. ``effect`` is
     the most recently chosen column, and ``pair`` holds the two columns being compared. ``refused`` holds, for each
     effect, the causes that could not be drawn and the reason. ``brought`` lists the columns that the user added to the
     drawing, ``opened`` lists the groups whose columns are shown, and ``group`` is the selected group. For linked
-    tables, ``copies`` are the selected boxes that are not columns of the schema, and ``later`` is the most recently
-    chosen column of the next visit. ``routes`` holds the last paths of lines, with the boxes and lines for which they
-    were computed.
+    tables, ``copies`` are the selected boxes that are not columns of the schema; ``later`` is the most recently chosen
+    column of the next visit. ``routes`` contains the most recent paths of lines, with the boxes and lines for which
+    they were computed.
     """
 
     board: str | None = None
@@ -158,8 +158,8 @@ class Drafts:
 
 @dataclass(frozen=True)
 class Kept:
-    """Draft that the browser tab kept: a whole project or, if the project held open guesses, only the drawing, the
-    ``answer``, and the ``columns`` without an open guess.
+    """Draft that the browser tab kept: a whole project. For a project with open guesses, the draft contains only the
+    drawing, the ``answer``, and the ``columns`` without an open guess.
 
     The answer states whether each person has one row, the person column, and the row limit. ``opened`` are the groups
     of the drawing whose columns are shown.

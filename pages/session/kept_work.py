@@ -114,7 +114,8 @@ class Registry:
             return work
 
     def sweep(self) -> None:
-        """Forget expired work, and the oldest if there are more than `MOST`; move the results of the others to files.
+        """Forget expired work, and the oldest if there are more than `MOST`; move the results of all other work to
+        files.
 
         A job's result that no tab has collected stays in memory.
         """

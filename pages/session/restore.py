@@ -2,7 +2,7 @@
 
 The draft is stored in the tab itself (``sessionStorage``). Other users of the server, other tabs, later sessions, and
 other accounts that sign in to the tab cannot see it. It contains the project file, never rows of a table. While the
-project holds open guesses, the draft contains the drawing, the answer about rows per person, and the columns that are
+project has open guesses, the draft contains the drawing, the answer about rows per person, and the columns that are
 declared or confirmed. Open guesses are not kept. A restored draft is checked like any other file.
 
 The tab also keeps the token of its jobs and results (`espalier.pages.session.kept_work`).
@@ -112,7 +112,7 @@ def _columns(data: Any) -> Settled:
     """Return the columns that the tab kept; raises :class:`EspalierError`, :class:`KeyError` or :class:`TypeError`."""
     described = tuple(column_from_json(c) for c in data["described"])
     if any(c.guessed for c in described):
-        raise ProjectError("the draft holds an open guess")
+        raise ProjectError("the draft contains an open guess")
     told = tuple(
         identifier_from_json({k: v for k, v in c.items() if k != "place"}, c["place"]) for c in data["identifiers"]
     )

@@ -206,7 +206,8 @@ def annotation(state: Session) -> None:
             key=box.key,
             on_change=_take_remark,
             args=(state, of, "may_break"),
-            help="It may not hold where the table will be used, for example in another hospital or another year. The "
+            help="It may not be valid where the table will be used, for example in another hospital or another year. "
+            "The "
             "Plan page warns if the regime depends on it.",
         )
     box = field(state, f"source-{of!r}", remark.source)

@@ -109,6 +109,6 @@ def _answer(state: Session, question: Effect) -> None:
         head = "**Paths between them**; open paths that are not part of the effect are red in the drawing"
         st.markdown("\n".join([head, *lines]))
     st.caption(
-        f"This holds if the drawing is right. {plain(question.caveat)} To count the columns that it needs, "
+        f"This is valid if the drawing is right. {plain(question.caveat)} To count the columns that it needs, "
         "choose the effect regime on Plan."
     )

@@ -224,7 +224,7 @@ def _answer_all(state: Session, questions: list[Question], answer: str) -> None:
 
 
 def _take_over(state: Session, title: str, resolved: Resolved, keep: bool) -> None:
-    """Put the resolved graph into the project, in one step that can be undone."""
+    """Put the resolved graph into the project as a single step that can be undone."""
     project = state.project
     assert resolved.dag is not None
     state.trouble.pop("graph_taking", None)
@@ -254,8 +254,8 @@ def _take_over(state: Session, title: str, resolved: Resolved, keep: bool) -> No
 
 
 def _roles(have: Roles, given: Any) -> Roles:
-    """Take over the file's roles. A column with a new role loses its earlier one; the file's outcome, if any, replaces
-    the present one.
+    """Apply the file's roles. A column with a new role loses its earlier role; the file's outcome, if any, replaces the
+    present outcome.
     """
     moved = {c for columns in given.values() for c in columns}
     kept = {role: tuple(c for c in columns if c not in moved) for role, columns in have.items()}

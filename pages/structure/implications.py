@@ -154,7 +154,7 @@ def _open(found: Implied, dag: Dag, project: Project, ends: str) -> None:
     roles = project.roles
     past = avoiding(found, roles)
     through = [p for p in found.paths if p not in past]
-    more = "" if found.complete else " (the shortest ones; there are more)"
+    more = "" if found.complete else " (only the shortest are listed)"
     if past:
         gate = f" that avoid the admissible {names(roles.admissible)}" if roles.admissible else ""
         st.markdown(f"**Open paths** between {ends}{gate}, red in the drawing{more}:")

@@ -58,7 +58,7 @@ def test_dates_by_month_a_refused_combination_and_a_hierarchy(person: Person, tm
         person.sees("sex = m and pregnant = yes")
         if other == "pregnant":
             person.page.get_by_label("Clear all").first.click()
-    person.sees("leads around it")
+    person.sees("bypasses it")
     person.page.get_by_role("tab", name="Coarsen").click()
     pasted = "".join(f"{code},chapter {code[0]}\n" for code in CODES)
     person.page.get_by_role("textbox", name="Code and group").fill(pasted)

@@ -1210,7 +1210,7 @@ def test_fingerprints_warn(where):
     release(PROJECT, table(), ledger=account)
     assert account.warnings(table().digest) == []
     changed = table(CSV + b"x,u\n").digest
-    assert "has changed since 'people'" in account.warnings(changed)[0]
+    assert "differs from the one last released as 'people'" in account.warnings(changed)[0]
     (warning,) = ledger.account("copy").warnings(table().digest)
     assert "already released as 'people'" in warning
     assert "no total covers both" in warning

@@ -204,7 +204,7 @@ def test_the_person_column_is_fixed_and_mended(app: AppTest, where: Path) -> Non
     assert f"in `visits`: at most {plan.rows_per_person}, enforced by the person column '{person}'" in shown
 
     field(app, "text_input", "Name of the table").set_value("survey").run()
-    field(app, "selectbox", "Who is in it").set_value("visits").run()
+    field(app, "selectbox", "People in the table").set_value("visits").run()
     field(app, "text_input", "Person column").set_value("").run()
     press(app, "Open this budget")
     assert budget(where, "survey").persons == {"visits": person, "survey": None}

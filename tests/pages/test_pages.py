@@ -492,7 +492,7 @@ def test_the_fence_of_a_release_is_shown_explained_and_asked_about(app: AppTest)
     said = sentences(app)
     assert "**Protected side**: `gender`" in said
     assert "**Gate (admissible)**: `qualification`, `experience`, `interview_score`" in said
-    assert "**What the fence gave up** (paid for from the budget)" in said
+    assert "**Cost of the fence** (measured with budget)" in said
     assert "`postcode` and `hired` are not measured together" in said
     app.selectbox(key="ask-a").select("hired").run()
     assert "Choose two different columns." in sentences(app)
@@ -503,7 +503,7 @@ def test_the_fence_of_a_release_is_shown_explained_and_asked_about(app: AppTest)
 def test_without_paying_nothing_is_said_of_refused_pairs(app: AppTest) -> None:
     released(app, "hiring")
     said = sentences(app)
-    assert "gave up" not in said
+    assert "Cost of the fence" not in said
     assert "this plan did not pay for that" in said
 
 
