@@ -61,7 +61,9 @@ def read_lifecycle(whole: Element, source: str) -> Dictionary:
 
 
 def _schemes(whole: Element) -> Iterator[list[Element]]:
-    """Yield the variables of each scheme. A variable outside any scheme, as in a list of fragments, forms its own."""
+    """Yield the variables of each scheme. A variable outside any scheme, as in a list of fragments, forms a scheme of
+    its own.
+    """
     inside: set[int] = set()
     for scheme in whole.iter("VariableScheme"):
         listed = [variable for variable in scheme.iterfind("Variable") if id(variable) not in inside]
