@@ -23,8 +23,8 @@ MANY_MISSING = 0.05
 """Missing cells are named as a cause of a wide interval if at least this share of the rows is left out."""
 
 LEAST_COPIES = 100
-"""Minimum number of copies for the rule max-t. With fewer, the critical value would be an extreme value among the
-copies.
+"""Minimum number of copies for the max-t rule. With fewer copies, the critical value would be an extreme value among
+the copies.
 """
 
 Cause = Literal["noise", "few rows", "weak overlap", "missing", "bins"]
@@ -213,7 +213,7 @@ def joint_levels(
         return many, Levels(each, each)
     m = len(copies.rows)
     if m < LEAST_COPIES:
-        raise EspalierError(f"The rule max-t needs {LEAST_COPIES} copies or more; there are {m}.")
+        raise EspalierError(f"The max-t rule needs at least {LEAST_COPIES} copies; there are {m}.")
     table = np.array(found)
     spread = np.maximum(table.std(axis=1, ddof=1, keepdims=True), 1e-300)
     largest = np.sort(np.abs((table - table.mean(axis=1, keepdims=True)) / spread).max(axis=0))

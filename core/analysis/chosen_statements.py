@@ -2,10 +2,10 @@
 
 Each pair of columns without an arrow is an alternative: the drawing with that arrow, in each direction that closes no
 cycle. An alternative changes the partial correlations of the statements, which follow from a linear model with the same
-strength on every drawn arrow. A partial correlation is 0 if the statement still holds, and shrinks along a path. The
-power of each test follows from its noise. Statements are then added one by one. Each step adds the statement that most
-increases the expected number of detected alternatives. The statements about contested pairs come first. Only the
-drawing and public numbers are used, so a plan and a release choose the same statements.
+strength on every drawn arrow. A partial correlation is 0 if the statement still holds, and becomes smaller along a
+path. The power of each test follows from its noise. Statements are then added one by one. Each step adds the statement
+that most increases the expected number of detected alternatives. The statements about contested pairs come first. Only
+the drawing and public numbers are used, so a plan and a release choose the same statements.
 """
 
 from __future__ import annotations
@@ -58,7 +58,9 @@ def alternatives(dag: Dag, names: Sequence[str]) -> list[tuple[str, str]]:
 def chosen(
     dag: Dag, candidates: Sequence[Separation], null: Callable[[Separation], Null], level: float, most: int
 ) -> tuple[Separation, ...]:
-    """Return at most ``most`` of the candidates; ``null`` returns the counts expected if a statement is true."""
+    """Return at most ``most`` of the candidates; ``null`` is a function that returns the counts expected if a statement
+    is true.
+    """
     names = list(dict.fromkeys(name for edge in dag.edges for name in edge))
     arrows = alternatives(dag, names)
     if len(arrows) > MOST_ALTERNATIVES:

@@ -1,8 +1,8 @@
 """Division of a budget among planned analyses, based on the half-width that each can promise for its share.
 
 If the budget cannot reach every desired half-width, each promise is the same multiple of its desired half-width. An
-expensive analysis then does not take budget from a cheap one. If the budget is too small for a promise to every
-analysis, the most expensive ones get none.
+expensive analysis then does not take budget from a cheap one. If the budget is too small to promise every analysis a
+half-width, the most expensive analyses get no promise.
 """
 
 from __future__ import annotations

@@ -109,8 +109,8 @@ class StandardisedEffect:
         """Return the numbers of `parts`, with ratios as logarithms, and NaN as variances, because the copies provide
         the variances.
 
-        Crude figures use rows where treatment and outcome are observed. Adjusted figures use rows where all columns
-        are.
+        Crude figures use rows where treatment and outcome are observed. Adjusted figures use rows where all columns are
+        observed.
         """
         told = [self._crude(tally.observed(self._missing((self.treatment, self.outcome))))]
         if self.adjust:

@@ -3,11 +3,11 @@ release.
 
 The estimand. For a person with n kept visits, the first m = min(n, k − 1) visits count, each with weight 1/m. The table
 does not show what follows the k-th kept visit, so that visit is left out. For every other kept visit, the table shows
-whether another visit follows. Let x_i be person i's weight at visits with the value, and y_i the weight of those whose
-next visit comes at most D days later by the dates of the order column. The share is Σ E y_i / Σ E x_i: an average over
-people, not visits. A visit without a later visit in the table, or whose next visit has no date, counts as a visit
-without a return. People whose records end within D days of a visit therefore lower the share, because this censoring is
-not modelled.
+whether another visit follows. Let x_i be person i's weight at visits with the value, and y_i the part of this weight at
+visits whose next visit comes at most D days later, by the dates of the order column. The share is Σ E y_i / Σ E x_i: an
+average over people, not visits. A visit without a later visit in the table, or whose next visit has no date, counts as
+a visit without a return. People whose records end within D days of a visit therefore lower the share, because this
+censoring is not modelled.
 
 The interval. Since 0 ≤ y_i ≤ x_i ≤ 1, it is computed as in `espalier.core.analysis.transitions`, from three noisy cells
 per value: returned in time, returned later, did not return. The answer depends only on the release and may be shared.

@@ -17,7 +17,7 @@ from scipy.stats import rankdata
 from espalier.core.errors import ProjectError
 
 BLOCK = 5_000
-"""Number of rows matched at a time, because the cost of matching grows with its square."""
+"""Maximum number of rows matched at a time. The cost of matching grows with the square of this number."""
 
 GRID = 1_024
 """Number of points at which a column's distribution is estimated."""
@@ -39,7 +39,7 @@ def hypercube(real: NDArray[np.float64], rng: np.random.Generator) -> NDArray[np
     """Return as many synthetic rows as ``real`` has, with each column's distribution and the correlation of the normal
     scores.
 
-    The paper takes the covariance of the raw columns (step 1(2)). With it, R is not standard normal and Φ(R) is not
+    The paper uses the covariance of the raw columns (step 1(2)), with which R is not standard normal and Φ(R) is not
     uniform. The construction needs the correlation of normal scores. Constant columns stay unchanged.
     """
     n, d = real.shape
@@ -106,8 +106,8 @@ def _inverse(values: NDArray[np.float64], shares: NDArray[np.float64]) -> NDArra
 def matched(real: NDArray[np.float64], synthetic: NDArray[np.float64], rng: np.random.Generator) -> NDArray[np.float64]:
     """Reorder ``synthetic`` so that each real row, in order, takes the nearest remaining synthetic row (step 3(1)).
 
-    Above ``BLOCK`` rows this is done within random blocks of that size, because the cost grows with the square of the
-    number of rows.
+    Above ``BLOCK`` rows, matching is done within random blocks of that size, because the cost grows with the square of
+    the number of rows.
     """
     out = np.empty_like(synthetic)
     order, pool = rng.permutation(len(real)), rng.permutation(len(real))

@@ -209,7 +209,9 @@ def _disclosure(
 
 
 def _membership(real: Numbers, options: Options, rng: np.random.Generator) -> float:
-    """Return how well the nearest row separates members from others, after stage one without a fifth of the people."""
+    """Return how well the distance to the nearest row separates members from others, if stage one lacks a fifth of the
+    people.
+    """
     order = rng.permutation(len(real.outcome))
     inside, outside = np.split(order, [len(order) - max(1, int(LEFT_OUT * len(order)))])
     part = real.take(inside)

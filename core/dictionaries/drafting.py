@@ -1,7 +1,7 @@
 """Draft of a schema from a dictionary. Declared columns are public; the others are guessed and marked as guesses. A
 declared column depends only on the dictionary and on the user's choices. Two tables that differ in one row therefore
-produce the same declared columns, or require a choice. Only one fact about declared columns is read from the rows, and
-it is always marked as a guess: the order of day, month and year in dates, or that all of them are ISO dates.
+produce the same declared columns, or require a choice. Only the form of dates in declared columns is read from the
+rows, and it is always marked as a guess: the order of day, month and year, or the fact that all dates are ISO dates.
 """
 
 from __future__ import annotations
@@ -223,7 +223,7 @@ def _column(about: Declared, read: TextColumn, marks: Sequence[str], date_order:
 def _in_order(column: Dates, read: TextColumn, date_order: str) -> Dates:
     """Return declared dates with the order of day, month and year that the rows use, marked as a guess.
 
-    If all of them are ISO dates, this is a guess too, because one row could change it.
+    The fact that all dates are ISO dates is marked as a guess too, because a single row could change it.
     """
     order = guessed_order([v for v in read.values if not column.is_empty(v)], date_order)
     return replace(column, date_order=order or "", guessed=("date_order",))

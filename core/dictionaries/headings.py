@@ -1,4 +1,4 @@
-"""Headings of code lists: recognises those of the column, the code and the label."""
+"""Headings of code lists, and how to recognise those of the column, the code and the label."""
 
 from __future__ import annotations
 

@@ -143,7 +143,7 @@ def _declared(item: Element, items: _Items) -> Declared:
 
 
 def _code_list(found: Element) -> CodeList:
-    """Return the values of a code list with their labels. An external list has none."""
+    """Return the values of a code list with their labels. An external list has no values."""
     listed = [item for item in found if item.tag in ("CodeListItem", "EnumeratedItem") and item.get("CodedValue")]
     codes = tuple(dict.fromkeys(str(item.get("CodedValue")).strip() for item in listed))
     labels = pairs((str(item.get("CodedValue")).strip(), _first_text(item, "Decode")) for item in listed)

@@ -1,4 +1,4 @@
-"""Reading dictionaries: a file in any known format becomes a `Dictionary`."""
+"""Reader of dictionaries: turns a file in any known format into a `Dictionary`."""
 
 from __future__ import annotations
 

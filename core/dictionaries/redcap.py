@@ -1,4 +1,4 @@
-"""Reading REDCap data dictionaries (CSV), and writing one for a released table.
+"""Reader of REDCap data dictionaries (CSV), and writer of such a dictionary for a released table.
 
 The file's columns for form layout, branching logic and access rights are not read.
 """

@@ -88,10 +88,10 @@ class Group:
 class Fairness:
     """Dependence in the tables and in the model, and its effect on a trained classifier, computed on real rows.
 
-    ``cmi_*`` are in nats; ``cmi_model`` is exact, the others are plug-in estimates, which under a true separation are
-    about ``cmi_*_chance`` and exceed ``cmi_*_floor`` in 5 % of tables; ``cmi_*_debiased`` is the estimate minus chance,
+    ``cmi_*`` are in nats. ``cmi_model`` is exact. The others are plug-in estimates: under a true separation, they are
+    about ``cmi_*_chance`` and exceed ``cmi_*_floor`` in 5 % of tables. ``cmi_*_debiased`` is the estimate minus chance
     and may be below 0. Differences (0 to 1) are between the groups that fare best and worst under the model trained on
-    synthetic rows; ``*_real`` belong to the model trained on real rows; ``*_interval`` are 95 % bootstrap intervals
+    synthetic rows. ``*_real`` belong to the model trained on real rows, and ``*_interval`` are 95 % bootstrap intervals
     over the tested rows. Groups without both target values among the tested rows have no odds and are ``left_out`` of
     the equalized odds. A figure that is not available is None, with the cause in ``reasons``.
     """

@@ -11,8 +11,8 @@ from espalier.core.tables.table import Table
 
 
 def dependence(table: Table, pair: Clique) -> float:
-    """Return ‖c − c_x c_y/n‖₁ in rows, the distance of a pair's counts from independence. It is exact on real rows and
-    therefore never private.
+    """Return ‖c − c_x c_y/n‖₁ in rows, the distance of a pair's counts from independence. It is computed exactly from
+    real rows, so it is not private.
     """
     counts = table.count(pair)
     expected = np.outer(counts.sum(axis=1), counts.sum(axis=0)) / max(table.rows, 1)

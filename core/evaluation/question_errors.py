@@ -1,6 +1,6 @@
 """Errors of the synthetic answers to the project's questions and counts. A count is compared like a column.
 
-The comparison reads every real row, so it is never private.
+The comparison reads every real row, so it is not private.
 """
 
 from __future__ import annotations

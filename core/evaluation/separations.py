@@ -31,7 +31,7 @@ def separations_of(
     """
     try:
         wanted = frame_of(project).separations[:MOST]
-    except EspalierError:  # for example, a method without rows of this form
+    except EspalierError:  # for example, plan, roles and graph conflict
         return []
     tables = [_some(table) for table in (real, synthetic)]
     out = []

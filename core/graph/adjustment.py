@@ -68,7 +68,7 @@ class Effect:
 
     @property
     def edges(self) -> tuple[Arrow, ...]:
-        """Drawing's arrows, and two from each unmeasured cause that two columns share."""
+        """The drawing's arrows, and two arrows from each unmeasured cause that two columns share."""
         return self.dag.links
 
     @cached_property
@@ -91,7 +91,7 @@ class Effect:
 
     @cached_property
     def back_door(self) -> tuple[Arrow, ...]:
-        """Drawing without the treatment's arrows on causal paths; links that remain are not part of the effect."""
+        """The drawing without the treatment's arrows on causal paths. Remaining links are not part of the effect."""
         gone = {(self.treatment, name) for name in self.on_causal_paths}
         return tuple(e for e in self.edges if e not in gone)
 

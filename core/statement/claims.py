@@ -153,7 +153,7 @@ def _draw(draw: Draw, part: str) -> dict[str, Any]:
 
 
 def not_private(facts: Mapping[str, Any], why: str) -> dict[str, Any]:
-    """Return the statement for rows without a guarantee, which states this."""
+    """Return the statement for rows without a guarantee, which says that there is none."""
     return {
         "format": FORMAT,
         "private": False,

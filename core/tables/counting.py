@@ -7,7 +7,7 @@ all requested marginals. For example, eight blocks contain Adult's 66 pairs. Pai
 block are counted on **bit planes**, which have one bit per row and category. The count of a cell is the number of bits
 that are set in both of its planes. The counts of the last category follow from the margins.
 
-Both give the same whole numbers as a separate count of each marginal. Exact counts are private:
+Both methods give the same whole numbers as a separate count of each marginal. Exact counts are private:
 :mod:`espalier.core.tables.table` states which code may request them.
 """
 

@@ -38,7 +38,7 @@ def refused(shown: str, line: int, what: str) -> TableError:
 def plain_lines(data: bytes, shown: str) -> tuple[bytes, set[int]]:
     """Return the text as UTF-8 without a byte-order mark, with line feeds; Latin-1 is accepted, binary data is not.
 
-    Also return the places of the columns that have a cell that is not UTF-8.
+    Also return the positions of the columns that have a cell that is not UTF-8.
 
     The header determines the line break: a carriage return alone, or else a line feed, which may follow a carriage
     return. A header line or cell that is not UTF-8 is read as Latin-1.

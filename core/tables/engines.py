@@ -138,13 +138,13 @@ def open_stream(url: str, name: str, shown: str) -> Stream:
 
 
 def answers(backend: Any, query: Any, rows: int, file: Path | None = None) -> Generator[Any]:
-    """Yield the result of ``query``, about ``rows`` rows at a time: Arrow batches, or lists of rows of a Python driver.
+    """Yield the result of ``query``, about ``rows`` rows at a time: Arrow batches, or lists of a Python driver's rows.
 
     DuckDB reads its ``file`` in another process.
 
     Ibis's own readers of `WHOLE` would hold all rows, and convert whole numbers to floats in a column with a NULL.
     """
-    if backend.name == "duckdb":  # the reader of Ibis holds all rows
+    if backend.name == "duckdb":  # Ibis's own reader holds all rows
         text = str(backend.compile(query))
         if file is not None and duckdb_apart.APART:
             yield from duckdb_apart.answered(file, [text], rows)

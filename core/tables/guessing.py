@@ -136,9 +136,9 @@ def guess_column(name: str, column: TextColumn, marks: tuple[str, ...] = (), dat
     """Guess one column. Numbers with many distinct values get about ten bins, dates get months or quarters, and all
     other columns get categories. Ranges such as ``18 to 25`` are categories in their order.
 
-    ``marks`` are values that the person declared to mean an empty cell. They keep the declared order, because the
-    schema is released and must not reveal the order in which rows contain them. ``date_order`` is used if the dates do
-    not determine the order.
+    ``marks`` are values that the user declared to mean an empty cell. They keep the declared order, because the schema
+    is released and must not reveal the order in which rows contain them. ``date_order`` is used if the dates do not
+    determine the order.
     """
     values = [v for v in column.values if v != MISSING and v not in marks]
     missing = len(values) < len(column.values)
@@ -186,8 +186,8 @@ def guess_column(name: str, column: TextColumn, marks: tuple[str, ...] = (), dat
 
 
 def guessed_order(values: Sequence[str], wanted: str = "") -> str | None:
-    """Return the order in which all values are days, or "" for ISO dates; `None` if there is no such order, or if there
-    are several and ``wanted`` is not among them.
+    """Return the order of day, month and year in which all values are dates, or "" for ISO dates; `None` if there is no
+    such order, or if there are several and ``wanted`` is not among them.
     """
     orders = possible_orders(values)
     return orders[0] if len(orders) == 1 else wanted if wanted in orders and wanted else None
@@ -206,9 +206,7 @@ def guess_bounds(column: TextColumn, marks: Sequence[str], style: str = "", *, w
 
 
 def _numbers(values: Sequence[str], style: str = "") -> tuple[bool, list[float]]:
-    """Return whether all ``values`` are finite numbers, and return these numbers. Codes with leading zeros are not
-    numbers.
-    """
+    """Return whether all ``values`` are finite numbers, and the numbers. Codes with leading zeros are not numbers."""
     if leading_zeros(values):
         return False, []
     plain = [plain_number(v, style) if style else v for v in values]
@@ -286,8 +284,8 @@ def _round_edges(numbers: Sequence[float], whole: bool) -> tuple[float, ...]:
     then be in one bin and no number is negative, the edges are 1, 2, 5, 10, 20, … Return None if floats cannot
     represent the edges.
 
-    The last edge is above the largest number, and the first edge is below the smallest number unless that is 0: an edge
-    that is a person's number would not be a public bound.
+    The last edge is above the largest number, and the first edge is below the smallest number unless that number is 0,
+    because an edge that equals a person's number would not be a public bound.
     """
     low, high = min(numbers), max(numbers)
     if not (high - low > LEAST_WIDTH and max(-low, high) <= LARGEST_EDGE / 2):

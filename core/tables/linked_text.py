@@ -25,7 +25,9 @@ from espalier.core.tables.text_table import TextColumn, TextTable
 KEEP = 3
 """Number of visits per person that a draft keeps."""
 GAP = (0.0, 1.0, 8.0, 31.0, 91.0, 181.0, 366.0)
-"""Bin edges of the days between two visits in a draft: 0, 1 to 7, 8 to 30, …. Longer gaps belong to the last bin."""
+"""Bin edges of the days between two visits in a draft: 0, 1 to 7, 8 to 30 and so on. Longer gaps belong to the last
+bin.
+"""
 
 
 @dataclass(frozen=True, repr=False)

@@ -229,7 +229,7 @@ def digest_of_both(tables: Sequence[TextTable]) -> bytes:
 
 
 def _encoded(linked: Linked, schema: Schema, text: TextTable, names: Sequence[str]) -> dict[str, NDArray[Any]]:
-    """Return the codes of some columns, each row by its own cell."""
+    """Return the codes of some columns. Each code depends only on its own cell."""
     plain = {name: column_of(text, linked.plain(name)) for name in names}
     return {
         name: schema[name].encode(read.values).astype(smallest_unsigned(schema[name].size))[read.codes]

@@ -1,8 +1,8 @@
 """Parquet files as rows to encode. PyArrow reads one file, or all files of a folder, each with its own types.
 
-The list of files is made once, when the table is opened. No query engine reads them and no statistic of a file is used.
-Files of a folder may differ in columns that a release does not read, but a column that it reads must have one type in
-all files.
+The list of files is made once, when the table is opened. No query engine reads the files, and no statistics stored in a
+file are used. Files of a folder may differ in columns that a release does not read, but a column that it reads must
+have one type in all files.
 
 A folder named ``year=2024`` below the table's folder gives its files a text column ``year`` whose cells are ``2024``.
 """

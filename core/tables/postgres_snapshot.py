@@ -78,7 +78,7 @@ class PostgresSnapshot(CodesOnly):
         self._shown, self._con = relation.shown, relation.backend.con
         self.pulse = pulse
         """Function that is called between the server's answers and while waiting for a long one. Raising an exception
-        from it cancels.
+        from it cancels the request.
         """
         if person is not None and most is None:
             raise TableError("a person column in a database needs a row limit per person")

@@ -2,7 +2,7 @@
 
 Every lot is 64 bits, independent of every row's content and person. It comes fresh from the operating system's
 generator, or from a stream whose secret seed lets a resumed release hold out the same rows again. No lot is a hash of a
-row. `espalier.core.privacy.contribution` proves the protection of such choices and explains why a public seed would
+row. `espalier.core.privacy.contribution` proves the guarantee of such choices and explains why a public seed would
 break it.
 """
 
@@ -69,8 +69,8 @@ def first_of_each(person: NDArray[Any], lots: Lots, most: int) -> Rows:
 def subset(rows: int, size: int, deal: Deal | None = None) -> Mask:
     """Choose ``size`` of ``rows`` positions, where every set of that size is equally likely.
 
-    This needs the memory of one bit array. Positions are drawn until enough distinct ones are marked. A draw never
-    exceeds the number still missing, so the total is exact, and by symmetry no set is preferred.
+    This needs the memory of one bit array. Positions are drawn until enough distinct ones are marked. No more positions
+    are drawn at a time than are still missing, so the total is exact, and by symmetry no set is preferred.
     """
     few = min(size, rows - size)
     marked = np.zeros(rows, dtype=np.bool_)

@@ -159,7 +159,7 @@ class Relation:
         """Return about ``rows`` rows, spread over the table, as text. Only a steward requests them, in order to guess a
         schema.
 
-        ``every_value`` reads all rows once, and adds rows that hold every value of each column.
+        With ``every_value``, all rows are read once, and rows that contain every value of each column are added.
         """
         from espalier.core.tables import spread_rows
 
@@ -278,7 +278,7 @@ class Relation:
 
         Raises :class:`TableError`, which names the column and never a value, for an undeclared cell, an undeclared
         empty cell, or a row without a person identifier. Columns to be bought are read as
-        :func:`~espalier.core.project.public_grid.as_read` describes, which refuses some.
+        :func:`~espalier.core.project.public_grid.as_read` describes, which refuses some of them.
         """
         schema = as_read(schema)
         if self.remote:

@@ -13,8 +13,8 @@ for each key and needs no assumption about the hash. (A mixture over keys keeps 
 `espalier.core.privacy.contribution`, Coupling.) Identifiers must be exact: they are compared as the bytes of their
 text, never by a hash.
 
-These lots serve row limits only. Choosing the holdout by such lots would leak, because under replace-one a person may
-be replaced by another whose lot is in the other part, so that both parts change.
+These lots serve row limits only. Choosing the holdout by such lots would leak, because under replace-one, a person may
+be replaced by another person whose lot is in the other part, and then both parts change.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def kept_rows(
 ) -> NDArray[np.int64]:
     """Return the rows that are kept, in ascending order: for each person, the ``most`` with the smallest lots.
 
-    ``person`` gives, for each row, the index of its identifier in ``names``; ``codes`` the columns in schema order.
+    ``person`` contains the index of each row's identifier in ``names``, and ``codes`` the columns in schema order.
     """
     counts = np.bincount(person, minlength=len(names))
     over = np.flatnonzero(counts[person] > most)
@@ -90,7 +90,9 @@ def kept_rows(
 def _lots(
     key: str, names: Sequence[str], owner: NDArray[Any], numbers: Sequence[NDArray[np.int64]], index: NDArray[np.int64]
 ) -> NDArray[np.uint64]:
-    """Return the lot of each row. DuckDB formats and hashes the texts, in a third of Python's time."""
+    """Return the lot of each row. DuckDB formats and hashes the text, which takes a third of the time that Python
+    takes.
+    """
     import pyarrow as pa
 
     people = pa.DictionaryArray.from_arrays(owner.astype(np.int32), pa.array(names, pa.string()))

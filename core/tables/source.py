@@ -166,7 +166,7 @@ class Source(Protocol):
         """
         ...
 
-    # Diagnostics: confidential and free of charge ---------------------------------------------------------------------
+    # Diagnostics: confidential and not charged to the budget ----------------------------------------------------------
 
     def cells(self, cliques: Sequence[Clique]) -> Iterator[Cells]:
         """Yield the exact counts of each clique by cell: every cell of a small marginal, the occupied cells of a large

@@ -1,7 +1,7 @@
 """Codes that Spark writes as Parquet in a private folder, which is deleted as soon as they are read.
 
-Spark may compute a cached result again, so nothing is cached. One job reads the table and writes the codes, and every
-later request reads that file. Spark must run on this machine, since the folder is here.
+Spark may compute a cached result again, so nothing is cached. One job reads the table and writes the codes to a file
+that every later request reads. Spark must run on this machine, since the folder is here.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ from espalier.core.tables.text_table import MAX_CELLS, WHOLE_FLOATS, Cells, Text
 from espalier.core.tables.unpacking import BOMB_BYTES, BOMB_RATIO
 
 _ROWS = re.compile(rb"HEADER RECORD\*{7}OBS.{57}", re.DOTALL)
-"""Record of 80 bytes in a SAS transport file that the rows follow."""
+"""Record of 80 bytes after which the rows of a SAS transport file begin."""
 _COUNTED = b"HEADER RECORD*******LIBV8"
 """First bytes of a SAS transport file that states its number of rows."""
 _BLANKS = {sum(32 / 256**place for place in range(1, size)) * 16.0**-32 for size in range(2, 9)}
@@ -232,7 +232,7 @@ def _exact(facts: Any, name: str) -> float:
     """Return the smallest number of a column that its storage may have rounded from two whole numbers.
 
     Stata's short floats have 24 bits. SAS shortens a number of 64 bits to the column's length in bytes, and 11 of the
-    bits that remain are its exponent.
+    remaining bits are the exponent.
     """
     kind = facts.readstat_variable_types.get(name)
     if kind == "float":

@@ -83,7 +83,7 @@ class Cells:
             self._texts.add(text)
         elif text != MISSING:
             self._forms.add(_form(cell))
-            moment = isinstance(cell, dt.datetime | dt.time | dt.timedelta)  # perhaps rounded before it arrives here
+            moment = isinstance(cell, dt.datetime | dt.time | dt.timedelta)  # may already have been rounded
             self.unclear |= moment or (isinstance(cell, float) and abs(cell) >= self._exact)
 
     def column(self) -> TextColumn:
@@ -95,7 +95,7 @@ class Cells:
 
 
 def _form(cell: Any) -> object:
-    """Return the form of a cell, which is more than its type. Equal cells of one form have one text.
+    """Return the form of a cell, which is more specific than its type. Equal cells of one form have the same text.
 
     A whole float below 2⁵³ has the form of a whole number. A decimal's places are part of its form: 7.5 and 7.50 are
     equal and have two texts.

@@ -57,14 +57,14 @@ _OTHER_DATE = re.compile(
 
 
 def periods_in_order(values: Sequence[str]) -> tuple[str, ...] | None:
-    """Return the values in their order if all are months, quarters or decades in one spelling; `None` otherwise."""
+    """Return the values in their order if all are months, quarters or decades in the same format; `None` otherwise."""
     if len(values) > 1 and any(all(one.fullmatch(v) for v in values) for one in _CALENDAR):
         return tuple(sorted(values))
     return None
 
 
 def other_dates(values: Sequence[str]) -> bool:
-    """Return whether all values look like days in a spelling other than ``2024-01-31``, such as ``31.1.2024``."""
+    """Return whether all values look like dates in a format other than ``2024-01-31``, such as ``31.1.2024``."""
     return bool(values) and all(_OTHER_DATE.fullmatch(v.strip()) for v in values)
 
 
@@ -133,12 +133,13 @@ def leading_zeros(values: Sequence[str]) -> bool:
 
 
 PLAUSIBLE = (date(1900, 1, 1).toordinal(), date(2100, 1, 1).toordinal())
-"""Values that consist only of digits, such as 20201231, are guessed to be dates if every day is between these two days.
+"""Values that consist only of digits, such as 20201231, are treated as dates if all of them are between these two days.
 """
 
 
 def possible_orders(values: Sequence[str]) -> tuple[str, ...]:
-    """Return every order in which all values are days (`espalier.core.project.date_orders`); "" alone for ISO dates.
+    """Return every order of day, month and year in which all values are dates (`espalier.core.project.date_orders`);
+    only "" for ISO dates.
 
     If there are several, only a person can say whether the day or the month comes first.
     """

@@ -273,5 +273,5 @@ def test_a_sas_transport_file_that_states_another_number_of_rows_is_refused(tmp_
     assert read_table(stored, "t.xpt").rows == 4
     second = stored[stored.index(b"HEADER RECORD*******MEM") :]
     for data in (*(stored[:count] + b"%15d" % rows + stored[count + 15 :] for rows in (2, 9)), stored + second):
-        with pytest.raises(TableError, match="states another number of rows"):
+        with pytest.raises(TableError, match="states a wrong number of rows"):
             read_table(data, "t.xpt")

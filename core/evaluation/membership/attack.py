@@ -103,10 +103,10 @@ def ceiling(rho: float, unit: Unit, rows_per_target: int = 1) -> float:
     """Return the largest AUC of any attack on Gaussian noise of this ρ in the replace-a-row game: Φ(√ρ').
 
     A ρ-zCDP Gaussian release of a sum separates two neighbouring tables like two normals √(2ρ) apart (Dong, Roth & Su
-    2022: μ-GDP with μ = √(2ρ)), whose AUC is Φ(μ/√2) = Φ(√ρ). The game replaces a row. Under replace-one that is one
-    unit, ρ' = ρ; under add-remove it is one removal and one addition, two units, and zCDP of g units costs g²ρ: ρ' =
-    4ρ. If the unit is k rows and the target is one row, this ceiling is too high, never too low. Mechanisms that are
-    not Gaussian may exceed it, within the limit of `epsilon_of`.
+    2022: μ-GDP with μ = √(2ρ)), whose AUC is Φ(μ/√2) = Φ(√ρ). The game replaces a row. Under replace-one, that is one
+    unit, so ρ' = ρ. Under add-remove, it is one removal and one addition, which are two units. In zCDP, g units cost
+    g²ρ, so ρ' = 4ρ. If the unit is k rows and the target is one row, this ceiling is too high, never too low.
+    Mechanisms that are not Gaussian may exceed it, within the limit of `epsilon_of`.
     """
     from scipy.stats import norm
 

@@ -78,12 +78,12 @@ def judge(
 
     Guarantee: the result is ``budget.rho``-zCDP for ``held`` under the plan's unit of privacy, for any ``synthetic``
     that does not depend on ``held``. Proof: the classifier is trained on synthetic rows, so its guess, its score and
-    the score's bins are functions of one held-out row at a time, as merged values are; each clique is therefore a
-    histogram of held-out rows, whose L2 sensitivity is :attr:`Unit.count_sensitivity`, even if one person's rows are
-    replaced by fewer or more; and the curator of the held-out part debits each before it is drawn. The levels of CMI
-    that are measured depend on public facts and on the noisy total. Its debits are recorded in ``spending``, for the
-    caller, even if an error is raised, for example because ``held`` does not match the project. The ``journal`` stores
-    each answer.
+    the score's bins are functions of one held-out row at a time. The same is true of merged values. Each clique is
+    therefore a histogram of held-out rows, whose L2 sensitivity is :attr:`Unit.count_sensitivity`, even if one person's
+    rows are replaced by fewer or more rows. The curator of the held-out part debits each histogram before it is drawn.
+    The levels of CMI that are measured depend on public facts and on the noisy total. The curator's debits are recorded
+    in ``spending``, for the caller, even if an error is raised, for example because ``held`` does not match the
+    project. The ``journal`` stores each answer.
     """
     check_fits(project, held, "the held-out part")
     asked, plan = HeldOutCounts.of(project), project.plan

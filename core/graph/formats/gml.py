@@ -1,4 +1,4 @@
-"""GML, as written by networkx, igraph and yEd, and by users of DoWhy and causal-learn. The reader of networkx does not
+"""GML, as written by networkx, igraph and yEd, and by users of DoWhy and causal-learn. networkx's own reader does not
 keep line numbers, joins lines inside a string, refuses a repeated arrow, and recurses for each bracket. Here, open
 brackets are kept in a list.
 """
