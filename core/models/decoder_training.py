@@ -185,9 +185,7 @@ def family_table(noisy: FloatArray, sigma: float, alone: FloatArray) -> FloatArr
     combination are then shrunk again, by the share of their squares that the remaining noise explains.
     """
     size, every = noisy.shape[-1], noisy.sum(axis=-1, keepdims=True)
-    each = (
-        size - 2 + size * float((alone**2).sum(axis=-1).mean())
-    )  # variances of a combination's deviations divided by σ²
+    each = size - 2 + size * float((alone**2).sum(axis=-1).mean())  # variances of a combination's deviations over σ²
     apart, left = shrunk(noisy - every * alone, each * sigma**2)
     rows = np.maximum(shrunk(every, size * sigma**2)[0], 0.0)
     by_noise = (size - 1) * left * sigma**2 / np.maximum((apart**2).sum(axis=-1, keepdims=True), 1e-12)
