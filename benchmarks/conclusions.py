@@ -156,8 +156,7 @@ SETTINGS: dict[str, Callable[[], Population]] = {
 
 
 def ignoring(figure: Figure, rows: Sequence[Mapping[str, NDArray[Any]]], sizes: Mapping[str, int]) -> FloatArray:
-    """Return the mean answer of copies if a missing outcome counts as "no event". A numeric outcome has no such
-    answer."""
+    """Return the mean answer of copies if a missing outcome counts as "no event"; NaN for a numeric outcome."""
     if getattr(figure, "scores", None):
         return np.full(len(figure.parts()), math.nan)
     made: Any = replace(figure, missing={})  # type: ignore[type-var]

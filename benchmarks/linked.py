@@ -88,7 +88,7 @@ class Law:
         return rows | {name: codes[:, 0] for name, codes in visits.items()}, visits
 
     def project(self, epsilon: float, **plan: Any) -> Project:
-        """Return the project of such people."""
+        """Return the project of these people."""
         sizes = {"patients.age": 5, "patients.region": 3} | {f"visits.c{j}": n for j, n in enumerate(self.sizes)}
         columns = tuple(Column(name, "categorical", tuple(map(str, range(size)))) for name, size in sizes.items())
         link = Linked("patients", "visits", "patient_id", "patient_id", "admitted", self.keep)

@@ -309,7 +309,7 @@ MBI_STEPS = (1_000, 2_000, 10_000)
 
 
 class Ours(NamedTuple):
-    """Return the result of Espalier's fit, and its CPU seconds."""
+    """Result of Espalier's fit, and its CPU seconds."""
 
     objective: float
     cpu: float

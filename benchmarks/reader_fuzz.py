@@ -154,7 +154,7 @@ def _is_text(text: str) -> bool:
 
 @dataclass
 class Turn:
-    """One random schema in one layout, and the codes of its tables."""
+    """A random schema in a layout, and the codes of its tables."""
 
     family: Family
     layout: Layout

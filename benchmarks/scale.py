@@ -491,7 +491,7 @@ def tree_seconds(process: int) -> float:
 
 
 def generate_apart(path: Path, rows: int, *, people: bool = False, files: int = 1) -> None:
-    """Run in a separate process, whose memory is not counted."""
+    """Run in a separate process, to exclude its memory."""
     given = f"Path({str(path)!r}), {rows}, people={people}, files={files}"
     apart(f"from pathlib import Path; from benchmarks.scale import generate; generate({given})")
 

@@ -309,7 +309,7 @@ def _with_causes(case: Case, table: Table) -> Project | None:
 
 @dataclass(frozen=True)
 class Way:
-    """One method for one purpose; ``rated`` lists the verdicts that its releases check."""
+    """A method for a purpose; ``rated`` lists the verdicts that its releases check."""
 
     name: str
     project: Callable[[Case, Table], Project | None]

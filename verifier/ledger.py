@@ -79,7 +79,7 @@ def spending(
             drawn[name, kind == "look"] += rho
         if not good:
             wrong.append(
-                f"event {e['seq']} has another unit or no open entry, or counts too much, or less than was drawn"
+                f"event {e['seq']} has another unit or no open entry, or is charged too much, or less than was drawn"
             )
         if counted > Fraction(total["rho"]) or slips > Fraction(kept):
             wrong.append(f"the total is exceeded at event {e['seq']}")
@@ -125,7 +125,7 @@ def check_ledger(folder: Folder, export: bytes | None) -> None:
     if not before <= stated <= before * (1 + Fraction(1, 10**12)) or end["rho"] > start["rho"]:
         wrong.append("the spent amounts do not add up")
     if (end["delta"] or 0) < entry(folder.statement, "spent.delta") * (1 - 1e-9):
-        wrong.append("the ledger counts less δ than the draws take")
+        wrong.append("the ledger charges less δ than the draws cost")
     if json.loads(start["plan"])["plan"].get("person") != facts["spent"].get("person"):
         wrong.append("ledger and release name different person columns")
     names = sorted(n for n in folder.names if not FURTHER.fullmatch(n))

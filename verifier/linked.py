@@ -25,7 +25,7 @@ class Panel:
         of_visits = _columns(folder, later, [link["by"], "visit", *([link["key"]] if "key" in link else [])])
         ids, by = own.pop(tables[people]["key"]), of_visits.pop(link["by"])
         if not numbered(ids, "P") or not ("key" not in link or numbered(of_visits.pop(link["key"]), "V")):
-            self.wrong.append("identifiers are not invented ones")
+            self.wrong.append("identifiers are not all invented")
         place, self.many = {name: i for i, name in enumerate(ids)}, np.zeros(len(ids), dtype=np.int64)
         who, at = np.array([place[name] for name in by]), np.zeros(len(by), dtype=np.int64)
         for i, person in enumerate(who):

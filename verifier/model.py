@@ -81,7 +81,7 @@ class Model:
 
     @property
     def nodes(self) -> Nodes:
-        """Return the conditional tables of all columns. Raises ``ValueError`` if a table is not a probability."""
+        """Conditional tables of all columns. Raises ``ValueError`` if a table is not a probability."""
         if self.network:
             nodes = [(q[-1], q[:-1], np.exp(table)) for q, table in self.potentials.items()]
         else:

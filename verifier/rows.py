@@ -75,7 +75,7 @@ def read_rows(folder: Folder, data: bytes) -> tuple[Codes, int]:
         for place, texts in invented.items():
             texts.append(line[place])
     if not all(numbered(texts, "S") for texts in invented.values()):
-        raise ValueError("identifiers are not invented ones")
+        raise ValueError("identifiers are not all invented")
     return {name: np.array(codes, dtype=np.int64) for _, name, _, _, codes in columns}, rows
 
 
@@ -105,7 +105,7 @@ def coder(column: dict[str, Any]) -> Callable[[str], int]:
 
 
 def check_rows(folder: Folder, model: Model | None, answers: Answers | None) -> None:
-    """Check the rows of ``synthetic.csv`` against ``release.json`` and the model, and the copies against the schema."""
+    """Compare the rows of ``synthetic.csv`` with ``release.json`` and the model, and the copies with the schema."""
     facts = folder.facts
     codes, rows = read_rows(folder, folder.read("synthetic.csv"))
     shown = facts.get("rows_shown", facts["rows"])

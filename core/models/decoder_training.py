@@ -226,10 +226,10 @@ def shrunk(values: FloatArray, noise: float) -> tuple[FloatArray, float]:
 def without_effect(noisy: FloatArray, sigma: float, axis: int) -> bool:
     """Return whether a family's noisy counts contradict an effect of the cause on ``axis``.
 
-    The statistic is χ² of the counts against the counts expected if the column is independent of the cause given the
-    other causes. It is compared with its distribution, a noncentral χ², under an effect of size `SMALL_EFFECT` spread
-    evenly over the cells. If the effect has this size or more, the function returns True with probability at most
-    `FALSE_ALARM`.
+    The statistic is χ² of the counts relative to the counts expected if the column is independent of the cause given
+    the other causes. It is compared with its distribution, a noncentral χ², under an effect of size `SMALL_EFFECT`
+    spread evenly over the cells. If the effect has this size or more, the function returns True with probability at
+    most `FALSE_ALARM`.
     """
     from scipy.stats import ncx2
 

@@ -61,9 +61,9 @@ class Curator(ABC):
 
     ``whole`` maps the columns, in schema order, to their numbers of categories. ``sizes`` is the same mapping after
     categories were merged into groups. ``scored`` lists the score vectors that were answered. ``rows`` is the number of
-    rows if it is public, else None. ``max_cells`` is the size of the largest marginal that may be counted. ``held_out``
-    is true if the rows belong to people held out to judge a release. ``impossible`` contains, by clique, the cells that
-    no row of the model may be in (public constraints, which models use and sensitivities ignore).
+    rows if it is public, else None. ``max_cells`` is the size of the largest marginal that may be measured.
+    ``held_out`` is true if the rows belong to people held out to judge a release. ``impossible`` contains, by clique,
+    the cells that no row of the model may be in (public constraints, which models use and sensitivities ignore).
     """
 
     takes_first = False
@@ -179,7 +179,7 @@ class Curator(ABC):
         See :class:`WorstQuestion`.
         """
         if type(recipe) is not WorstQuestion:
-            raise TypeError("a choice among questions must be the recipe whose sensitivity is proved in questions.py")
+            raise TypeError("a choice among questions must use the recipe proved in question_recipes/recipes.py")
         self._check_sums(recipe.asked)
         sensitivity, unit = recipe.sensitivity(self.unit), recipe.units
         scale = self._choice_scale(sensitivity, rho)
@@ -205,7 +205,7 @@ class Curator(ABC):
         See :class:`ColumnSets`.
         """
         if type(recipe) is not ColumnSets:
-            raise TypeError("a choice among sets of columns must be the recipe proved in class_features.py")
+            raise TypeError("a choice among sets of columns must use the recipe proved in class_features.py")
         recipe.check(self.whole)
         sensitivity = recipe.sensitivity(self.unit)
         scale, among = self._choice_scale(sensitivity, rho), len(recipe.candidates)
@@ -339,8 +339,8 @@ class PrivateCurator(Curator):
     δ)-DP as planned. Proof: each answer is one call of a discrete Gaussian or exponential mechanism whose sensitivity
     is proved in :class:`Unit` or in ``scores.py``; ρ adds up, and a filter that stops at a fixed total holds for
     adaptive choices too (Whitehouse et al. 2023, Theorem 1). Under a pure budget Laplace noise replaces Gaussian noise,
-    and everything is also ``budget.epsilon``-DP with δ = 0 (:class:`Spending` has the proof). Rows chosen at random
-    before anything is counted change neither guarantee: a mixture with equal weights on both sides has no larger
+    and everything is also ``budget.epsilon``-DP with δ = 0 (:class:`Spending` has the proof). Choosing rows at random
+    before anything is counted changes neither guarantee: a mixture with equal weights on both sides has no larger
     likelihood ratio than its parts. If a table has a person column, the curator refuses it if a person may have more
     than ``unit.rows_per_person`` rows (:func:`espalier.core.privacy.contribution.bounded` ensures the limit). Without a
     person column the limit is a promise, which nothing checks. ``rows`` is the number of rows if it is public, else
@@ -513,9 +513,7 @@ class PrivateCurator(Curator):
 
 
 def _few(cliques: Sequence[Clique], sizes: Mapping[str, int]) -> int:
-    """Return how many of the first ``cliques`` to count together: at least one, but at most `TOGETHER` cells in
-    total.
-    """
+    """Return how many of the first ``cliques`` to count together: at most `TOGETHER` cells, but at least one clique."""
     cells = itertools.accumulate(math.prod(sizes[name] for name in clique) for clique in cliques)
     return max(1, sum(1 for _ in itertools.takewhile(lambda total: total <= TOGETHER, cells)))
 
