@@ -313,13 +313,13 @@ def advice(project: Project) -> tuple[str, ...]:
             )
         elif regime == "graphical":
             out.append(
-                f"Marked “may break elsewhere”: {shown}. The graphical regime depends on it. For use elsewhere choose "
-                f"the causal regime, which uses only the direct causes of {target}."
+                f"Marked “may break elsewhere”: {shown}. The graphical regime depends on it. For use elsewhere, "
+                f"choose the causal regime, which uses only the direct causes of {target}."
             )
         else:
             out.append(
                 f"Marked “may break elsewhere”: {shown}. The predictive regime does not read the drawing and may "
-                f"choose such a column. For use elsewhere choose the causal regime."
+                f"choose such a column. For use elsewhere, choose the causal regime."
             )
     if regime != "predictive" and (open_ := [e for e in leans if e in dag.contested]):
         less = dag.without(dag.contested)
