@@ -98,7 +98,7 @@ class GraphicalModel:
         log_partition += constant
         if log_partition < IMPOSSIBLE / 2:
             raise EspalierError(
-                "The structural impossibilities leave no possible row, because they contradict each other."
+                "The impossible combinations leave no possible row, because they contradict each other."
             )
         conditionals = [np.asarray(table, dtype=np.float64) for table in kept]
         return _Calibrated(tree, log_partition, conditionals, distribute(tree, conditionals))
