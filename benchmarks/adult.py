@@ -2,14 +2,14 @@
 
     python -m benchmarks.adult                 quality of the five methods, ε = 1 and 0.2, on an 80/20 split
     python -m benchmarks.adult cold            CPU seconds of `python -m core release`, cold, and of mbi 2.0
-    python -m benchmarks.adult copies          CPU seconds of 20 copies of a release, in total, ε = 1
+    python -m benchmarks.adult copies          total CPU seconds of 20 copies of a release, ε = 1
     python -m benchmarks.adult preview         milliseconds of a plan's preview, which reads no data
     python -m benchmarks.adult compare         seconds of six plans on the Compare page, and their figures
     python -m benchmarks.adult classifiers     seconds of five classifiers for every column of a release, as judged
     python -m benchmarks.adult write FOLDER    the project files themselves
 
 The table is `../shared/data/adult.csv.gz`. Categories come from the data set's public documentation, and bin edges are
-round numbers; nothing is taken from the rows.
+round numbers; nothing is derived from the rows.
 """
 
 from __future__ import annotations
@@ -72,7 +72,8 @@ METHODS = ("prism", "workload", "privci", "mst", "prefair", "independent")
 
 
 def adult_project(method: str, **plan: object) -> Project:
-    """Return the Adult project for ``method``; native-country, fnlwgt and education-num (a copy) are left out."""
+    """Return the Adult project for ``method``, without native-country, fnlwgt and education-num (a copy of
+    education)."""
     columns = tuple(
         Column(n, "numeric", edges=tuple(map(float, EDGES[n])), integer=True)
         if n in EDGES
@@ -104,7 +105,8 @@ def write(folder: Path) -> list[Path]:
 
 
 def cold(data: Path) -> None:
-    """Print CPU seconds (user + system, including child processes) of each method's command line, and of mbi 2.0."""
+    """Print the CPU seconds (user + system, including child processes) of each method's command line, and of mbi
+    2.0."""
     with tempfile.TemporaryDirectory() as work:
         paths = write(Path(work))
         peer = [
@@ -176,8 +178,8 @@ def quality(data: Path, repeats: int) -> None:
 
 
 def side_by_side(data: Path) -> None:
-    """Print the seconds that the Compare page takes for six methods at ε = 1, with the evaluation, and their
-    figures.
+    """Print the seconds that the Compare page takes for six methods at ε = 1, including the evaluation, and the
+    methods' figures.
     """
     from espalier.core.compare.plans import compare
     from espalier.core.tables.reading import read_table
@@ -193,8 +195,8 @@ def side_by_side(data: Path) -> None:
 
 
 def classifiers(data: Path) -> None:
-    """Print the seconds that five classifiers take for all targets (at most 20; Adult has twelve), and their mean
-    figures."""
+    """Print the seconds that five classifiers take for all targets (at most 20; Adult has twelve), and the classifiers'
+    mean figures."""
     from espalier.core.evaluation.downstream import many_targets
     from espalier.core.release import release
     from espalier.core.tables.reading import read_table
@@ -222,7 +224,7 @@ PREVIEWED: dict[str, dict[str, object]] = {
 
 
 def previews() -> None:
-    """Print median and slowest of seven previews of each plan, for 48,842 rows; no row is read."""
+    """Print the median and the slowest of seven previews of each plan, for 48,842 rows. No rows are read."""
     from espalier.core.planning.preview import preview
 
     for name, changes in PREVIEWED.items():

@@ -1,6 +1,6 @@
-"""Questions in releases, and in the sparse regime: ``python -m benchmarks.asked hybrid|sparse|rule``.
+"""Accuracy of questions, in releases and in the sparse regime: ``python -m benchmarks.asked hybrid|sparse|rule``.
 
-``hybrid`` makes whole releases of the sample *readmission*, with OpenDP's noise. ``sparse`` and ``rule`` are
+``hybrid`` makes complete releases of the sample *readmission*, with OpenDP's noise. ``sparse`` and ``rule`` are
 simulations: they use NumPy's noise, and nothing is released. Figures are for one thread (``OMP_NUM_THREADS=1
 OPENBLAS_NUM_THREADS=1``).
 """
@@ -45,7 +45,8 @@ MEDICAL = ("age", "sex", "smoking", "diabetes", "heart_failure", "kidney_disease
 
 
 def hybrid(methods: Sequence[str], epsilons: Sequence[float], shares: Sequence[float], seeds: int) -> None:
-    """Make whole releases of readmission with a share of the budget for 64 questions, and print their errors."""
+    """Make complete releases of readmission with a share of the budget for 64 questions, and print the answers'
+    errors."""
     project = Project.load("sample_data/readmission.json")
     project = replace(project, question_list=QuestionList(tuple(conjunctions(project, np.random.default_rng(64)))))
     table = Table.encode(read_table("sample_data/readmission.csv"), project.schema)
@@ -98,8 +99,8 @@ def expected(model: MarginalModel, question: Question, sizes: Any) -> float:
 
 
 def sparse(rows_of: Sequence[int], seeds: Sequence[int], rules: bool, spread: float) -> None:
-    """Answer 10,000 questions on 20 columns, and print the errors; with ``rules``, over a grid of the rule's
-    constants.
+    """Answer 10,000 questions on 20 columns, and print the errors. With ``rules``, the constants of the rule run over a
+    grid.
     """
     for n in rows_of:
         told: dict[str, list[float]] = {}
@@ -149,7 +150,7 @@ def sparse(rows_of: Sequence[int], seeds: Sequence[int], rules: bool, spread: fl
 
 
 def _mwem(network: Network, total: float, rounds: int, choose: Choose, margin: Margin) -> NDArray[np.float64]:
-    """Run MWEM (Hardt, Ligett & McSherry 2012): the step is half of the measured error; return the average of all
+    """Run MWEM (Hardt, Ligett & McSherry 2012), with steps of half the measured error; return the average of all
     tables.
     """
     weights, tables = np.zeros(network.length), []

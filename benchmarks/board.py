@@ -1,10 +1,10 @@
-"""The drawing board's speed in a real browser, on tables of invented columns.
+"""Speed of the drawing board in a real browser, on tables with invented columns.
 
     python -m benchmarks.board [--arrows 12]
 
-Prints, for 40 columns with 120 arrows: seconds from releasing the mouse until Python has processed the arrow and the
-board shows it, and milliseconds per picture while a box is dragged; for 200 columns with 400 arrows: seconds from the
-click on "Structure" until the drawing is there.
+For 40 columns with 120 arrows, it prints the seconds from releasing the mouse until Python has processed the arrow and
+the board shows it, and the milliseconds per frame while a box is dragged. For 200 columns with 400 arrows, it prints
+the seconds from the click on "Structure" until the drawing is visible.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ BOARD = """() => { for (const e of document.querySelectorAll('*'))
 
 
 def project(columns: int, arrows: int, rng: np.random.Generator) -> Project:
-    """Return invented columns, with arrows from earlier to later ones."""
+    """Return invented columns, with arrows from earlier to later columns."""
     names = [f"column {i:03d}" for i in range(columns)]
     edges: set[tuple[str, str]] = set()
     while len(edges) < arrows:
@@ -85,7 +85,7 @@ def open_project(page: Any, base: str, made: Project, folder: Path) -> float:
 
 
 def spent(process: int) -> float:
-    """Return CPU seconds used by the server, which do not depend on the load of the machine."""
+    """Return the CPU seconds used by the server, which do not depend on the machine's load."""
     fields = Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
@@ -115,7 +115,7 @@ def draw(page: Any, made: Project, rng: np.random.Generator, arrows: int) -> lis
 
 
 def smooth(page: Any, column: str) -> float:
-    """Return the median number of milliseconds between two pictures while a box is dragged."""
+    """Return the median number of milliseconds between two frames while a box is dragged."""
     board = page.locator(".board")
     board.get_by_role("button", name="Move boxes").click()
     spot = where(page, column)

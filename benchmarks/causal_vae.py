@@ -1,4 +1,4 @@
-"""Our figures compared with the causal-VAE paper's tables: `python -m benchmarks.causal_vae [utility leak attack]`.
+"""Comparison with the tables of the causal-VAE paper: `python -m benchmarks.causal_vae [utility leak attack]`.
 
     --seeds N      runs per figure of `utility` (default 3)
     --rows N …     rows of `utility` (default 1000 5000)
@@ -8,17 +8,17 @@
 
 None of the paper's data sets is available: EEDI requires registration, and the pain simulator's weights are not
 published. A noisy-OR network of the simulator's shape replaces them, with 222 binary columns and 770 arrows
-(`decoder_tables`), so figures can be compared qualitatively, not number by number.
+(`decoder_tables`), so figures can be compared only qualitatively.
 
-- **utility**: the paper's table 1, accuracy lost in percentage points (real rows minus synthetic ones) by classifier,
-  20 targets, with 1,000 rows at ε = 2.36 and 5,000 at ε = 5.62. Without arrows and noise it is a plain VAE.
-- **leak**: its attack (algorithm 1: 5 targets, 5 trainings with and 5 without each, 100 samples of 100 rows from each
-  model) on one differentially private model: releases split at random, as the paper seems to do (every accuracy that it
-  prints for the pain tables is a multiple of 1/1650, a third of 5,000 releases), and split by model.
-- **attack**: the membership game on 1,000 rows and eight columns of Adult for five methods, with its control and the
-  ceiling of ρ: the main attack on 20 rows, and one of Stadler's summaries on eight of them (a forest for each row and
-  fold takes longer than most methods' 64 models). The VAE without privacy is meant to leak: a hidden layer on either
-  side, 600 passes over 500 rows, no early stopping.
+- **utility**: the paper's table 1, accuracy lost in percentage points (real rows minus synthetic rows) by classifier,
+  20 targets, with 1,000 rows at ε = 2.36 and 5,000 at ε = 5.62. Without arrows and noise, the model is a plain VAE.
+- **leak**: the paper's attack (algorithm 1: 5 targets, 5 trainings with and 5 without each, 100 samples of 100 rows
+  from each model) on one differentially private model. Releases are split at random, as the paper seems to do (every
+  accuracy that it prints for the pain tables is a multiple of 1/1650, a third of 5,000 releases), and by model.
+- **attack**: the membership game on 1,000 rows and eight columns of Adult for five methods, with a control and the
+  ceiling implied by ρ. The main attack is run on 20 rows, and an attack on one of Stadler's summaries on eight of these
+  (a forest for each row and fold takes longer than most methods' 64 models). The VAE without privacy is meant to leak:
+  it has a hidden layer on either side, 600 passes over 500 rows, and no early stopping.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ Targets = tuple[NDArray[np.intp], NDArray[np.bool_]]
 
 LATENT = 4
 PLAIN = Training(steps=100, clip=60.0)
-"""Training without noise, which has no budget to divide: more steps, and hardly any clipping."""
+"""Settings for training without noise, which has no budget to divide: more steps, and hardly any clipping."""
 
 
 def not_private(codes: Codes, sizes: Mapping[str, int], drawn: Arrows, rng: np.random.Generator) -> Codes:
@@ -74,8 +74,8 @@ def not_private(codes: Codes, sizes: Mapping[str, int], drawn: Arrows, rng: np.r
 
 HIDDEN, CODE, STEP = 64, 8, 0.01
 PASSES, OVERFITTED = 150, 600
-"""The number of passes is large enough for a network of about 8,000 weights to overfit 500 rows, so the game can find a
-leak.
+"""Number of passes. It is large enough for a network with about 8,000 weights to overfit 500 rows, so the game can find
+a leak.
 """
 
 
@@ -101,8 +101,8 @@ def plain_vae(codes: Codes, sizes: Mapping[str, int], passes: int, rng: np.rando
 def _elbo_gradient(
     x: FloatArray, layers: Sequence[FloatArray], ends: Sequence[tuple[int, int]], rng: np.random.Generator
 ) -> list[FloatArray]:
-    """Return the gradient of the mean ELBO of the rows ``x`` (one-hot, one z each) in the layers' weights and
-    intercepts.
+    """Return the gradient, with respect to the layers' weights and intercepts, of the mean ELBO of the rows ``x``
+    (one-hot, one z each).
     """
     hidden = np.tanh(x @ layers[0] + layers[1])
     mean, log_variance = np.split(hidden @ layers[2] + layers[3], 2, axis=1)
@@ -136,7 +136,8 @@ PAPER = {
 
 
 def utility(rows: int, seeds: int, only: str) -> None:
-    """Print the points of accuracy lost by classifier and variant, ours and the paper's, and the mean AUC and F1."""
+    """Print the percentage points of accuracy lost by classifier and variant, ours and the paper's, and the mean AUC
+    and F1."""
     found: dict[str, list[Downstream]] = {}
     epsilon = EPSILON[rows]
     for seed in range(seeds):
@@ -220,9 +221,7 @@ def _pure(epsilon: float) -> float:
 def split_both_ways(
     x: NDArray[Any], inside: NDArray[np.bool_], classifier: Classifier, rng: np.random.Generator
 ) -> tuple[float, float]:
-    """Return the accuracy of ``classifier`` on a random third of the releases, and on models it has not seen (three
-    folds).
-    """
+    """Return the accuracy of ``classifier`` on a random third of the releases, and on unseen models (three folds)."""
     random, by_model = both_splits(x, inside, classifier, rng).values()
     return random[0], by_model[0]
 
@@ -230,12 +229,12 @@ def split_both_ways(
 def both_splits(
     x: NDArray[Any], inside: NDArray[np.bool_], classifier: Classifier, rng: np.random.Generator
 ) -> dict[str, tuple[float, float, float]]:
-    """Return the accuracy, probability of attack and of absence on a random third of the releases, and on unseen
-    models.
+    """Return the accuracy and the probabilities of attack and of absence, on a random third of the releases and on
+    unseen models.
 
-    ``x`` are features of releases, grouped by model with the same number for each; ``inside`` is by model. The
-    probability of attack is the probability of predicting *in* if the target was in, and the probability of absence is
-    the probability of predicting *out* if it was not.
+    ``x`` are features of releases, grouped by model, with the same number of releases for each; ``inside`` is by model.
+    The probability of attack is the probability of predicting *in* if the target was in, and the probability of absence
+    is the probability of predicting *out* if it was not.
     """
     model = np.repeat(np.arange(len(inside)), len(x) // len(inside))
     y = inside[model]
@@ -255,7 +254,8 @@ def _figures(right: NDArray[np.bool_], inside: NDArray[np.bool_]) -> tuple[float
 def _right(
     x: NDArray[Any], y: NDArray[np.bool_], tested: NDArray[np.bool_], classifier: Classifier
 ) -> NDArray[np.bool_]:
-    """Return which tested releases are judged correctly by a classifier trained on at most `TRAINED` of the others."""
+    """Return which tested releases a classifier judges correctly, if it is trained on at most `TRAINED` of the
+    others."""
     rest = np.flatnonzero(~tested)
     some = rest[:: max(1, len(rest) // TRAINED)]
     return np.asarray(predicted(classifier, x[some], y[some], x[tested]) == y[tested])
@@ -264,7 +264,8 @@ def _right(
 def predicted(classifier: Classifier, x: NDArray[Any], y: NDArray[np.bool_], new: NDArray[Any]) -> NDArray[np.bool_]:
     """Return the predictions for ``new`` of a classifier fitted to ``x`` and ``y``.
 
-    Support vectors get their kernel as one product of matrices: with 26,000 features this takes a tenth of the time.
+    Support vector machines get their kernel as one matrix product, which takes a tenth of the time with 26,000
+    features.
     """
     if classifier not in ("svc", "kernel"):
         return np.asarray(learner(classifier).fit(x, y).predict(new))
@@ -276,7 +277,7 @@ def predicted(classifier: Classifier, x: NDArray[Any], y: NDArray[np.bool_], new
 
 
 TRAINED = 1_000
-"""Approximate number of releases for training a classifier: the cost of support vectors is quadratic."""
+"""Approximate number of releases for training a classifier. The cost of a support vector machine is quadratic."""
 
 
 # --- the membership game ------------------------------------------------------------------------------------------

@@ -2,15 +2,15 @@
 
 ε = 1, δ = 1e-9, a tenth of ρ over five statements, 20,000 rows, replace-one.
 
-``contested``: rows of a network (asia, child, alarm) whose drawing lacks one arrow. Both ends keep another
-arrow, because a drawing makes no statement about columns outside it. The pair is among ten contested pairs. The
-statements are chosen by the plan, bought with OpenDP noise, and judged. ``held``: the whole network is drawn, with ten
-contested pairs; any contradiction is a false alarm.
+``contested``: rows of a network (asia, child, alarm) with a drawing that lacks one arrow. Both ends keep another arrow,
+because a drawing makes no statement about columns outside it. The pair is among ten contested pairs. The statements are
+chosen by the plan, bought with OpenDP noise, and judged. ``held``: the whole network is drawn, with ten contested
+pairs, so any contradiction is a false alarm.
 
-``without marks``: alternatives are all arrows that are absent from the drawing of a network or of a random graph, each
-added alone. Strengths are drawn at random; they are not the strengths that the choice assumes. The chance that five
-statements notice an arrow follows from the linear model; ``best`` are five statements chosen step by step when these
-strengths are known. ``before`` are the five statements with the fewest cells.
+``without marks``: the alternatives are all arrows that are absent from the drawing of a network or of a random graph,
+each added alone. Strengths are random and differ from the strengths that the choice assumes. The probability that five
+statements detect an arrow follows from the linear model. ``best`` are five statements chosen step by step with these
+strengths known. ``before`` are the five statements with the fewest cells.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ ROWS, DELTA, FIVE = 20_000, 1e-9, 5
 
 
 def noticed(network: str, releases: int, erase: bool) -> tuple[int, int, int]:
-    """Return the number of releases with a contradicted statement, with a statement about the erased arrow, and in
+    """Return the number of releases with a contradicted statement, with a statement about the removed arrow, and in
     total.
     """
     edges, rng = network_arrows(network), np.random.default_rng(31)
@@ -69,7 +69,7 @@ def noticed(network: str, releases: int, erase: bool) -> tuple[int, int, int]:
 
 
 def unmarked(dag: Dag, sizes: dict[str, int], rng: np.random.Generator) -> tuple[float, float, float]:
-    """Return the expected share of absent arrows that are detected by the chosen statements, by the best, and by the
+    """Return the expected share of absent arrows detected by the chosen statements, by the best statements, and by the
     earlier choice.
     """
     sigma = gaussian_scale(Unit().count_sensitivity, 0.1 * rho_of(1.0, DELTA) / FIVE)

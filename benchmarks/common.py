@@ -1,4 +1,4 @@
-"""Logistic regression on one-hot columns, with which several benchmarks measure TSTR."""
+"""Logistic regression on one-hot columns, used by several benchmarks to measure TSTR."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sklearn.metrics import roc_auc_score
 
 
 def one_hot(codes: Mapping[str, NDArray[Any]], sizes: Mapping[str, int], names: Sequence[str]) -> NDArray[np.float64]:
-    """Return one column per category for the whole table."""
+    """Return the whole table with one column per category."""
     return np.hstack([np.eye(sizes[n])[codes[n]] for n in names])
 
 

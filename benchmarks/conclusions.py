@@ -6,14 +6,14 @@ runs `benchmarks.survival`.
 
 Each release is made from rows drawn with replacement from a fully known population, at ε = 0.5, 1 and 3. The outcome is
 missing more often in one group than in the other. Four figures compare the groups: a difference, an odds ratio, a
-regression, and an effect adjusted by the drawing. For each figure the benchmark prints the truth in the population's
-rows where all its columns are observed, the mean answer, and the mean answer of the same copies if a missing outcome
-counts as "no event". It prints how many intervals contain the truth, and the median width relative to the interval from
-the real rows. Coverage over all figures has a standard error clustered by release. ``warned`` is the number of releases
-in which a difference between the missing shares was found.
+regression, and an effect adjusted by the drawing. For each figure, the benchmark prints the truth in the population's
+rows where all the figure's columns are observed, the mean answer, and the mean answer of the same copies if a missing
+outcome counts as "no event". It also prints how many intervals contain the truth, and the median width relative to the
+interval from the real rows. Coverage over all figures has a standard error clustered by release. ``warned`` is the
+number of releases in which a difference between the missing shares was found.
 
-The reference is a generalised linear model of statsmodels on the real rows, without rows that have missing cells. R is
-not called; its ``glm`` fits the same model to the same rows.
+The reference is a generalised linear model fitted by statsmodels to the real rows without missing cells. R is not
+called; its ``glm`` fits the same model to the same rows.
 """
 
 from __future__ import annotations
@@ -76,7 +76,8 @@ class Population:
         return Table(self.schema, {name: codes[picked] for name, codes in self.rows.items()}, self.n)
 
     def figures(self) -> dict[str, Figure]:
-        """Return the four figures; if the outcome is a number, means instead of shares, and no odds ratio."""
+        """Return the four figures. If the outcome is a number, they compare means instead of shares, and there is no
+        odds ratio."""
         schema, group, outcome = self.schema, self.group, self.outcome
         effect = figure_from_text.effect(schema, group, outcome, self.given, self.n)
         regression = figure_from_text.regression(schema, outcome, [group])
@@ -96,9 +97,10 @@ def _kept(name: str, *values: str, missing: bool = False) -> Column:
 
 
 def generated(number: bool = False, shares: tuple[float, float] = (0.05, 0.5)) -> Population:
-    """Return the generated table: an outcome of 20 % and 42 %, missing in 5 % of one group and 50 % of the other.
+    """Return the generated table, with an outcome of 20 % and 42 % that is missing in 5 % of one group and 50 % of the
+    other.
 
-    ``number``: an outcome in bins of days, 1.5 days longer in one group.
+    With ``number``, the outcome is in bins of days, and 1.5 days longer in one group.
     """
     rng = np.random.default_rng(31)
     n = 400_000
@@ -154,7 +156,7 @@ SETTINGS: dict[str, Callable[[], Population]] = {
 
 
 def ignoring(figure: Figure, rows: Sequence[Mapping[str, NDArray[Any]]], sizes: Mapping[str, int]) -> FloatArray:
-    """Return the mean answer of copies if a missing outcome counts as "no event"; numbers then have no mean."""
+    """Return the mean answer of copies if a missing outcome counts as "no event"; NaN for a numeric outcome."""
     if getattr(figure, "scores", None):
         return np.full(len(figure.parts()), math.nan)
     made: Any = replace(figure, missing={})  # type: ignore[type-var]
@@ -220,7 +222,7 @@ def reference(population: Population, table: Table) -> str:
 
 
 def run(name: str, epsilon: float, releases: int, keep: Path | None) -> list[Record]:
-    """Return the releases of a setting; those stored in ``keep`` are not made again."""
+    """Return the releases of a setting. Releases stored in ``keep`` are not made again."""
     file = None if keep is None else keep / f"{name} {epsilon:g}.jsonl"
     out = [json.loads(line) for line in file.read_text("utf-8").splitlines()] if file and file.exists() else []
     out = out[:releases]

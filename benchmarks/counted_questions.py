@@ -1,14 +1,15 @@
 """Share of questions with an interval, and its coverage. `python -m benchmarks.conclusions questions`
 
 Questions are fixed from public names before any release: pairs of columns drawn at random, with values drawn at random,
-for a conditional share, a difference of shares, an odds ratio, and, if one column is a number, a difference of
-means. Each release is made from rows drawn with replacement from a fully known population. For a figure whose columns
-were counted together, the record contains the interval from 20 copies, the interval from the counts alone,
-and the smallest needed cell in σ.
+for a conditional share, a difference of shares, an odds ratio, and, if one column is a number, a difference of means.
+Each release is made from rows drawn with replacement from a fully known population. For a figure whose columns were
+measured together, the record contains the interval from 20 copies, the interval from the counts alone, and the smallest
+required cell in σ.
 
-The rule of the gate was chosen on the tables of ``CHOSEN`` and is reported on those of ``REPORTED``. Coverage has a
-standard error clustered by release. A band or kind of question fails if its coverage is below 93 % at a level of 5 % by
-Holm over all bands and kinds. ``answered`` is the share of all questions with a bounded, informative interval.
+The rule of the gate was chosen on the tables in ``CHOSEN`` and is reported on those in ``REPORTED``. Coverage has a
+standard error clustered by release. A band or kind of question fails if its coverage is significantly below 93 % (level
+5 %, Holm's correction over all bands and kinds). ``answered`` is the share of all questions with a bounded, informative
+interval.
 """
 
 from __future__ import annotations
@@ -74,7 +75,7 @@ REPORTED: dict[str, tuple[Make, str, int]] = {
     "insurance": (lambda method, epsilon: _of(regressions.of_insurance, "smoker", method, epsilon), "smoker", 8000),
     "child": (lambda method, epsilon: _network("child", "Sick", method, epsilon), "Sick", 10_000),
 }
-"""Each table, the column that half of the questions have as their outcome, and the number of rows of a release."""
+"""Each table, the outcome of half of the questions, and the number of rows in a release."""
 SETTINGS = [
     *((name, method, 1.0) for name in CHOSEN | REPORTED for method in ("prism", "workload", "mst")),
     *((name, "prism", epsilon) for name in REPORTED for epsilon in (0.5, 3.0)),
@@ -82,7 +83,7 @@ SETTINGS = [
 
 
 def questions(population: Population, outcome: str) -> list[tuple[str, Figure]]:
-    """Return questions about columns drawn at random, the same for every release; every second question is about the
+    """Return questions about columns drawn at random, the same for every release. Every second question is about the
     outcome.
     """
     schema, rng = population.project.schema, np.random.default_rng(31)
@@ -107,7 +108,7 @@ def questions(population: Population, outcome: str) -> list[tuple[str, Figure]]:
 
 
 def examine(population: Population, outcome: str, n: int, rng: np.random.Generator) -> Record:
-    """Make one release; return a record of each question that the population answers, and the joint intervals."""
+    """Make one release. Return a record of each question that the population answers, and the joint intervals."""
     sizes = population.project.schema.sizes
     everybody, real = Tallies(population.rows, sizes), population.sample(n, rng)
     study = Study.of(release(population.project, real)).with_copies(20)
@@ -143,8 +144,8 @@ def examine(population: Population, outcome: str, n: int, rng: np.random.Generat
 
 
 def _together(study: Study, family: list[tuple[Figure, float]]) -> Record:
-    """Return whether all intervals of a family hold simultaneously, the family's size, and widths relative to single
-    intervals.
+    """Return whether all intervals of a family hold simultaneously, the family's size, and the widths relative to
+    single intervals.
     """
     figures = [figure for figure, _ in family]
     ratios, held = [], True
@@ -159,7 +160,7 @@ def _together(study: Study, family: list[tuple[Figure, float]]) -> Record:
 
 
 def run(name: str, method: str, epsilon: float, releases: int, keep: Path | None) -> list[Record]:
-    """Return the releases of a setting; those stored in ``keep`` are not made again."""
+    """Return the releases of a setting. Releases stored in ``keep`` are not made again."""
     file = None if keep is None else keep / f"{name} {method} {epsilon:g}.jsonl"
     out = [json.loads(line) for line in file.read_text("utf-8").splitlines()] if file and file.exists() else []
     out = out[:releases]
@@ -175,7 +176,7 @@ def run(name: str, method: str, epsilon: float, releases: int, keep: Path | None
 
 
 def show(releases: int, names: Iterable[str], keep: Path | None = None) -> None:
-    """Print each setting, then coverage by band and by kind over the chosen and over the reported tables."""
+    """Print each setting, then coverage by band and by kind, over the chosen and over the reported tables."""
     asked = set(names)
     for title, tables in (("chosen on", CHOSEN), ("reported on", REPORTED)):
         every: list[list[Record]] = []

@@ -4,23 +4,23 @@
     --epsilon E …  (default 1 3; wide: 1 5.62)
 
 - **choose**: settings (steps and their rate, clip, the constant input of heads, strength of arrows, share of the
-  counts, weight of the target) on the tables used to choose them: COMPAS, draws of public networks, a network with
-  a weak target, PRISM's SCM and small noisy-OR networks. Two other results were seen before the settings were final:
+  counts, weight of the target) on the tables used to choose them: COMPAS, draws of public networks, a network with a
+  weak target, PRISM's SCM and small noisy-OR networks. Two other results were known before the settings were final:
   Adult's TV when the share of the counts was chosen, and Adult and diabetes at ε = 1 when the rule for the target's
   weight was chosen.
 - **adult**, **diabetes**, **compas**, **insurance**: AUC of one-hot logistic regression on held-out real rows, two- and
   one-way total variation, CPU seconds of a release. Public bins, replace-one, δ = 1e-9, an 80/20 split per seed; the
   drawings are in `decoder_tables`. `--families additive` gives the figures without tables.
-- **wide**: 222 binary columns, n = 5,000, a noisy-OR network. The table is simulated from the decoder's own drawing, so
-  the benchmark also compares half, double and random drawings, a shared latent with a single arrow (a DP-VAE), mst,
-  privbayes, and prism with the ten targets given. `--neighbors add-remove` halves the sensitivity.
+- **wide**: 222 binary columns, n = 5,000, a noisy-OR network. The table is simulated from the drawing that the decoder
+  is given, so the benchmark also compares half, double and random drawings, a shared latent with a single arrow (a
+  DP-VAE), mst, privbayes, and prism with the ten targets given. `--neighbors add-remove` halves the sensitivity.
 - **families**: interacting causes, with ``families`` set to "auto" and to "additive". Marks: XOR 0.87 at ε = 3;
   family TV 0.010 at ε = 10 and 8,000 rows or more on child, alarm and tables like sachs; slope 0.75 of arrows of 222
-  columns with 3,000 rows at ε = 5.62. The last lines show a family that is too large for a table and in which two
-  causes interact, with and without drawing the interaction.
-- **small**: generated small tables (500 to 3,000 rows, a target with two to six causes, categories or bins of numbers,
-  with and without interactions), with additive causes, and for several values of the largest noise of a table.
-- **clipping**: a target with five causes next to six columns that are counted, with 1,000 rows.
+  columns with 3,000 rows at ε = 5.62. The last lines show a family that is too large for a table and has two
+  interacting causes, with and without a drawn interaction.
+- **small**: small generated tables (500 to 3,000 rows, a target with two to six causes, categories or binned numbers,
+  with and without interactions), with additive causes, and for several values of a table's largest noise.
+- **clipping**: a target with five causes, in addition to six columns that are measured as tables, with 1,000 rows.
 - **noise**: the largest noise of a table (`MOST_NOISE`) on the tables used to choose it: XOR with 2 to 5 levels,
   networks with a weak target, noisy-OR networks, and Adult on splits that **adult** does not use.
 - **scm**: PRISM's spurious shift: with the target's outgoing arrows cut, with the full drawing, and with a shared
@@ -81,7 +81,7 @@ Arrows = Sequence[tuple[str, str]]
 def released(
     real: Codes, sizes: Mapping[str, int], drawn: Arrows, said: tuple[Interaction, ...] = (), **plan: Any
 ) -> Codes:
-    """Return rows of a release of ``real`` by the decoder on ``drawn`` with the interactions ``said``, unless ``plan``
+    """Return rows of a release of ``real``, by the decoder on ``drawn`` with the interactions ``said`` unless ``plan``
     names another method.
     """
     return _release(real, sizes, drawn, said, **plan).codes
@@ -110,7 +110,7 @@ Constants = tuple[tuple[Any, str, float], ...]
 
 
 def _constant(value: float) -> Constants:
-    """Return the constant input of heads, in every module that reads it; an intercept's prior stays unchanged."""
+    """Return the constant input of heads, for every module that reads it. An intercept's prior stays unchanged."""
     readers = (clipped, decoder_model, decoder_steps, decoder_training)
     return (*((module, "CONSTANT", value) for module in readers), (decoder_steps, "INTERCEPT", 2.0 / value))
 
@@ -130,7 +130,7 @@ SETTINGS: dict[str, tuple[dict[str, Any], Constants]] = {
     "8 columns to a unit of weight": ({}, ((method, "COLUMNS_PER_IMPORTANCE", 8.0),)),
     "no weight": ({}, ((method, "LARGEST_IMPORTANCE", 1.0),)),
 }
-"""A plan's keys, and values that replace constants of modules."""
+"""Plan keys, and values that replace module constants."""
 
 
 def choose(seeds: int) -> None:
@@ -178,7 +178,7 @@ def _noisy_or(seed: int, layers: Sequence[int], count: int, **plan: Any) -> list
 
 
 def quality(name: str, seeds: int, epsilons: Sequence[float], first: int = 0, **plan: Any) -> None:
-    """Print the figures of a table with its drawing; seeds start at ``first``."""
+    """Print the figures of a table with its drawing. Seeds start at ``first``."""
     codes, sizes, target, drawing = _real(name)
     splits = [split(codes, target, seed) for seed in range(first, first + seeds)]
     show(f"{name}, real rows", ([fit_auc(a, b, sizes, target)] for a, b in splits), "AUC")
@@ -265,7 +265,8 @@ def wide(seeds: int, epsilons: Sequence[float], neighbors: str, only: str, way: 
 
 
 def slope(real: Codes, made: Codes, drawn: Arrows) -> float:
-    """Return the least-squares slope through 0 of the synthetic correlations along the true arrows on the real ones."""
+    """Return the least-squares slope, through 0, of the synthetic correlations along the true arrows on the real
+    correlations."""
     x, y = (np.array([_correlation(t[a], t[b]) for a, b in drawn]) for t in (real, made))
     return float(x @ y / (x @ x))
 
@@ -275,7 +276,7 @@ def _correlation(a: NDArray[Any], b: NDArray[Any]) -> float:
 
 
 def _symptoms(real: Codes, count: int, rng: np.random.Generator) -> list[str]:
-    """Return ``count`` columns of the last layer with both values common."""
+    """Return ``count`` columns of the last layer in which both values are common."""
     common = [n for n in real if n[0] == "s" and 0.1 < real[n].mean() < 0.9]
     return [str(t) for t in rng.choice(common, count, replace=False)]
 
@@ -314,7 +315,8 @@ def shift(seeds: int, epsilons: Sequence[float], causes: str) -> None:
 
 
 def _shifted(seed: int, drawn: str = "causal", **plan: Any) -> float:
-    """Return AUC on 20,000 shifted rows; ``drawn`` is the causal regime, arrows already cut, or the full drawing."""
+    """Return the AUC on 20,000 shifted rows; ``drawn`` is the causal regime's drawing with arrows already cut, or the
+    full drawing."""
     from benchmarks.prism import scm
 
     rng = np.random.default_rng(seed)
@@ -328,8 +330,8 @@ def _shifted(seed: int, drawn: str = "causal", **plan: Any) -> float:
 
 
 def families(seeds: int) -> None:
-    """Print figures for interacting causes: XOR, family TV on draws of networks, arrows of a wide table, one large
-    family.
+    """Print figures for interacting causes: XOR, family TV on draws from networks, arrows of a wide table, and one
+    large family.
     """
     for way in ("auto", "additive"):
         plan: dict[str, Any] = {"families": way}
@@ -364,9 +366,7 @@ SMALL_NOISES = (0.2, 0.4)
 
 
 def small_tables(seeds: int, epsilons: Sequence[float]) -> None:
-    """Print figures of generated small tables with additive causes, and their changes for each value of
-    `MOST_NOISE`.
-    """
+    """Print figures of small generated tables with additive causes, and the changes for each value of `MOST_NOISE`."""
     for epsilon, both in itertools.product(epsilons, (False, True)):
         kinds = [kind for kind in SMALL_KINDS if kind.endswith("interacting") == both]
         cases = list(itertools.product(range(seeds), kinds, SMALL_ROWS))
@@ -389,8 +389,8 @@ def _small(seed: int, rows: int, kind: str, **plan: Any) -> list[float]:
 
 
 def _on_further_rows(codes: Codes, sizes: Mapping[str, int], drawn: Arrows, **plan: Any) -> list[float]:
-    """Return the figures on further rows. An error is the sum of squared errors over categories, minus that of the
-    column's own distribution.
+    """Return the figures on further rows. An error is the sum of squared errors over categories, minus the same sum for
+    the column's own distribution.
     """
     real, held = ({n: c[part] for n, c in codes.items()} for part in (slice(-6_000), slice(-6_000, None)))
     made = _release(real, sizes, drawn, target="y", **plan)
@@ -408,8 +408,8 @@ def _on_further_rows(codes: Codes, sizes: Mapping[str, int], drawn: Arrows, **pl
 
 
 def clipping(seeds: int, epsilons: Sequence[float]) -> None:
-    """Print the target's error next to six counted columns, with additive causes and two clipping norms: that of all
-    columns, and a smaller one.
+    """Print the target's error in the presence of six measured columns, with additive causes and two clipping norms:
+    the norm for all columns, and a smaller norm.
     """
     for epsilon in epsilons:
         tables = [chain(seed, 7_000) for seed in range(seeds)]
@@ -448,10 +448,10 @@ def noise(seeds: int) -> None:
 def _xor(
     seed: int, rows: int, levels: int, plan: Mapping[str, Any], further: int = 0, said: tuple[Interaction, ...] = ()
 ) -> list[float]:
-    """Return how often y is the XOR of two causes, of twelve columns.
+    """Return how often y is the XOR of two causes in a release of twelve columns.
 
-    y is the XOR of two causes being high in 90 % of the rows. It has ``further`` drawn causes without an effect. The
-    others form a chain. ``said`` are the drawn interactions.
+    In the table, y is the XOR of two causes being high in 90 % of the rows. It has ``further`` drawn causes without an
+    effect. The other columns form a chain. ``said`` are the drawn interactions.
     """
     rng = np.random.default_rng(seed)
     codes: dict[str, NDArray[Any]] = {f"x{i}": rng.integers(0, levels, rows) for i in range(11)}

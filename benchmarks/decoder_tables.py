@@ -1,9 +1,9 @@
-"""The tables and drawings of the decoder's benchmarks.
+"""Tables and drawings of the decoder's benchmarks.
 
-The drawings of Adult, diabetes and COMPAS follow from the meaning of the columns: birth before schooling before work
-before income, and illness and admission before treatment before discharge. If two columns describe one fact (marital
-status and relationship), the arrow goes from the general to the particular. Networks and noisy-OR tables come with the
-drawing that generated their rows.
+The drawings of Adult, diabetes and COMPAS follow from the columns' meaning: birth, then schooling, then work, then
+income; and illness and admission, then treatment, then discharge. If two columns describe one fact (marital status and
+relationship), the arrow goes from the general to the specific. Networks and noisy-OR tables have the drawing that
+generated their rows.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ LUCAS = {
     "Fatigue": "Lung_cancer Coughing",
     "Car_Accident": "Attention_Disorder Fatigue",
 }
-"""The network that LUCAS was drawn from (Causality Workbench)."""
+"""The network from which LUCAS was generated (Causality Workbench)."""
 
 SACHS = {
     "PKA": "PKC",
@@ -73,7 +73,7 @@ SACHS = {
     "PIP3": "Plcg",
     "PIP2": "Plcg PIP3",
 }
-"""The consensus network of protein signals (Sachs et al. 2005)."""
+"""The consensus protein-signalling network (Sachs et al. 2005)."""
 
 DRUGS = ("metformin", "glimepiride", "glipizide", "glyburide", "pioglitazone", "rosiglitazone", "insulin")
 
@@ -150,7 +150,7 @@ EDGES = {
     "number_inpatient": (1, 2, 3, 5),
     "number_diagnoses": (4, 6, 8, 9),
 }
-"""Inner bin edges; categories missing from this file become the last one. Nothing is taken from the rows."""
+"""Inner bin edges. Categories missing from this file become the last category. Nothing is derived from the rows."""
 
 
 def diabetes(path: Path) -> tuple[Codes, dict[str, int]]:
@@ -195,8 +195,8 @@ def noisy_or(
 ) -> tuple[Codes, list[tuple[str, str]]]:
     """Return rows of a noisy-OR network of binary columns in three layers, and its ``count`` arrows.
 
-    The default is the published shape of the neuropathic-pain simulator (Tu et al. 2019): 27 causes, 52 conditions,
-    143 symptoms, 770 arrows. Only the shape is theirs: the arrows and their strengths are drawn at random.
+    The default is the published shape of the neuropathic-pain simulator (Tu et al. 2019): 27 causes, 52 conditions, 143
+    symptoms, 770 arrows. Only the shape is the simulator's; the arrows and their strengths are random.
     """
     rng = np.random.default_rng(seed)
     names = [[f"{kind}{i}" for i in range(many)] for kind, many in zip("dcs", layers, strict=True)]
@@ -216,10 +216,11 @@ def noisy_or(
 
 
 def weak_target(seed: int, rows: int) -> tuple[Codes, dict[str, int], list[tuple[str, str]]]:
-    """Return rows of a network of 30 columns and their weak effect ``y``, its sizes and arrows.
+    """Return rows of a network of 30 columns and a weakly dependent target ``y``, with sizes and arrows.
 
-    Two to ten categories, some of them rare; every column has up to four causes and y twelve, and the first two of them
-    interact, which no decoder can represent. y is about as predictable as readmission.
+    Columns have two to ten categories, some of which are rare. Every column has up to four causes, and y has twelve.
+    The first two causes of y interact, which additive causes cannot represent. y is about as predictable as
+    readmission.
     """
     rng = np.random.default_rng(seed)
     names = [f"x{i}" for i in range(30)]
@@ -243,7 +244,7 @@ def weak_target(seed: int, rows: int) -> tuple[Codes, dict[str, int], list[tuple
 
 
 def sachs(seed: int, rows: int) -> tuple[Codes, dict[str, int], list[tuple[str, str]]]:
-    """Return rows of eleven columns with three categories along `SACHS`, with random tables of families, sizes and
+    """Return rows of eleven columns with three categories along `SACHS`, with random family tables; also sizes and
     arrows.
     """
     rng, codes = np.random.default_rng(seed), Codes()
@@ -258,7 +259,7 @@ def sachs(seed: int, rows: int) -> tuple[Codes, dict[str, int], list[tuple[str, 
 def drawings(
     drawn: Sequence[tuple[str, str]], names: Sequence[str], rng: np.random.Generator
 ) -> dict[str, list[tuple[str, str]]]:
-    """Return the true drawing, half of it, the drawing with the same number of random arrows added, and random arrows
+    """Return the true drawing, half of its arrows, the drawing with as many random arrows added, and random arrows
     alone.
     """
     order, right = list(names), set(drawn)
@@ -273,12 +274,12 @@ SMALL_ROWS = (500, 1_000, 2_000, 3_000)
 
 
 def small(seed: int, rows: int, kind: str) -> tuple[Codes, dict[str, int], list[tuple[str, str]]]:
-    """Return rows of a network of eight columns, the last of them the target ``y`` with two to six causes; sizes and
-    arrows.
+    """Return rows of a network of eight columns, sizes and arrows. The last column is the target ``y`` with two to six
+    causes.
 
-    Causes are categories, or numbers (with ``binned``) in four to ten bins that have a monotone effect. Effects add up;
-    with ``interacting`` y also depends on whether both or neither of its first two causes are high. Every other column
-    has up to three causes.
+    Causes are categories or, with ``binned``, numbers in four to ten bins with a monotone effect. Effects add up. With
+    ``interacting``, y also depends on whether both or neither of its first two causes are high. Every other column has
+    up to three causes.
     """
     rng, codes = np.random.default_rng(seed), Codes()
     binned, both = kind.startswith("binned"), kind.endswith("interacting")
@@ -304,8 +305,8 @@ def small(seed: int, rows: int, kind: str) -> tuple[Codes, dict[str, int], list[
 
 
 def chain(seed: int, rows: int) -> tuple[Codes, dict[str, int], list[tuple[str, str]]]:
-    """Return rows of a chain of seven numbers in five bins and of ``y``, a monotone effect of five of them; sizes,
-    arrows.
+    """Return rows, sizes and arrows of a chain of seven numbers in five bins and of ``y``, a monotone effect of five of
+    them.
     """
     rng, codes = np.random.default_rng(seed), Codes()
     sizes, drawn = {**{f"x{i}": 5 for i in range(7)}, "y": 2}, []

@@ -1,6 +1,6 @@
-"""Columns of public dictionaries that need no edit, for each blind set, and why the others need one.
+"""Columns of public dictionaries that need no edit, for each blind set, and the reason why other columns need one.
 
-Run: ``python -m benchmarks.dictionaries [SET]``. Files that a package installs are left out if it is not installed.
+Run: ``python -m benchmarks.dictionaries [SET]``. Files from a package are left out if the package is not installed.
 """
 
 from __future__ import annotations

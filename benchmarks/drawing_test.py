@@ -29,7 +29,8 @@ PROTOTYPE = {
     (2, 2, 12): ((18, 39, 73), (97, 100, 100)),
     (4, 3, 6): ((9, 10, 14), (32, 77, 98)),
 }
-"""Power in percent at odds ratios 1.5, 2, 3, for n = 5,000 and n = 20,000 (shared/notes/honest_inference.md)."""
+"""The prototype's power in percent at odds ratios 1.5, 2, 3, for n = 5,000 and n = 20,000
+(shared/notes/honest_inference.md)."""
 
 
 def scale(n: int, statements: int = 5) -> float:
@@ -38,7 +39,7 @@ def scale(n: int, statements: int = 5) -> float:
 
 
 def null_of(shape: tuple[int, int, int], n: int, sigma: float, skewed: bool) -> Null:
-    """Return even margins, or margins that fall by half from category to category and differ between strata."""
+    """Return even margins, or margins that halve from category to category and differ between strata."""
     if not skewed:
         return Null.uniform(shape, n, sigma)
     i, j, k = shape
@@ -62,7 +63,7 @@ def draw(expected: NDArray[np.float64], n: int, sigma: float, rng: np.random.Gen
 def type_one(runs: int, rng: np.random.Generator) -> None:
     """Type I error of each statement over 36 settings, and of families of five.
 
-    If there are too few rows, a plan buys no test unless its list names the statement; such settings are marked, and
+    If there are too few rows, a plan buys no test unless its list names the statement. These settings are marked, and
     left out of the last lines.
     """
     rates, families, bought, runs = [], [], [], runs - runs % 5
@@ -93,8 +94,8 @@ def _error(percent: float, runs: int) -> float:
 
 
 def noticing(runs: int, rng: np.random.Generator) -> None:
-    """Print the power at odds ratios 1.5, 2 and 3, each statement at 5 %, compared with the prototype; coverage of the
-    strength."""
+    """Print the power at odds ratios 1.5, 2 and 3, with each statement at 5 %, compared with the prototype's, and the
+    coverage of the strength."""
     for shape, said in PROTOTYPE.items():
         for n, before in zip((5000, 20_000), said, strict=True):
             sigma, found, covered = scale(n), [], []
@@ -112,7 +113,7 @@ def noticing(runs: int, rng: np.random.Generator) -> None:
 
 
 def stated(runs: int, rng: np.random.Generator) -> None:
-    """Print the odds ratio that is stated as detectable with 80 % power: its prediction with even margins, and its
+    """Print the odds ratio that is stated as detectable with 80 % power, its prediction with even margins, and its
     detection rate.
     """
     for shape, n, skewed in itertools.product(SHAPES[:5], (5000, 20_000), (False, True)):
@@ -139,7 +140,7 @@ PARTS = {
     "power": ("power at 5 %", 1, noticing),
     "stated": ("odds ratio stated as noticeable (level 1 %, as for the first of five after Holm)", 1, stated),
 }
-"""The parts: what each part shows, the factor on the number of runs, and its function."""
+"""The parts, each with its heading, the factor on the number of runs, and its function."""
 
 
 def main() -> None:

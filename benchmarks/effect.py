@@ -1,14 +1,14 @@
 """Effects of a treatment from private releases: `python -m benchmarks.effect [SETTING …] [--releases 60] [--quick]`.
 
-For each setting, this prints the RMSE of the adjusted risk difference against that of the real rows, by what was
-counted: whole methods (mst, prism predictive, prism with the parents drawn), and the three plans that an effect regime
-could follow with shares one-way .05, task .75, background .20: the joint (T, Y, Z), the triples (z, T, Y), the pairs.
-The background is the pairs within Z. Whole methods run for every third release.
+For each setting, this prints the RMSE of the adjusted risk difference against the difference in the real rows, by what
+was measured: whole methods (mst, prism predictive, prism with the parents drawn), and three possible plans for an
+effect regime, with shares one-way .05, task .75, background .20. These measure the joint table (T, Y, Z), the triples
+(z, T, Y), or the pairs. The background is the pairs within Z. Whole methods run for every third release.
 
-For the triples it also prints the mean of 20 copies; for a release by prism's effect regime it prints the report's
-figure, which is such a mean. It prints their RMSE, the share of intervals that contain the population's effect (rule
-B), and the RMSE against that effect. ``--keep FOLDER`` writes each release's numbers to the folder at once, and
-continues where an earlier run ended.
+For the triples, it also prints the mean of 20 copies. For a release by prism's effect regime, it prints the report's
+figure, which is also a mean of copies. It prints the RMSE of both, the share of intervals that contain the population's
+effect (rule B), and the RMSE against that effect. ``--keep FOLDER`` writes each release's numbers to the folder
+immediately, and continues where an earlier run ended.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ def generated() -> Setting:
 
 
 def diabetes(n: int, many: bool) -> Setting:
-    """Measure whether insulin is associated with readmission, given 90 strata (or six columns, by logistic
+    """Return the setting of insulin and readmission in diabetes, given 90 strata (or six columns, by logistic
     regression)."""
     frame = pd.read_csv(adult.DATA.parent / "diabetes_readmission_20k.csv.gz", dtype=str, keep_default_na=False)
 
@@ -195,7 +195,7 @@ def examine(setting: Setting, truth: float, number: int) -> Record:
 
 
 def run(name: str, setting: Setting, releases: int, keep: Path | None) -> list[Record]:
-    """Return the releases of this setting; those stored in ``keep`` are not made again."""
+    """Return the releases of this setting. Releases stored in ``keep`` are not made again."""
     _, truth = setting.effect(setting.rows)
     file = None if keep is None else keep / f"effect, {name}.jsonl"
     out = [json.loads(line) for line in file.read_text("utf-8").splitlines()] if file and file.exists() else []

@@ -3,9 +3,9 @@
     python -m benchmarks.engines tables                four typed tables in seven engines: are all counts identical?
     python -m benchmarks.engines reader                CPU time to read 10⁷ rows as a read-only role of PostgreSQL
 
-``tables`` guesses one schema from each table in memory and asks every engine for all single columns and pairs. The
-tables have whole numbers, floats, truth values, days, texts and empty cells. MariaDB needs requirements-mysql.txt. The
-servers of PostgreSQL and MariaDB are started for the run; an engine that is not installed is named.
+``tables`` guesses one schema from each table in memory, and every engine counts all single columns and pairs. The
+tables contain whole numbers, floats, booleans, days, text and empty cells. MariaDB needs requirements-mysql.txt. The
+PostgreSQL and MariaDB servers are started for the run. Engines that are not installed are listed.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ from tests.support import mariadb, postgres
 
 FOLDER, NAME, STEP = DATA.parent, "t", 100_000
 SIZES = 60
-"""Columns with more values are left out, because guesses of identifiers differ between tables."""
+"""Columns with more values are left out, because different tables lead to different guesses of identifiers."""
 
 
 def insurance() -> Any:
-    """Return a table of whole numbers, floats, a truth value and texts."""
+    """Return a table of whole numbers, floats, a boolean and text."""
     import pandas as pd
 
     frame = pd.read_csv(FOLDER / "insurance.csv")
@@ -48,7 +48,7 @@ def insurance() -> Any:
 
 
 def compas() -> Any:
-    """Return a table of whole numbers with empty cells, and two truth values."""
+    """Return a table of whole numbers with empty cells, and two booleans."""
     import pandas as pd
 
     frame = pd.read_csv(FOLDER / "compas.csv.gz").drop(columns=["c_charge_desc"])
@@ -57,7 +57,7 @@ def compas() -> Any:
 
 
 def diabetes() -> Any:
-    """Return texts, numbers, and a day computed from the encounter's number."""
+    """Return text, numbers, and a day computed from the encounter's number."""
     import pandas as pd
 
     frame = pd.read_csv(FOLDER / "diabetes_readmission_20k.csv.gz", keep_default_na=False)
@@ -67,7 +67,7 @@ def diabetes() -> Any:
 
 
 def adult() -> Any:
-    """Return a table of whole numbers and texts."""
+    """Return a table of whole numbers and text."""
     import pandas as pd
 
     return pd.read_csv(DATA, keep_default_na=False).drop(columns=["fnlwgt"])
@@ -83,7 +83,7 @@ TABLES: tuple[Callable[[], Any], ...] = (insurance, compas, diabetes, adult)
 
 
 def typed(frame: Any) -> tuple[Any, dict[str, str]]:
-    """Return the frame as an Arrow table, and the type of each column in SQL."""
+    """Return the frame as an Arrow table, and the SQL type of each column."""
     pa = _arrow()
     table = pa.Table.from_pandas(frame, preserve_index=False)
     kinds = {}
@@ -198,7 +198,7 @@ def tables() -> int:
 
 
 def reader(rows: int) -> int:
-    """Print the CPU time of a snapshot and of all counts, for a role that may only SELECT."""
+    """Print the CPU time of a snapshot and of all counts, for a role that has only the SELECT privilege."""
     import psycopg
     from pyarrow import parquet
 

@@ -1,6 +1,6 @@
 """The two available public tables of PrivCI's experiments, with the paper's columns and roles, and public bins.
 
-Categories come from the data sets' documentation, and bin edges are round numbers; nothing is taken from the rows.
+Categories come from the data sets' documentation, and bin edges are round numbers. Nothing is derived from the rows.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def adult() -> Project:
 
 
 def compas() -> Project:
-    """Return COMPAS, the paper's five columns (7,214 rows). The paper calls is_recid the two-year recidivism."""
+    """Return COMPAS, the paper's five columns (7,214 rows). The paper calls is_recid two-year recidivism."""
     races = ("African-American", "Asian", "Caucasian", "Hispanic", "Native American", "Other")
     schema = Schema(
         (

@@ -16,7 +16,7 @@ def graph(nodes: int) -> MixedGraph:
 
 
 def seconds(text: str) -> tuple[float, float]:
-    """Return the CPU seconds of reading and of resolving, the best of three."""
+    """Return the CPU seconds of reading and of resolving, each the best of three."""
     read, settled = [], []
     for _ in range(3):
         start = time.process_time()

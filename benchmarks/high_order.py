@@ -5,17 +5,16 @@
     --neighbors replace-one
     --base METHOD (default workload)
 
-- **characters**: accuracy of a random forest on rows of Artificial Characters that were set aside: in each run another
-  of `PARTS_SET_ASIDE` parts, with `--seeds 12` every row once. Bins at public round numbers; goal 0.48 at ε = 1, 0.56
-  at ε = 4, 20 CPU s.
-- **rules**: XOR of 2 and 3 of ten columns: the share of synthetic rows that obey the rule. The share is 0.95 in real
-  rows; the goal is 0.92.
-  Latent classes and tree targets: accuracy of a forest, with and without the stage.
+- **characters**: accuracy of a random forest on rows of Artificial Characters that were set aside. Each run sets aside
+  another of `PARTS_SET_ASIDE` parts; with `--seeds 12`, each row is set aside once. Bins are at public round numbers.
+  The goal is 0.48 at ε = 1 and 0.56 at ε = 4, in 20 CPU s.
+- **rules**: for XOR of 2 and 3 of ten columns, the share of synthetic rows that obey the rule. The share is 0.95 in
+  real rows; the goal is 0.92. For latent classes and tree targets, the accuracy of a forest with and without the stage.
 - **pairwise**: a chain, Adult, COMPAS, diabetes and insurance, where pairs carry the structure: AUC and two-way TV with
   "auto" and with the base alone, and how often the gate opened. The goal is TV ≤ 1.05 × base, and a closed gate in 9 of
   10 runs.
-- **gate**: the probe's figures on generated tables (`GENERATED`), on which its limits were set.
-- **real**: accuracy of a forest on real rows of Artificial Characters, raw numbers, by number of training rows.
+- **gate**: the probe's figures on the generated tables (`GENERATED`) on which its limits were set.
+- **real**: accuracy of a forest on real rows of Artificial Characters, with raw numbers, by number of training rows.
 
 Every figure is computed on a release through the curator, under add-remove with δ = 1e-5 unless stated otherwise.
 """
@@ -66,7 +65,8 @@ def table_of(columns: Codes, sizes: Mapping[str, int], target: str) -> Table:
 
 
 def characters() -> Iterator[tuple[Table, Table]]:
-    """Yield Artificial Characters without one of `PARTS_SET_ASIDE` random parts (6,556 rows), and this part."""
+    """Yield Artificial Characters without one of `PARTS_SET_ASIDE` random parts (6,556 rows), together with this
+    part."""
     frame = pd.read_csv(FOLDER / "artificial_characters.csv.gz")
     columns: dict[str, NDArray[Any]] = {"Class": frame["Class"].to_numpy() - 1}
     for name, edges in EDGES.items():
@@ -79,8 +79,8 @@ def characters() -> Iterator[tuple[Table, Table]]:
 
 
 def xor(causes: int, seed: int, rows: int = ROWS) -> Table:
-    """Return ten columns of eight levels; y states whether an odd number of causes is high, correctly in 95 % of the
-    rows.
+    """Return ten columns of eight levels. In 95 % of the rows, y states correctly whether an odd number of causes is
+    high.
     """
     rng = np.random.default_rng(seed)
     columns: dict[str, NDArray[Any]] = {f"x{i}": rng.integers(0, 8, rows) for i in range(10)}
@@ -94,7 +94,8 @@ def rule(columns: Codes, causes: int) -> NDArray[np.int64]:
 
 
 def latent(seed: int, rows: int = ROWS) -> Table:
-    """Return twelve columns of four levels, independent given one of nine hidden groups, three for each class."""
+    """Return twelve columns of four levels that are independent given one of nine hidden groups, three for each
+    class."""
     rng = np.random.default_rng(seed)
     group = rng.integers(0, 9, rows)
     columns: dict[str, NDArray[Any]] = {}
@@ -121,7 +122,7 @@ def tree(seed: int, rows: int = ROWS) -> Table:
 
 
 def chain(seed: int, rows: int = ROWS, columns: int = 10) -> Table:
-    """Return a Markov chain of eight levels; y depends on its last column only."""
+    """Return a Markov chain of eight levels; y depends only on the last column."""
     rng = np.random.default_rng(seed)
     held: dict[str, NDArray[Any]] = {"x0": rng.integers(0, 8, rows)}
     for i in range(1, columns):
@@ -132,7 +133,8 @@ def chain(seed: int, rows: int = ROWS, columns: int = 10) -> Table:
 
 
 def pairs_network(seed: int, rows: int = ROWS) -> Table:
-    """Return twelve columns of three to six levels: each depends on one earlier column, y on two others, additively."""
+    """Return twelve columns of three to six levels. Each depends on one earlier column, and y depends additively on two
+    columns."""
     rng = np.random.default_rng(seed)
     sizes = {f"x{i}": int(rng.integers(3, 7)) for i in range(12)}
     held: dict[str, NDArray[Any]] = {}
@@ -157,7 +159,7 @@ GENERATED: Mapping[str, Callable[[int], Table]] = {
     "latent classes": latent,
     "tree": tree,
 }
-"""The gate's limits were set on these tables."""
+"""Tables on which the gate's limits were set."""
 
 
 def made(table: Table, target: str, **plan: Any) -> tuple[Release, float]:
@@ -273,7 +275,7 @@ def run_gate(seeds: int, epsilons: list[float], plan: Mapping[str, Any]) -> None
 
 
 def run_real(seeds: int, epsilons: list[float], plan: Mapping[str, Any]) -> None:  # noqa: ARG001
-    """Test on every second of `FOLDS` folds; train forests on the other folds, and on 5,000 rows of these."""
+    """Test on every second of `FOLDS` folds. Forests are trained on the other folds, and on 5,000 of their rows."""
     from sklearn.ensemble import RandomForestClassifier
 
     frame = pd.read_csv(FOLDER / "artificial_characters.csv.gz")

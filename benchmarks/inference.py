@@ -1,4 +1,4 @@
-"""Speed and scaling of the inference engine: ``python -m benchmarks.inference COMMAND``, or ``all`` of them.
+"""Speed and scaling of the inference engine: ``python -m benchmarks.inference COMMAND``, or ``all`` commands.
 
 Every command prints what it measured and, if it compares two sides, the ratio. CPU seconds are user + system.
 ``peer`` needs mbi; ``--data`` takes a CSV of integer codes with a header (the private-pgm Adult file) instead
@@ -64,7 +64,7 @@ def generated(sizes: Sizes, n: int, rng: np.random.Generator, parents: int = 2) 
 
 
 def from_csv(path: str) -> tuple[Codes, Sizes]:
-    """Return the first 39,073 rows of an integer-coded table; columns of more than 50 codes in 8 quantile bins."""
+    """Return the first 39,073 rows of an integer-coded table, with columns of more than 50 codes in 8 quantile bins."""
     codes = np.genfromtxt(path, delimiter=",", names=True, dtype=int, deletechars="")
     keep = [name for name in codes.dtype.names or () if name not in ("fnlwgt", "native-country")]
     table: Codes = {}
@@ -104,7 +104,7 @@ def spanning_tree(table: Codes, sizes: Sizes) -> list[Clique]:
 
 
 def workloads(table: Codes, sizes: Sizes) -> dict[str, list[Clique]]:
-    """Return the shapes that are compared: a star, a tree, both, and the star with six triples."""
+    """Return the compared shapes: a star, a tree, both, and the star with six triples."""
     names, target = list(sizes), list(sizes)[-1]
     star: list[Clique] = [(name, target) for name in names[:-1]]
     tree = spanning_tree(table, sizes)
@@ -135,7 +135,7 @@ def cpu() -> float:
 
 
 def fit_ours(sizes: Sizes, measured: list[Measured], total: float) -> tuple[Any, Any]:
-    """Return our model, and its marginals."""
+    """Return Espalier's model, and its marginals."""
     from espalier.core.models.graphical import estimate
     from espalier.core.privacy.draws import Measurement
 
@@ -144,7 +144,7 @@ def fit_ours(sizes: Sizes, measured: list[Measured], total: float) -> tuple[Any,
 
 
 def fit_mbi(sizes: Sizes, measured: list[Measured], total: float, **settings: Any) -> tuple[Any, Any]:
-    """Return the model of mbi, and its marginals."""
+    """Return mbi's model, and its marginals."""
     import warnings
 
     with warnings.catch_warnings():
@@ -163,8 +163,7 @@ def fit_mbi(sizes: Sizes, measured: list[Measured], total: float, **settings: An
 
 
 def side(which: str, path: Path) -> None:
-    """Run in a fresh process: fit and sample cold, then fit another structure, then the first structure with other
-    noise.
+    """Run in a fresh process: fit and sample cold, then fit another structure, then the first structure with new noise.
 
     Reading the measured marginals is part of the time, because JAX computes on demand.
     """
@@ -189,7 +188,7 @@ def side(which: str, path: Path) -> None:
 
 
 def peer(data: str | None) -> None:
-    """Run both sides on the same measurements, each in a fresh process."""
+    """Run both packages on the same measurements, each in a fresh process."""
     rng = np.random.default_rng(0)
     table, sizes = from_csv(data) if data else (generated(SHAPE, 39_073, rng), SHAPE)
     works = workloads(table, sizes)
@@ -231,7 +230,7 @@ def timed(
     sigma: float = 100.0,
     singles: bool = True,
 ) -> tuple[float, float, Any]:
-    """Return CPU seconds of fit and of ``n`` rows on generated data; the model."""
+    """Return the CPU seconds of the fit and of drawing ``n`` rows on generated data, and the model."""
     table = generated(sizes, n, rng, parents=1)
     measured = measure(table, sizes, cliques, rng, sigma)[0 if singles else len(sizes) :]
     start = cpu()
@@ -242,7 +241,7 @@ def timed(
 
 
 def random_tree(names: list[str], rng: np.random.Generator) -> list[Clique]:
-    """Return a tree in which each column is joined to an earlier one, drawn at random."""
+    """Return a tree in which each column is joined to a random earlier column."""
     return [(names[int(rng.integers(0, i))], names[i]) for i in range(1, len(names))]
 
 
@@ -275,7 +274,7 @@ def scaling() -> None:
 
 
 def grid() -> None:
-    """Time binary grids k × 12 with treewidth k: the seconds of one step of the fit must at most double per unit of
+    """Time binary grids k × 12 with treewidth k. The seconds of one step of the fit must at most double per unit of
     treewidth.
     """
     from espalier.core.models.graphical import predict_size
@@ -335,7 +334,7 @@ def mirror_descent(problem: Any, sweeps: int, stop: float) -> tuple[int, float]:
 
 def algorithms(data: str | None) -> None:
     """Print the passes over the junction tree (sweeps, and products with the covariance) until the objective is within
-    0.1 % of the best possible, and until that is certified; σ equal, and alternating between 1 and 1,000.
+    0.1 % of the best possible, and until this is certified, with equal σ and with σ alternating between 1 and 1,000.
     """
     from espalier.core.models.graphical import estimation, solver
     from espalier.core.models.graphical.metric import TreeMetric
@@ -433,7 +432,7 @@ def algorithms(data: str | None) -> None:
 
 
 def smoothing(data: str | None) -> None:
-    """Print the error against the true counts, with and without smoothing."""
+    """Print the error relative to the true counts, with and without smoothing."""
     from espalier.core.models.graphical import estimate
     from espalier.core.privacy.draws import Measurement
 
@@ -456,10 +455,11 @@ def smoothing(data: str | None) -> None:
 
 
 def equal(data: str | None) -> None:
-    """Compare mbi with its defaults, mbi iterated to our objective, and ours: the same objective has the same error.
+    """Compare mbi with its defaults, mbi iterated to Espalier's objective, and Espalier: equal objectives have equal
+    errors.
 
-    The measured marginals of the minimum are unique, so two fits at the minimum have the same error. By default mbi
-    gains from stopping early, which smooths; releases smooth on purpose (the last column).
+    The measured marginals of the minimum are unique, so two fits at the minimum have the same error. By default, mbi
+    benefits from early stopping, which smooths. Releases smooth deliberately (the last column).
     """
     rng = np.random.default_rng(0)
     table, sizes = from_csv(data) if data else (generated(SHAPE, 39_073, rng), SHAPE)
@@ -487,8 +487,8 @@ def equal(data: str | None) -> None:
 
 
 def noise(data: str | None) -> None:
-    """Print the Newton steps to a certified fit when σ differs by a factor of 1,000, exact and smoothed as in a
-    release: the workloads, and a star of 60 columns.
+    """Print the Newton steps to a certified fit if σ differs by a factor of 1,000, without and with a release's
+    smoothing, for the workloads and a star of 60 columns.
     """
     from espalier.core.models.graphical import SMOOTHING, estimate
     from espalier.core.privacy.draws import Measurement

@@ -1,13 +1,13 @@
 """Coverage of intervals: `python -m benchmarks.intervals [SETTING …] [--releases 30] [--quick]`.
 
-Each release is made from rows drawn with replacement from a population that is known in full. Figures of four kinds are
+Each release is made from rows drawn with replacement from a fully known population. Four kinds of figures are
 estimated: proportions, risk differences, odds ratios, and coefficients of a logistic regression on up to four features.
 The table shows, for each kind and badge, the coverage of three intervals: the naive interval (one synthetic table
 treated as real), the interval from copies with evenly drawn rows (rule B), and the interval from copies with rows drawn
 one by one (T ≥ ū). It also shows the width relative to the real table's interval. Two further figures follow: the share
 of promised figures among those inside a clique whose true cells are at least 5 σ, and the CPU seconds of 20 copies.
 
-``--keep FOLDER`` writes each release's numbers to the folder at once, and continues where an earlier run ended.
+``--keep FOLDER`` writes each release's numbers to the folder immediately, and continues where an earlier run ended.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ Record = dict[str, Any]
 
 @dataclass
 class Tallies:
-    """A table of codes, each combination of columns tallied once."""
+    """A table of codes that tallies each combination of columns only once."""
 
     rows: Rows
     sizes: Mapping[str, int]
@@ -92,7 +92,7 @@ def _schema(sizes: Mapping[str, int]) -> Schema:
 def _generated(dependent: bool, epsilon: float) -> Population:
     """Return a known network of 400,000 rows: six causes and effects of Y and four columns of noise.
 
-    ``dependent``: the predictors also cause one another, so they depend on each other given the outcome.
+    With ``dependent``, the predictors also cause one another, so they depend on each other given the outcome.
     """
     rng = np.random.default_rng(190)
     n = 400_000
@@ -137,7 +137,7 @@ def diabetes_population(epsilon: float) -> Population:
 
 
 def asia_population(epsilon: float) -> Population:
-    """Return 400,000 rows of the network asia: 1 % have tuberculosis, and one cause is the "or" of two others."""
+    """Return 400,000 rows of the network asia. 1 % have tuberculosis, and one cause is the "or" of two others."""
     rows = drawn("asia", 400_000, 190)
     return Population(Project("asia", rows.schema, Plan("prism", epsilon, target="dysp")), rows.codes)
 
@@ -157,7 +157,7 @@ SETTINGS: dict[str, tuple[Callable[[], Population], int]] = {
 
 
 def figures_of(population: Population, made: Release, rng: np.random.Generator) -> list[tuple[str, Figure]]:
-    """Return figures drawn at random, most of them about columns that were counted together."""
+    """Return figures drawn at random, most of them about columns that were measured together."""
     sizes, target = population.project.schema.sizes, population.project.plan.target or ""
     names = [n for n, size in sizes.items() if size > 1]
     pairs = [edge for edge in made.edges if sizes[edge[0]] > 1 and sizes[edge[1]] > 1]
@@ -183,7 +183,7 @@ def figures_of(population: Population, made: Release, rng: np.random.Generator) 
 
 
 def examine(population: Population, n: int, m: int, rng: np.random.Generator) -> Record:
-    """Return a record per requested number of one release, and the CPU seconds of its copies."""
+    """Return a record for each requested number of one release, and the CPU seconds of its copies."""
     sizes, everybody = population.project.schema.sizes, Tallies(population.rows, population.project.schema.sizes)
     real = population.sample(n, rng)
     made = release(population.project, real)
@@ -233,7 +233,7 @@ def examine(population: Population, n: int, m: int, rng: np.random.Generator) ->
 
 
 def run(name: str, releases: int, m: int, keep: Path | None = None) -> list[Record]:
-    """Return the releases of this setting; those stored in ``keep`` are not made again."""
+    """Return the releases of this setting. Releases stored in ``keep`` are not made again."""
     make, n = SETTINGS[name]
     file = None if keep is None else keep / f"{name}.jsonl"
     out = [json.loads(line) for line in file.read_text("utf-8").splitlines()] if file and file.exists() else []
@@ -249,7 +249,7 @@ def run(name: str, releases: int, m: int, keep: Path | None = None) -> list[Reco
 
 
 def _rows(tally: Tally, cell: Cell, rest: bool) -> float:
-    """Return the rows of a cell, or (``rest``) the rows that differ from it only in the first column."""
+    """Return the rows of a cell or, with ``rest``, the rows that differ from it only in the first column."""
     keep = np.ones(len(tally.weights), dtype=np.bool_)
     for place, (name, code) in enumerate(cell):
         keep &= (tally.of(name) == code) != (rest and place == 0)

@@ -3,8 +3,8 @@
     python -m benchmarks.linked                 everything; --only panel, time, coverage, at_visits, returns, scale
                                                 or parquet
 
-Figures are means of three runs under add-remove, δ = 1e-6. At ε = 100 the panel has four runs, with their smallest and
-largest figures. The panel is compared with 300,000 people drawn from the same distribution.
+Figures are means of three runs under add-remove, δ = 1e-6. At ε = 100 the panel has four runs, and the smallest and
+largest figures are also printed. The panel is compared with 300,000 people drawn from the same distribution.
 """
 
 from __future__ import annotations
@@ -48,12 +48,11 @@ from espalier.core.tables.reading import read_table
 
 EPSILONS, SEEDS, DELTA = (0.5, 1.0, 3.0), 3, 1e-6
 VISIT_COLUMNS = (5, 4, 3, 6, 4, 3, 5, 3)
-"""Numbers of values of the panel's visit columns."""
+"""Number of values of each of the panel's visit columns."""
 
 
 class Law:
-    """A true two-slice model: columns of a visit depend on the person, on this visit, and on the two visits before
-    it."""
+    """The true model: a visit's columns depend on the person, on this visit, and on the two previous visits."""
 
     def __init__(self, sizes: tuple[int, ...] = VISIT_COLUMNS, keep: int = 8, seed: int = 0) -> None:
         """A model with visit columns of these sizes, and up to ``keep`` visits."""
@@ -89,7 +88,7 @@ class Law:
         return rows | {name: codes[:, 0] for name, codes in visits.items()}, visits
 
     def project(self, epsilon: float, **plan: Any) -> Project:
-        """Return the project of such people."""
+        """Return the project of these people."""
         sizes = {"patients.age": 5, "patients.region": 3} | {f"visits.c{j}": n for j, n in enumerate(self.sizes)}
         columns = tuple(Column(name, "categorical", tuple(map(str, range(size)))) for name, size in sizes.items())
         link = Linked("patients", "visits", "patient_id", "patient_id", "admitted", self.keep)
@@ -112,8 +111,8 @@ def panel_from(project: Project, rows: Mapping[str, NDArray[Any]], visits: Mappi
 
 
 def released(project: Project, panel: Panel, people: int = 0) -> tuple[Panel, float]:
-    """Return a synthetic panel of this number of people (by default, as in the real panel), and the CPU seconds that it
-    took.
+    """Return a synthetic panel with this number of people (by default, as in the real panel), and the CPU seconds for
+    it.
     """
     start = time.process_time()
     unit = Unit(project.plan.neighbors, 1)
@@ -196,7 +195,7 @@ def coverage() -> None:
 def at_visits() -> None:
     """Print the intervals of all shares at all visits over 30 fresh panels with a known distribution, at each ε.
 
-    Three of the eight columns are counted at later visits, for a tenth of the budget.
+    Three of the eight columns are measured at later visits, for a tenth of the budget.
     """
     law, rng = Law(), np.random.default_rng(5)
     asked = ["visits.c0", "visits.c3", "visits.c7"]
@@ -231,7 +230,7 @@ def returns() -> None:
     """Print the intervals of all shares of visits with a return over 30 fresh panels with a known distribution, at each
     ε.
 
-    Three of the eight columns are counted with the return, for a tenth of the budget. The counts are bought as in a
+    Three of the eight columns are measured with the return, for a tenth of the budget. The counts are bought as in a
     release, but the model is not fitted.
     """
     law, rng = Law(), np.random.default_rng(7)
@@ -284,14 +283,14 @@ def _returning(law: Law, link: Linked, schema: Schema, count: int, rng: np.rando
 
 
 def scale() -> None:
-    """Print, for a million visits of 200,000 people from two CSV files, the time of reading, counting, fitting and
-    drawing, and the peak memory.
+    """Print the time for reading, counting, fitting and drawing, and the peak memory, for a million visits of 200,000
+    people in two CSV files.
     """
     law = Law(sizes=(5, 4, 3, 6, 4), keep=8, seed=4)
     project = law.project(1.0)
     with tempfile.TemporaryDirectory() as folder:
         files = [Path(folder) / name for name in ("patients.csv", "visits.csv")]
-        pid = os.fork()  # so that the simulation does not use this process's memory
+        pid = os.fork()  # keeps the simulation out of this process's memory
         if not pid:
             _write(law, *files)
             os._exit(0)

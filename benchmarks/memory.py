@@ -39,7 +39,7 @@ CASES = (
 )
 """Rows, table, format of its file, method."""
 LIMITS, LARGER = {"adult": 600, "wide": 1200}, ("privbayes", "copula")
-"""MiB that a release may need, except with methods that have millions of cells or read numbers."""
+"""Maximum MiB for a release, except with methods that have millions of cells or read numbers."""
 WITHIN = 1.5
 RUN = """
 import os; os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
@@ -80,7 +80,7 @@ def write_csv(source: str, path: str) -> None:
 
 
 def table(folder: Path, rows: int, kind: str, form: str) -> Path:
-    """Return the file of a table; write it if it does not exist yet."""
+    """Return the table's file, which is written if it does not exist yet."""
     path = folder / f"{kind}-{rows}.parquet"
     if not path.exists():
         if kind == "adult":

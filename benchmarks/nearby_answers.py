@@ -1,8 +1,8 @@
-"""Copies of a part of the model compared with copies of the whole: ``python -m benchmarks.nearby_answers [--releases
-8]``.
+"""Copies of a part of the model, compared with copies of the whole model: ``python -m benchmarks.nearby_answers
+[--releases 8]``.
 
 Each release is made from 20,000 rows drawn with replacement from Adult, which is the population. The questions are a
-proportion and a difference for every counted pair of columns with a promised interval, and logistic regressions of
+proportion and a difference for every measured pair of columns with a promised interval, and logistic regressions of
 income on two columns. For each method, the benchmark prints coverage, the median ratio of widths (part to whole) and
 CPU seconds of an answer.
 """
@@ -33,7 +33,7 @@ MOST = 12
 
 
 def figures(study: Study, rng: np.random.Generator) -> list[Figure]:
-    """Return the questions for one release: about random counted pairs, and two regressions."""
+    """Return the questions for one release: questions about random measured pairs, and two regressions."""
     schema = study.project.schema
     pairs = [p for p in {m.clique for m in study.counted.measurements} if len(p) == 2]
     out: list[Figure] = []

@@ -1,4 +1,4 @@
-"""The code that a user of mbi 2.0 would write for Adult: the star on income, from start to file.
+"""The code that a user of mbi 2.0 would write for Adult: the star on income, from start to output file.
 
 `benchmarks.adult cold` times it.
 

@@ -1,24 +1,24 @@
-"""Espalier and the packages that a user would install instead, on the same splits.
+"""Comparison of Espalier with alternative packages, on the same splits.
 
 `python -m benchmarks.peers [general trees predict report rows wide]`:
 
 - **general**: Adult under add-remove, ε = 0.2, 1 and 3, three splits: workload, mst (width 6), prism, the star and MST
-  of mbi 2.0, and SWIFT's figures as measured elsewhere.
-- **trees**: workload against mst (width 6) under add-remove on every table, ε = 0.2 and 1: two-way TV and AUC of both,
-  and the mean difference, paired by split.
-- **predict**: prism against the star on every table on which rules were chosen, ε = 0.2, 0.5, 1, 2, replace-one: the
-  mean difference in AUC over runs on the same splits. There are at least `LEAST` runs, and more until the standard
-  error is at most ``--until``. Where prism has made the star's own measurements, each for the same ρ, the star is
-  fitted to them too: the two then differ by their fits alone. The table states the number of such runs.
+  by mbi 2.0, and SWIFT's figures as measured elsewhere.
+- **trees**: workload and mst (width 6) under add-remove on every table, ε = 0.2 and 1: two-way TV and AUC of both, and
+  the mean difference, paired by split.
+- **predict**: prism and the star on every table on which rules were chosen, ε = 0.2, 0.5, 1, 2, replace-one: the mean
+  difference in AUC over runs on the same splits. There are at least `LEAST` runs, and more until the standard error is
+  at most ``--until``. If prism has made the star's own measurements, each for the same ρ, the star is fitted to prism's
+  measurements, so only the fits differ. The table states the number of such runs.
 - **report**: the same on the tables on which no rule was chosen.
-- **rows**: even rows against independent rows of the same model: one-way L1 at ε = 1 on every table and on the sample
-  tables with their own plans, and the error due to noise alone.
+- **rows**: even rows compared with independent rows of the same model: one-way L1 at ε = 1 on every table and on the
+  sample tables with their own plans, and the error due to noise alone.
 - **wide**: CPU seconds of workload on 200 columns × 50,000 rows.
 
 Every figure is TSTR AUC (logistic regression), the mean two-way TV and the mean one-way L1, mean ± standard error over
 the splits, with the CPU seconds of measuring, fitting and drawing. If prism is compared with the star, TV is the mean
-of the first ``--splits`` runs. mbi's rows pay for imports and compilation once, in this process; ours are drawn evenly,
-as a release draws them. ``--only`` restricts the tables by parts of names.
+of the first ``--splits`` runs. The time for mbi's rows includes imports and compilation once, in this process.
+Espalier's rows are drawn evenly, as in a release. ``--only`` restricts the tables by parts of their names.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ QUOTED = (
 
 
 def ours(**plan: Any) -> Way:
-    """Return a release by one of the methods here."""
+    """Return a release by one of these methods."""
 
     def make(case: Case, train: Table, epsilon: float, unit: Neighbors) -> Codes:
         return release(project_of(case, train, epsilon, unit, **plan), train).codes
@@ -96,12 +96,13 @@ def measured_star(
 
 
 def mbi_star(case: Case, train: Table, epsilon: float, unit: Neighbors) -> Codes:
-    """Do what a user of mbi 2.0 would write: half for one-way counts, and half for the pairs with the target."""
+    """Run what a user of mbi 2.0 would write: half of the budget for one-way counts, and half for the pairs with the
+    target."""
     return _by_mbi(train, measured_star(case, train, epsilon, unit, 0.5)[1])
 
 
 def mbi_mst(case: Case, train: Table, epsilon: float, unit: Neighbors) -> Codes:
-    """Return MST as published, its measurements fitted and its rows drawn by mbi 2.0."""
+    """Return MST as published, with the fit and the rows by mbi 2.0."""
     project = project_of(case, train, epsilon, unit, method="mst")
     fitted = METHODS["mst"].fit(curator_of(project, train), project, frame_of(project))
     assert isinstance(fitted, Marginals)
@@ -220,7 +221,7 @@ def _error(values: Sequence[float]) -> float:
 
 
 def is_star(fitted: Any, case: Case, train: Table) -> bool:
-    """Return whether prism counted the star's marginals, each for the same share of ρ."""
+    """Return whether prism measured the star's marginals, each for the same share of ρ."""
     rhos: dict[tuple[str, ...], float] = {}
     for m in fitted.measurements:
         rhos[m.clique] = rhos.get(m.clique, 0.0) + m.rho
@@ -232,11 +233,11 @@ def is_star(fitted: Any, case: Case, train: Table) -> bool:
 def even_rows(cases: Iterable[Case], epsilons: Iterable[float], splits: int) -> None:
     """Print one line per table and ε, then one per sample table with its own plan.
 
-    Mean one-way L1 of independent and of even rows, to the model and to the real rows. The distance to the model is the
-    error that drawing adds; the distance to the real rows also contains the noise of the counts. Two distances measure
-    this noise: that of the model, without any drawing, and that of noisy counts of single columns that got the whole
-    budget. If they are more than half of the distance of independent rows, no way of drawing and no share of the budget
-    halves that distance.
+    The lines show the mean one-way L1 distance of independent and of even rows from the model and from the real rows.
+    The distance from the model is the error that drawing adds; the distance from the real rows also contains the noise
+    of the counts. Two distances from the real rows measure this noise: that of the model, without any drawing, and that
+    of noisy counts of single columns that got the whole budget. If these exceed half of the independent rows' distance,
+    no drawing rule and no share of the budget can halve that distance.
     """
     print(f"\nadd-remove, {splits} splits, prism; sample tables with their own plans\n")
     print(

@@ -1,13 +1,13 @@
-"""Promised and reached half-widths of planned analyses. `python -m benchmarks.conclusions planning`
+"""Promised and achieved half-widths of planned analyses. `python -m benchmarks.conclusions planning`
 
-Each setting is one population, one ε and the whole budget for up to nine analyses: proportions, differences and odds
-ratios between public categories. The declared assumptions are the population's shares, rounded to two decimals, so they
-hold. Two coefficients of regressions and one adjusted effect are added, with the population's shares and correlations
-as assumptions. ``within`` is the share of reached half-widths that do not exceed the promised one. A figure without an
-interval counts as not within. ``promised ÷ reached`` is the median. The margins of regressions are chosen on the
-populations `TUNED` (``margin`` is the margin that 90 % of their figures need). They were raised after the other
-populations had been seen once, and are reported on regressions of those populations that had not been run before. The
-effects there had been run before.
+Each setting has one population, one ε, and the whole budget for up to nine analyses: proportions, differences and odds
+ratios between public categories. The declared assumptions are correct: the population's shares, rounded to two
+decimals. Two coefficients of regressions and one adjusted effect are added, with the population's shares and
+correlations as assumptions. ``within`` is the share of achieved half-widths that do not exceed the promised half-width.
+A figure without an interval counts as not within. ``promised ÷ reached`` is the median. The margins of regressions were
+chosen on the populations `TUNED` (``margin`` is the margin that 90 % of their figures need). They were raised after the
+other populations had been run once, and are reported on new regressions of those populations. The effects there had
+been run before.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def analyses(population: Population) -> Iterator[dict[str, Any]]:
 
 
 def further(population: Population) -> Iterator[dict[str, Any]]:
-    """Yield a coefficient of the first two regressions, and an effect adjusted for a third column."""
+    """Yield a coefficient of each of the first two regressions, and an effect adjusted for a third column."""
     schema, codes = population.schema, population.codes
     for asked in population.asked[:2]:
         names = [asked.target(schema)[0].name, *asked.on]
@@ -122,14 +122,14 @@ def truth(population: Population, one: PlannedCounts) -> float:
 
 @dataclass(frozen=True)
 class Made:
-    """Facts of one analysis, and the population's figure if it is known."""
+    """Facts about one analysis, and the population's figure if it is known."""
 
     facts: Mapping[str, Any]
     truth: float | None
 
     @property
     def kind(self) -> str:
-        """Kind, with the family of a regression."""
+        """Kind of analysis; for a regression, with its family."""
         return str(self.facts.get("family", self.facts["kind"]))
 
     @property
@@ -140,13 +140,13 @@ class Made:
 
     @property
     def within(self) -> bool:
-        """True if the reached half-width is at most the promised one."""
+        """True if the achieved half-width is at most the promised half-width."""
         reached = self.facts["reached"]
         return reached is not None and self.promised is not None and bool(reached <= self.promised)
 
     @property
     def ratio(self) -> float | None:
-        """Promised divided by reached; `None` without an interval."""
+        """Promised divided by achieved half-width; `None` without an interval."""
         return None if self.facts["reached"] is None else (self.promised or math.nan) / float(self.facts["reached"])
 
     @property

@@ -1,20 +1,20 @@
-"""PRISM's tables and figures, ours and the paper's: `python -m benchmarks.prism [scm adult allocation folds]`.
+"""PRISM's tables and figures, compared with the paper's: `python -m benchmarks.prism [scm adult allocation folds]`.
 
     --quick            three seeds, ε = 1 only
     --out FOLDER       a CSV of every run and one Plotly figure per benchmark (default: out/prism)
 
 - **scm** (tables 1 and 2, figures 1 and 2): A, B ∈ {0, 1, 2} cause Y; ten children copy Y with errors; ten noise
   columns. Spurious shift: the children break at test time. Marginal shift: A and B move to higher values, and the
-  children keep working. As the paper defines it, every feature set with the children reaches an AUC of 1.000, so a
-  variant in which three children err in 35 % of rows distinguishes methods. The paper writes η ~ N(0, 0.5) without
-  stating whether 0.5 is the variance; here it is the variance (`--eta-sd` for the other reading).
-- **adult** (tables 3 and 4, figure 3): as the paper prepares it (8 quantile bins, in which capital-gain and
+  children keep working. With the paper's definition, every feature set with the children reaches an AUC of 1.000. A
+  variant with three children that are wrong in 35 % of rows therefore distinguishes the methods. The paper writes η ~
+  N(0, 0.5) without stating whether 0.5 is the variance; here it is the variance (`--eta-sd` for the other reading).
+- **adult** (tables 3 and 4, figure 3): as prepared in the paper (8 quantile bins, in which capital-gain and
   capital-loss collapse to one value), and with public hand-made bins; 80/20 stratified, one-hot logistic regression.
 - **allocation** (table 5, C.5): n = 400, oracle weights, the paper's naive-Bayes backend.
 - **folds**: Adult and COMPAS, five folds, prism, mst and privbayes at ε = 1.
 
-Every private figure is at δ = 1/n². `basic` rows use the paper's own accounting, which separates the gain of better
-accounting from that of a better design.
+Every private figure is at δ = 1/n². `basic` rows use the paper's own accounting, to separate the gain of better
+accounting from the gain of a better design.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ def scm_project(children: int, **plan: Any) -> Project:
 
 
 def scm_rows(seeds: int, epsilons: Iterable[float], sd: float) -> Iterator[Row]:
-    """Yield TSTR AUC on 50,000 test rows under each shift, and that of the non-private model on the same draws."""
+    """Yield TSTR AUC on 50,000 test rows under each shift, and the non-private model's AUC on the same draws."""
     settings = [
         ("scm spurious", 10, 0.10, 0.50, False),
         ("scm marginal", 10, 0.15, 0.15, True),
@@ -182,7 +182,7 @@ def _adult_split(name: str, seed: int, train: Table, test: Table, epsilons: Iter
     project = Project("adult", train.schema, Plan("prism", 1.0, target="income"))
     for epsilon in epsilons:
         methods = _methods(project, train, (), 8, epsilon)
-        if epsilon != 1:  # as in the paper, the other methods only at ε = 1
+        if epsilon != 1:  # as in the paper; the other methods only at ε = 1
             methods = {m: f for m, f in methods.items() if m.startswith(("prism", "star")) and "basic" not in m}
         for method, make in methods.items():
             yield {**head, "method": method, "epsilon": epsilon, **_judge(make(), train, test, "income")}
@@ -214,7 +214,7 @@ def _judge(codes: Mapping[str, NDArray[Any]], train: Table, test: Table, target:
 def _methods(
     project: Project, table: Table, regimes: tuple[str, ...], k: int, epsilon: float
 ) -> dict[str, Callable[[], Mapping[str, NDArray[Any]]]]:
-    """Return every method's synthetic codes, as functions yet to be called."""
+    """Return functions that make each method's synthetic codes."""
     target = project.plan.target or ""
 
     def plan(**changes: Any) -> Callable[[], Mapping[str, NDArray[Any]]]:
@@ -251,7 +251,7 @@ def _methods(
 
 
 def star(project: Project, table: Table) -> Mapping[str, NDArray[Any]]:
-    """Run the paper's naive Bayes over all features: one-way counts for a tenth, and every (X, Y) for the rest."""
+    """Run the paper's naive Bayes over all features: a tenth for one-way counts, and the rest for every (X, Y)."""
     plan, sizes, target = project.plan, project.schema.sizes, project.plan.target or ""
     budget = Budget.of(plan, table.rows)
     curator = PrivateCurator(table, Unit(), budget, plan.max_cells)
@@ -263,7 +263,7 @@ def star(project: Project, table: Table) -> Mapping[str, NDArray[Any]]:
 
 
 def correlated(table: Table, target: str, k: int) -> list[str]:
-    """Return the ``k`` columns most associated with the target by χ², on the real rows: not private."""
+    """Return the ``k`` columns most associated with the target by χ² on the real rows, which is not private."""
 
     def chi2(name: str) -> float:
         c = table.count((name, target)).astype(float)
@@ -276,8 +276,8 @@ def correlated(table: Table, target: str, k: int) -> list[str]:
 # --- C.5 ---------------------------------------------------------------------------------------------------------
 
 FLOOR = 10.0
-"""Noisy counts below this number of rows are raised to it before logarithms are taken. σ is above 100 under basic
-accounting. The gap between optimal and uniform depends on it: 0.05 to 0.08 for floors of 1 to 10."""
+"""Floor, in rows, to which noisy counts are raised before logarithms are taken. σ is above 100 under basic accounting.
+The gap between optimal and uniform depends on this floor: 0.05 to 0.08 for floors of 1 to 10."""
 
 
 def allocation_rows(seeds: int) -> Iterator[Row]:
@@ -288,7 +288,7 @@ def allocation_rows(seeds: int) -> Iterator[Row]:
     sizes = {"Y": 2, **dict.fromkeys(names, 2)}
     p1 = np.array([0.9] * 4 + [0.55] * 16)
     oracle = (2 * p1 - 1) ** 2
-    weights = [float(oracle.mean()), *oracle.tolist()]  # the mean of P(Y), because the paper does not state it
+    weights = [float(oracle.mean()), *oracle.tolist()]  # the mean of P(Y), because the paper does not state P(Y)
     cliques = [("Y",), *(("Y", n) for n in names)]
     for seed in range(seeds):
         rng = np.random.default_rng(seed)
@@ -358,7 +358,7 @@ def _schema(sizes: Mapping[str, int]) -> Schema:
 
 
 def collect(rows: Iterable[Row], path: Path) -> pd.DataFrame:
-    """Run, write each run to ``path`` when it ends, and print a line of progress."""
+    """Run the benchmarks, write each run to ``path`` when it ends, and print a line of progress."""
     path.parent.mkdir(parents=True, exist_ok=True)
     columns = ("benchmark", "seed", "method", "epsilon", "auc", "accuracy", "one_way_l1", "two_way_tv")
     found, start = [], time.time()
@@ -410,7 +410,7 @@ def _sweep(part: pd.DataFrame) -> None:
 
 
 def _paired(part: pd.DataFrame) -> None:
-    """Print the differences between prism and every other method on the same draws at ε = 1."""
+    """Print the differences between prism and every other method on the same draws, at ε = 1."""
     at_one = part[part["epsilon"] == 1].pivot_table(index="seed", columns="method", values="auc", sort=False)
     ours = next((m for m in ("prism predictive", "prism") if m in at_one), None)
     if ours is None or len(at_one) < 3:

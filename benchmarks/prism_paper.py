@@ -1,8 +1,9 @@
 """PRISM's tables under the paper's own accounting and pools: `python -m benchmarks.prism_paper [--seeds 5]`.
 
-Both plans use basic composition. Without structure choices the paper divides the budget between single columns and the
-target's tables (Appendix C.2); it does not print the shares. With `DRAWN` a fifth goes to single columns. On Adult
-(`CHOSEN`) a tenth chooses eight features. Everything else is as in `benchmarks.prism`, which has the default plans too.
+Both plans use basic composition. Without structure choices, the paper divides the budget between single columns and the
+target's tables (Appendix C.2), but does not print the shares. With `DRAWN`, a fifth goes to single columns. On Adult
+(`CHOSEN`), a tenth pays for choosing eight features. Everything else is as in `benchmarks.prism`, which also has the
+default plans.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ CHOSEN: dict[str, Any] = {
 
 
 def scm_rows(seeds: int, sd: float) -> Iterator[Row]:
-    """Yield AUC of both regimes and rules under both shifts."""
+    """Yield the AUC of both regimes and rules under both shifts."""
     for name, flip, flip_test, high in (("scm spurious", 0.10, 0.50, False), ("scm marginal", 0.15, 0.15, True)):
         for seed in range(seeds):
             rng = np.random.default_rng(seed)
@@ -49,7 +50,8 @@ def scm_rows(seeds: int, sd: float) -> Iterator[Row]:
 
 
 def adult_rows(seeds: int) -> Iterator[Row]:
-    """Yield the AUC on held-out real rows of Adult, with optimal bought weights (as in the paper) and uniform ones."""
+    """Yield the AUC on held-out real rows of Adult, with optimal bought weights (as in the paper) and with uniform
+    weights."""
     whole = adult_quantile_bins()
     project = Project("adult", whole.schema, Plan("prism", 1.0, target="income"))
     weighted = {**CHOSEN["pools"], "pair choice": 0.05, "target": 0.65}

@@ -3,13 +3,13 @@
     python -m benchmarks.private_evaluation [--runs 200] [--rows 60000] [--epsilon 2]
 
 A population of 200,000 invented applicants (the sample *hiring*) is the truth. Each run draws a table from it at random
-and releases it for real, with a tenth of the rows held out. The true values of the intervals' figures are then computed
+and makes a real release, with a tenth of the rows held out. The true values of the intervals' figures are then computed
 on the whole population: accuracy and AUC of the classifier that was trained on the synthetic rows, the mean one-way
-error of the synthetic table, and the dependence between outcome and protected column given the admissible one. A figure
-of the dependence that covers only some strata, or merged ones, is not comparable, and is not counted. ``bound`` is the
+error of the synthetic table, and the dependence between outcome and protected column given the admissible one. A
+dependence figure that covers only some strata, or merged strata, is not comparable, and is left out. ``bound`` is the
 bound on AUC for any order of scores inside bins, and the bound on CMI if the rows support no interval. Noise is fresh
-each time, so the printed shares vary by about two standard errors from call to call. The exit status is 1 if a share is
-so low that a coverage of 95 % would produce it once in a thousand calls.
+each time, so the printed shares vary by about two standard errors between calls. The exit status is 1 if a share is so
+low that a coverage of 95 % would produce it only once in a thousand calls.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def population(project: Project, rng: np.random.Generator) -> Table:
 
 
 def truths(project: Project, everybody: Table, dependence: float, synthetic: Table) -> dict[str, float]:
-    """Return the true values of the private figures of this synthetic table; ``dependence`` is the same for all."""
+    """Return the true values of this synthetic table's private figures; ``dependence`` is the same for all tables."""
     target, schema = project.plan.target, project.schema
     assert target is not None
     model, truth = fit(synthetic, target), everybody.codes[target]

@@ -1,14 +1,13 @@
-"""PrivCI's experiments (§V): the cost of the fence and what it preserves, five folds × five budgets × five methods.
+"""PrivCI's experiments (§V): what the fence costs and what it preserves, over five folds × five budgets × five methods.
 
     python -m benchmarks.privci [PROJECT.json TABLE.csv …] [--out FOLDER] [--folds 5] [--epsilons 0.1 0.5 …]
 
-The tables are Adult and COMPAS as the paper sets them up (columns and roles, with public bins), and every further
-project with its table. Each run releases four fifths of the rows and is evaluated on those rows and on the held-out
-fifth. Runs are appended to FOLDER/runs.csv and never repeated, so the program can be interrupted and started again.
-At the end it prints Table II next to the paper's figures and the properties that must hold, and writes the figures as
-HTML.
+The tables are Adult and COMPAS with the paper's columns and roles and with public bins, and further projects with their
+tables. Each run releases four fifths of the rows and is evaluated on those rows and on the held-out fifth. Runs are
+appended to FOLDER/runs.csv and never repeated, so the program can be interrupted and restarted. At the end, it prints
+Table II next to the paper's figures, prints the properties that must hold, and writes the plots as HTML.
 
-Figures of one run: q (Σ ‖c − c_x c_y/n‖₁ over the best tree of measured pairs, rows of the training part), KL and TV
+Figures of one run: q (Σ ‖c − c_x c_y/n‖₁ over the best tree of measured pairs, in rows of the training part), KL and TV
 (mean over pairs), AUC (logistic regression on held-out rows), CMI of the synthetic rows with its 95 % sampling floor,
 CMI of the model, EO (equalized odds difference on held-out rows).
 """
@@ -44,7 +43,7 @@ METHODS: dict[str, dict[str, object]] = {
 }
 FIGURES = ("q", "KL", "TV", "AUC", "CMI", "EO")
 UP = {"q", "AUC"}
-"""Figures for which a larger value is better."""
+"""Figures for which larger values are better."""
 PAPER = {
     "adult": {
         "q": (34.7983, 0.6542),
@@ -80,7 +79,7 @@ Row = dict[str, str]
 
 
 def folds(table: Table, many: int, seed: int = 0) -> Iterator[tuple[Table, Table]]:
-    """(training part, held-out part) for each of ``many`` random folds."""
+    """Yield (training part, held-out part) for each of ``many`` random folds."""
     fold = np.random.default_rng(seed).permutation(table.rows) % many
     for i in range(many):
         yield table.take(fold != i), table.take(fold == i)
@@ -115,7 +114,8 @@ def one_run(project: Project, train: Table, test: Table) -> Row:
 
 
 def sweep(data: Sequence[tuple[str, Project, Path]], out: Path, many: int, epsilons: Sequence[float]) -> list[Row]:
-    """Run everything that is not in ``out`` yet, with one line of progress each, and return all of ``out``."""
+    """Make all runs that are not in ``out`` yet, with a line of progress for each, and return the contents of
+    ``out``."""
     out.mkdir(parents=True, exist_ok=True)
     path = out / "runs.csv"
     rows = _read(path)
@@ -165,7 +165,7 @@ def _progress(done: int, left: int, started: float, what: str) -> None:
 
 
 def values(rows: Sequence[Row], data: str, method: str, figure: str, epsilon: float | None = None) -> np.ndarray:
-    """Return one figure over folds (and budgets), in a fixed order so that methods can be paired."""
+    """Return one figure over folds (and budgets), in a fixed order for pairing methods."""
     some = [r for r in rows if r["data"] == data and r["method"] == method]
     if epsilon is not None:
         some = [r for r in some if float(r["epsilon"]) == epsilon]
@@ -174,7 +174,7 @@ def values(rows: Sequence[Row], data: str, method: str, figure: str, epsilon: fl
 
 
 def paired(ours: np.ndarray, theirs: np.ndarray, figure: str) -> tuple[float, float]:
-    """Return the mean of ours − theirs, and the one-sided Wilcoxon signed-rank p that ours is better."""
+    """Return the mean of ours − theirs, and the one-sided Wilcoxon signed-rank p-value for "ours is better"."""
     from scipy.stats import wilcoxon
 
     difference = (ours - theirs)[~np.isnan(ours - theirs)]
@@ -211,7 +211,8 @@ def by_method(rows: Sequence[Row], names: Sequence[str], epsilons: Sequence[floa
 
 
 def must_hold(rows: Sequence[Row], names: Sequence[str]) -> None:
-    """Print separations in every run, model CMI, synthetic CMI and its floor, and the gain of wider cliques."""
+    """Print whether separations hold in every run, the model's CMI, the synthetic CMI and its floor, and the gain of
+    wider cliques."""
     from scipy.stats import binom
 
     fenced = [r for r in rows if not r["method"].startswith("MST")]
@@ -241,7 +242,8 @@ def must_hold(rows: Sequence[Row], names: Sequence[str]) -> None:
 
 
 def draw(rows: Sequence[Row], names: Sequence[str], epsilons: Sequence[float], out: Path) -> list[Path]:
-    """Write one HTML figure per data set: every figure against ε, a line for each method, bars of ± one deviation."""
+    """Write one HTML plot per data set: every figure by ε, with a line for each method and bars of ± one standard
+    deviation."""
     import plotly.graph_objects as go
     from plotly.subplots import make_subplots
 

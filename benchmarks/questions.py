@@ -1,4 +1,4 @@
-"""Questions and counts measured: ``python -m benchmarks.questions exact|widths|linear|counts|general``.
+"""Speed and accuracy of questions and counts: ``python -m benchmarks.questions exact|widths|linear|counts|general``.
 
 Noise is simulated with NumPy's Gaussian: nothing is released. Figures are for one thread (``OMP_NUM_THREADS=1
 OPENBLAS_NUM_THREADS=1``).
@@ -45,14 +45,14 @@ def two_tree(columns: int, rng: np.random.Generator) -> list[tuple[int, int]]:
 
 
 def triangles(edges: Sequence[tuple[int, int]]) -> list[tuple[int, int, int]]:
-    """Return the triangles of a 2-tree as `two_tree` makes it."""
+    """Return the triangles of a 2-tree made by `two_tree`."""
     return [(edges[i][0], edges[i + 1][0], edges[i][1]) for i in range(1, len(edges), 2)]
 
 
 def rows_along(
     edges: Sequence[tuple[int, int]], categories: int, n: int, rng: np.random.Generator, spread: float = 0.7
 ) -> Rows:
-    """Return rows in which each column depends on the columns to which it was joined; a high ``spread`` weakens the
+    """Return rows in which each column depends on the columns to which it was joined. A high ``spread`` weakens the
     dependence.
     """
     parents: dict[int, list[int]] = {0: []}
@@ -69,8 +69,8 @@ def rows_along(
 
 
 def predicates(scopes: Sequence[tuple[int, ...]], categories: int, k: int, rng: np.random.Generator) -> list[Question]:
-    """Return k random conjunctions of category sets over the scopes in turn; each contains about half of each column's
-    codes.
+    """Return k random conjunctions of category sets over the scopes in turn. Each set contains about half of the
+    column's codes.
     """
     asked = []
     for j in range(k):
@@ -112,7 +112,7 @@ def fit_and_project(lowered: Lowered, true: NDArray[np.float64], n: int, rng: np
 
 
 def widths() -> None:
-    """Print speed and certificates, and time against the number of columns."""
+    """Print speed and certificates, and time by number of columns."""
     for n in (2_000, 20_000):
         rng = np.random.default_rng(1)
         edges = two_tree(50, rng)
@@ -142,7 +142,7 @@ def widths() -> None:
 
 
 def linear() -> None:
-    """Print seconds of one sweep of each kind, and of a fit, against the number of columns at width 2."""
+    """Print the seconds of one sweep of each kind, and of a fit, by number of columns at width 2."""
     sizes = (25, 50, 100, 200, 400)
     times: dict[str, list[float]] = {"max-plus": [], "sum-product": [], "fit, per step": []}
     for d in sizes:
@@ -166,7 +166,7 @@ def linear() -> None:
 
 
 def matrix_of(block: Block) -> NDArray[np.float64]:
-    """Return the matrix of a block of questions, a line per question."""
+    """Return the matrix of a block of questions, with a line per question."""
     assert block.matrix is not None
     return block.matrix.reshape(len(block.matrix), -1)
 
@@ -185,7 +185,7 @@ def _best_of(run: Callable[[], object], times: int = 50) -> float:
 
 
 def exact() -> None:
-    """Compare maximum, log Z, expectations and the linear program with those of all 3⁶ cells listed in full."""
+    """Compare maximum, log Z, expectations and the linear program with their values from all 3⁶ cells."""
     from scipy.optimize import linprog
     from scipy.special import logsumexp
 
@@ -231,7 +231,7 @@ def exact() -> None:
 
 
 def conditions(n: int, rng: np.random.Generator) -> tuple[Rows, list[tuple[str, str]]]:
-    """Return 40 conditions that share a hidden frailty, and a random tree over them."""
+    """Return 40 conditions that depend on a hidden frailty, and a random tree over them."""
     frailty = rng.normal(0, 1, n)
     base = rng.uniform(-4.2, -1.0, 40)
     load = rng.uniform(0.5, 1.8, 40)
@@ -279,7 +279,7 @@ def counts(peer: bool) -> None:
 
 
 def general(peer: bool) -> None:
-    """Fit 500 questions, each with its own columns, by the dual."""
+    """Fit 500 questions, each with its own columns, through the dual."""
     rng = np.random.default_rng(4)
     n = 20_000
     edges = two_tree(30, rng)
@@ -309,14 +309,14 @@ MBI_STEPS = (1_000, 2_000, 10_000)
 
 
 class Ours(NamedTuple):
-    """Return the result of this project's fit, and its CPU seconds."""
+    """Result of Espalier's fit, and its CPU seconds."""
 
     objective: float
     cpu: float
 
 
 def _peer_questions(lowered: Lowered, noisy: NDArray[np.float64], sigma: float, n: int, ours: Ours) -> None:
-    """Print the figures of mbi's fit, with one `LinearMeasurement` per clique and the clique's matrix as its query."""
+    """Print the figures of mbi's fit, with one `LinearMeasurement` per clique and the clique's matrix as the query."""
     import mbi
 
     parts = np.split(noisy, np.cumsum([len(matrix_of(block)) for block in lowered.blocks])[:-1])
@@ -367,8 +367,8 @@ def _mbi(
 ) -> None:
     """Print mbi's mirror descent, cold, with its default (JAX's single precision) and in double precision.
 
-    In single precision its line search ends where differences of the objective are lost in rounding, so more steps
-    change nothing. Both are therefore shown, with the effect of more steps.
+    In single precision, the line search ends when differences in the objective are lost in rounding, so more steps
+    change nothing. Both precisions are therefore shown, with the effect of more steps.
     """
     import jax
     import mbi

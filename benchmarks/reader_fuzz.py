@@ -1,18 +1,18 @@
 """Test the readers with random tables: `python -m benchmarks.reader_fuzz [--seconds 900] [--seed 0] [--only NAME]`.
 
-Each turn draws a layout, columns with their descriptions, and a few rows of special and random cells. It then removes,
-adds or changes one row. Four properties must hold:
+Each turn generates a layout, columns with their descriptions, and a few rows of special and random cells. It then
+removes, adds or changes one row. Four properties must hold:
 
 1. Other rows keep their codes, or the table is refused.
-2. A row has the same codes as in a table in which it is the only row.
-3. A table is refused if and only if some row is refused as the only row, with that row's message. A refusal of
-   several columns names exactly those of the rows.
-4. Arrow types: all layouts give the same codes.
+2. A row has the same codes as in a table that contains only this row.
+3. A table is refused if and only if one of its rows is refused as a single-row table, and with that row's message. A
+   refusal that names several columns names exactly the columns refused for single rows.
+4. All layouts with the same kinds of cells (Arrow types) give the same codes.
 
-One turn in three draws people instead: each person keeps as many rows as the row limit allows, and a changed row
-affects only the kept rows of the people before and after the change.
+One turn in three tests people instead: each person keeps as many rows as the row limit allows, and a changed row
+affects only the kept rows of its previous and its new person.
 
-PostgreSQL takes part if it is installed. A violation is printed with the seed of its turn, and the exit status is 1.
+PostgreSQL is included if it is installed. A violation is printed with the seed of its turn, and the exit status is 1.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ from tests.support.postgres import Absent, server
 from tests.support.row_by_row import LIMIT, OWNER, PERSON, ROW, Cells, Kind, Layout, kept, read, released
 
 Marked = dict[str, tuple[int, ...]]
-"""The codes of each row by its mark."""
+"""The codes of each row, by the row's label."""
 MOST_ROWS, MOST_COLUMNS = 7, 4
 LETTERS = "0179.eE+-_ ,;\t\"'\\|xéA\u0301\u00a0\u200b\u2028\u0660\ufeffİß💥"
 ROWS = [f"r{i}" for i in range(2 * MOST_ROWS)]
@@ -53,7 +53,7 @@ ROWS = [f"r{i}" for i in range(2 * MOST_ROWS)]
 
 @dataclass(frozen=True)
 class Family:
-    """Layouts that store the same kinds of cells. ``alike``: all give the same codes."""
+    """Layouts that store the same kinds of cells. If ``alike`` is true, all give the same codes."""
 
     layouts: list[Layout]
     kinds: list[Kind]
@@ -90,7 +90,7 @@ def _named(kinds: list[Kind], names: str) -> list[Kind]:
 
 
 def cell(rng: random.Random, kind: Kind, family: Family) -> Any:
-    """Return a cell of this kind: ordinary, special, or at random."""
+    """Return an ordinary, special or random cell of this kind."""
     drawn = rng.random()
     if drawn < 0.3:
         return rng.choice(kind.ordinary)
@@ -125,7 +125,7 @@ def _mutated(rng: random.Random, like: Any) -> Any:
 
 
 def column(rng: random.Random, name: str, kind: Kind, view: str, cells: list[Any]) -> Column:
-    """Return a random description; some declare texts of the cells."""
+    """Return a random description. Some descriptions declare text from the cells."""
     texts = sorted({*kind.categories, *(str(x) for x in cells if x is not None), *map(cell_text, cells)} - {""})
     texts = [text for text in texts if _is_text(text)]
     missing = rng.random() < 0.8
@@ -154,7 +154,7 @@ def _is_text(text: str) -> bool:
 
 @dataclass
 class Turn:
-    """One random schema in one layout, and the codes of its tables."""
+    """A random schema in a layout, and the codes of its tables."""
 
     family: Family
     layout: Layout
@@ -165,10 +165,10 @@ class Turn:
     person: bool = False
     broken: list[str] = field(default_factory=list)
     columns: dict[str, frozenset[str]] = field(default_factory=dict)
-    """The columns that each refusal names, by its text."""
+    """The columns that each refusal names, by the refusal's text."""
 
     def read(self, rows: list[dict[str, Any]], layout: Layout | None = None) -> tuple[Marked, str]:
-        """Return the codes of each row by its mark, or a refusal without its line numbers."""
+        """Return the codes of each row by its label, or a refusal without line numbers."""
         self.reads += 1
         inside, data = self.folder / str(self.reads), None
         inside.mkdir()
@@ -188,19 +188,20 @@ class Turn:
         return dict(zip(marks, held, strict=True)), ""
 
     def explained(self, refused: str, alone: set[str]) -> bool:
-        """Return whether refusals of single rows explain that of their table, which must name all their columns."""
+        """Return whether refusals of single rows explain the refusal of the table, which must name all their
+        columns."""
         columns = self.columns[refused]
         if len(columns) == 1:
             return refused in alone
         return columns == frozenset().union(*(self.columns[message] for message in alone))
 
     def wrong(self, what: str, *rows: Any) -> None:
-        """Record a break."""
+        """Record a violation."""
         self.broken.append(f"{self.layout.name}: {what}: {rows!r} under {self.schema.columns!r}")
 
 
 def check_codes(rng: random.Random, turn: Turn, rows: list[dict[str, Any]], other: list[dict[str, Any]]) -> None:
-    """Print properties 1 to 4 on two neighbouring tables."""
+    """Check properties 1 to 4 on two neighbouring tables."""
     own = {row[ROW]: row for row in other}
     changed = {row[ROW] for row in rows if repr(own.get(row[ROW])) != repr(row)}
     found = [turn.read(table) for table in (rows, other)]
@@ -220,7 +221,7 @@ def check_codes(rng: random.Random, turn: Turn, rows: list[dict[str, Any]], othe
                 turn.wrong("a single row has different codes", row, table, codes_alone, codes)
     if turn.family.alike and not found[0][1]:
         second = rng.choice(turn.family.layouts)
-        without = (*second.without, "zoned")  # DuckDB writes timestamps in UTC, which is another type
+        without = (*second.without, "zoned")  # DuckDB writes timestamps in UTC, which have another type
         if not any(kind and kind.name in without for kind in turn.kinds.values()):
             codes, refused = turn.read(rows, second)
             if not refused and codes != found[0][0]:
@@ -228,7 +229,7 @@ def check_codes(rng: random.Random, turn: Turn, rows: list[dict[str, Any]], othe
 
 
 def check_people(turn: Turn, rows: list[dict[str, Any]], other: list[dict[str, Any]]) -> None:
-    """Each person keeps as many rows as allowed; others keep the same rows under the same key."""
+    """Check that each person keeps as many rows as allowed, and that others keep the same rows under the same key."""
     found = [turn.read(table) for table in (rows, other)]
     owners = [{row[ROW]: row[OWNER] for row in table} for table in (rows, other)]
     sides = []
@@ -258,10 +259,10 @@ def neighbour(rng: random.Random, rows: list[dict[str, Any]], fresh: Callable[[s
 
 
 def one_turn(seed: str, found: list[Family], folder: Path, only: str) -> Turn | None:
-    """Return a random pair of neighbouring tables, or `None` if the draw is not a table."""
+    """Return a random pair of neighbouring tables, or `None` if the generated rows are not a table."""
     rng = random.Random(seed)
     able = [f for f in found if any(only in layout.name for layout in f.layouts)]
-    family = rng.choices(able, [4 if f.alike else 1 for f in able])[0]  # quick, and includes the largest one
+    family = rng.choices(able, [4 if f.alike else 1 for f in able])[0]  # quick, and includes the largest limit
     layout = rng.choice([layout for layout in family.layouts if only in layout.name])
     person = bool(family.people) and rng.random() < 1 / 3
     kinds: dict[str, Kind | None] = {ROW: None}
@@ -302,7 +303,7 @@ def one_turn(seed: str, found: list[Family], folder: Path, only: str) -> Turn | 
 
 
 def _as_person(cell: Any, kind: Kind) -> str:
-    """Return the key that distinguishes two people: the value, and its type if each cell has its own type."""
+    """Return the key that distinguishes people: the value, and its type if each cell has its own type."""
     if isinstance(cell, str) and isinstance(kind.declared, str):
         if kind.declared.startswith("char("):
             return cell.rstrip(" ")

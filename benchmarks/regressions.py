@@ -1,13 +1,12 @@
 """Bought regressions on six populations: coverage, width and bias. `python -m benchmarks.conclusions regressions`
 
-Each draw takes rows with replacement from a population that is known in full, buys the sums with OpenDP noise, and
-compares each coefficient with the population's own fit. ε = 1, δ = 1e-9, replace-one. The width is that of the
-interval, divided by the width of the interval from the same number of real rows. An unbounded interval counts as
-infinitely wide and as not covering. ``bias`` is the largest of all coefficients' mean errors, as a share of half the
-interval.
+Each draw takes rows with replacement from a fully known population, buys the sums with OpenDP noise, and compares each
+coefficient with the population's own fit. ε = 1, δ = 1e-9, replace-one. The width is the interval's width divided by
+the width of the interval from the same number of real rows. An unbounded interval counts as infinitely wide and as not
+covering. ``bias`` is the largest mean error of any coefficient, as a share of half the interval.
 
 Shares of the budget, weights and the residual limit were chosen on other regressions of adult, compas, diabetes and
-insurance, and on two generated tables. The six tables here were first run with the settings fixed.
+insurance, and on two generated tables. The six tables here were first run after the settings were fixed.
 """
 
 from __future__ import annotations
@@ -55,7 +54,7 @@ def _numbers(name: str, values: Any, edges: Any) -> tuple[Column, NDArray[np.int
 
 
 def _texts(name: str, values: pd.Series[Any], kept: tuple[str, ...]) -> tuple[Column, NDArray[np.int64]]:
-    """Return categories; all that are not ``kept`` count as the last one."""
+    """Return categories. All categories that are not ``kept`` become the last category."""
     place = {value: i for i, value in enumerate(kept)}
     return Column(name, "categorical", kept), values.map(lambda v: place.get(v, len(kept) - 1)).to_numpy()
 
@@ -77,7 +76,7 @@ def _read(name: str) -> tuple[pd.DataFrame, Callable[[str], Any]]:
 
 
 def of_adult() -> Population:
-    """Return years of education, and being married."""
+    """Return the population for years of education, and for being married."""
     frame, number = _read("adult.csv.gz")
     married = frame["marital-status"].str.startswith("Married").map({True: "yes", False: "no"})
     columns = [
@@ -93,7 +92,7 @@ def of_adult() -> Population:
 
 
 def of_compas() -> Population:
-    """Return age, and the degree of the charge."""
+    """Return the population for age, and for the degree of the charge."""
     frame, number = _read("compas.csv.gz")
     columns = [
         _numbers("age", number("age"), range(15, 75, 5)),
@@ -107,7 +106,7 @@ def of_compas() -> Population:
 
 
 def of_diabetes() -> Population:
-    """Return the number of medications, and a change of medication."""
+    """Return the population for the number of medications, and for a change of medication."""
     frame, number = _read("diabetes_readmission_20k.csv.gz")
     age = pd.to_numeric(frame["age"].str.extract(r"(\d+)")[0]) + 5
     columns = [
@@ -125,7 +124,7 @@ def of_diabetes() -> Population:
 
 
 def of_insurance() -> Population:
-    """Return body mass index, and smoking."""
+    """Return the population for body mass index, and for smoking."""
     frame, number = _read("insurance.csv")
     columns = [
         _numbers("age", number("age"), range(15, 66, 5)),
@@ -140,7 +139,7 @@ def of_insurance() -> Population:
 
 
 def of_lucas() -> Population:
-    """Return lung cancer by causes and effects, all of two values."""
+    """Return the population for lung cancer by causes and effects, all with two values."""
     frame, _ = _read("lucas0.csv")
     names = ("Smoking", "Genetics", "Allergy", "Fatigue", "Lung_cancer")
     columns = [_texts(name, frame[name], ("0", "1")) for name in names]
@@ -149,7 +148,7 @@ def of_lucas() -> Population:
 
 
 def generated() -> Population:
-    """Return a waiting time whose spread grows with age, and a rare event (4 %)."""
+    """Return the population for a waiting time with a spread that grows with age, and for a rare event (4 %)."""
     rng, n = np.random.default_rng(2031), 400_000
     age, sick = rng.integers(0, 12, n), rng.random(n) < 0.35
     clinic = rng.choice(3, n, p=(0.5, 0.3, 0.2))
@@ -210,7 +209,7 @@ def fitted(x: FloatArray, y: FloatArray, family: str, robust: bool) -> tuple[Flo
 
 
 def reference(x: FloatArray, y: FloatArray, asked: BoughtRegression, beta: FloatArray) -> str:
-    """The largest difference from statsmodels, or why there is none."""
+    """Return the largest difference from statsmodels, or why there is none."""
     try:
         import statsmodels.api as sm
     except ImportError:

@@ -6,7 +6,7 @@
 
 A click is a press, an activating key, or a field into which text is typed or a file is dropped. The walks use
 ``../shared/data/diabetes_readmission_20k.csv.gz`` and its code book ``diabetes_ids_mapping.csv``; the waits use
-invented tables of 30,000 rows with 50 and 200 columns. Each confirmation is checked for the digest of what was shown.
+invented tables of 30,000 rows with 50 and 200 columns. Each confirmation must contain the digest of what was shown.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ RESTS = "[data-testid=stApp][data-test-script-state=notRunning]"
 
 
 class Walker:
-    """A person on the Data page whose clicks are counted."""
+    """A user of the Data page whose clicks are counted."""
 
     def __init__(self, page: Any) -> None:
         self.page, self.clicks, self.began = page, 0, time.perf_counter()
@@ -55,7 +55,7 @@ class Walker:
         self.page.get_by_role("button", name=name).first.click()
 
     def column(self, column: str, button: str) -> None:
-        """Press a button in the line of a column."""
+        """Press a button in a column's line."""
         self.clicks += 1
         self.page.locator(f'[data-column="{column}"]').get_by_role("button", name=button).first.click()
 
@@ -76,7 +76,7 @@ class Walker:
         self.page.wait_for_timeout(150)
 
     def confirm(self) -> None:
-        """Confirm each group after its last value was on the screen."""
+        """Confirm each group after its last value was visible."""
         buttons = self.page.get_by_role("button", name="Confirm th")
         while buttons.count():
             before = buttons.count()
@@ -90,14 +90,14 @@ class Walker:
             self.rests()
 
     def project(self) -> dict[str, Any]:
-        """Return the project file, as the sidebar offers it."""
+        """Return the project file that the sidebar offers."""
         with self.page.expect_download() as download:
             self.page.get_by_role("button", name="Download project file").click()
         found: dict[str, Any] = json.loads(Path(download.value.path()).read_text("utf-8"))
         return found
 
     def finished(self, title: str, most: int) -> None:
-        """Print the clicks, and check that the schema is complete and each confirmation has its digest."""
+        """Print the number of clicks, and check that the schema is complete and each confirmation has its digest."""
         took = time.perf_counter() - self.began
         made = self.project()
         described = [*made["schema"], *made.get("left_out", [])]
@@ -185,7 +185,8 @@ def invented(columns: int, folder: Path, rows: int = 30_000) -> Path:
 
 
 def waits(page: Any, base: str, table: Path, columns: int, clicks: int, most: float) -> None:
-    """Print seconds from a click to the changed line, for leaving out columns, keeping them, and confirming groups."""
+    """Print the seconds from a click to the changed line, for leaving out columns, keeping them, and confirming
+    groups."""
     walker = Walker(page)
     began = time.perf_counter()
     open_and_guess(walker, base, table)

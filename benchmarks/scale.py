@@ -1,4 +1,4 @@
-"""Tables larger than memory: the cost of a scan, of the counts, of random selection and of the output, all in one run.
+"""Tables larger than memory: the cost of a scan, the counts, random selection and the output.
 
     python -m benchmarks.scale                  every part, 10⁷ rows
     python -m benchmarks.scale counts           all 78 marginals of Adult's shape against DuckDB's encode scan: one
@@ -14,8 +14,8 @@
     python -m benchmarks.scale numeric --rows 100000000     the last of these layouts alone: ten files in a folder
 
 The table consists of Adult's rows, drawn repeatedly; above 10⁷ rows, it is a folder with the same file several times.
-CPU seconds include all threads, and those of a server or of Spark. Each part runs in a separate process, so that its
-memory is measured alone.
+CPU seconds include all threads, and those of a server or of Spark. Each part runs in a separate process, so its memory
+is measured separately.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ from espalier.core.tables.table import Table
 PARTS = ("counts", "numeric", "wide", "people", "output", "release", "app", "sqlite", "postgres", "spark")
 STEP = 1_000_000
 SAME = 10_000_000
-"""A table with more rows than this is a folder with links to one file of this many rows."""
+"""Above this number of rows, a table is a folder with links to one file of this many rows."""
 
 
 def clock(work: Callable[[], Any]) -> tuple[Any, float]:
@@ -77,8 +77,8 @@ def agreed(same: bool, what: str) -> str:
 
 
 def generate(path: Path, rows: int, *, people: bool = False, files: int = 1) -> None:
-    """Write Adult's rows, resampled, to one Parquet file or several; with ``people``, about five rows per person, and
-    one person with a tenth of all rows.
+    """Write Adult's rows, resampled, to one or several Parquet files. With ``people``, there are about five rows per
+    person, and one person has a tenth of all rows.
     """
     import pyarrow as pa
     from pyarrow import parquet
@@ -125,7 +125,8 @@ def cliques() -> list[tuple[str, ...]]:
 
 
 def duckdb_scan(path: Path, schema: Schema) -> float:
-    """Return CPU seconds that DuckDB needs to encode the rows of a Parquet file or folder without keeping anything."""
+    """Return the CPU seconds that DuckDB needs to encode the rows of a Parquet file or folder without storing
+    anything."""
     import ibis
 
     from espalier.core.tables.duckdb_apart import MEMORY
@@ -142,7 +143,7 @@ def duckdb_scan(path: Path, schema: Schema) -> float:
 
 
 def counts(folder: Path, rows: int) -> None:
-    """Print the speed of a snapshot and of all counts, relative to DuckDB's scan: one file, 100 files, texts only,
+    """Print the speed of a snapshot and of all counts, relative to DuckDB's scan: one file, 100 files, text only,
     numbers only.
     """
     for layout in ("file", "folder", "texts"):
@@ -292,7 +293,7 @@ def release(folder: Path, rows: int) -> None:
 
 
 def app(folder: Path, rows: int) -> None:
-    """Open, plan and release a file of the server in a browser; print the memory of the real server."""
+    """Open, plan and release a file on the server in a browser; print the memory of the real server."""
     from tests.reliability.load import CHROMIUMS, memory, server
 
     if importlib.util.find_spec("playwright") is None or not any(map(shutil.which, CHROMIUMS)):
@@ -314,7 +315,7 @@ def app(folder: Path, rows: int) -> None:
 
 
 def text_mb(rows: int) -> str:
-    """Return the minimum memory of a table with ``rows`` rows in memory: four bytes for each cell."""
+    """Return the minimum memory for ``rows`` rows held in memory: four bytes for each cell."""
     return f"at least {rows * len(ORDER) * 4 / 2**20:,.0f} MB"
 
 
@@ -356,7 +357,7 @@ def driven(address: str, path: Path, project: Path, rows: int) -> str:
 
 
 def sqlite(folder: Path, rows: int) -> None:
-    """Print the cost of an engine that streams its rows: flat memory, and the counts of the same rows in Parquet."""
+    """Print the cost of an engine that streams its rows, whose memory is flat, and of the same counts in Parquet."""
     from espalier.core.tables.relation import open_relation
 
     path, file, rows, schema = folder / "adult.parquet", folder / "adult.db", rows // 10, adult_project("mst").schema
@@ -375,7 +376,7 @@ def sqlite(folder: Path, rows: int) -> None:
 
 
 def to_sqlite(path: str, file: str) -> None:
-    """Write the rows of a Parquet file to a table of SQLite."""
+    """Write the rows of a Parquet file to a SQLite table."""
     import sqlite3
 
     from pyarrow import parquet
@@ -455,7 +456,7 @@ def spark(folder: Path, rows: int) -> None:
         return tree_seconds(process)
 
     got: Any = None
-    for when in ("the first time", "again"):  # Java compiles frequent code while it runs
+    for when in ("the first time", "again"):  # Java compiles frequently used code at run time
         _, scan = elsewhere(cpu, lambda: session.sql(f"SELECT {codes} FROM ({encoded})").collect())
         snapshot, first = elsewhere(cpu, lambda: relation.snapshot(schema))
         got, more = elsewhere(cpu, partial(snapshot.count_many, cliques()))
@@ -469,7 +470,7 @@ def spark(folder: Path, rows: int) -> None:
 
 
 def elsewhere(cpu: Callable[[], float], work: Callable[[], Any]) -> tuple[Any, float]:
-    """Return the result, and the CPU seconds of this process and of the process that ``cpu`` watches."""
+    """Return the result, and the CPU seconds of this process and of the process that ``cpu`` reads."""
     start = cpu()
     out, here = clock(work)
     return out, here + cpu() - start
@@ -490,7 +491,7 @@ def tree_seconds(process: int) -> float:
 
 
 def generate_apart(path: Path, rows: int, *, people: bool = False, files: int = 1) -> None:
-    """Run in a separate process, whose memory is not counted."""
+    """Run in a separate process, to exclude its memory."""
     given = f"Path({str(path)!r}), {rows}, people={people}, files={files}"
     apart(f"from pathlib import Path; from benchmarks.scale import generate; generate({given})")
 
@@ -501,7 +502,7 @@ def apart(code: str) -> None:
 
 
 def main() -> None:
-    """Run one part, or each in a separate process."""
+    """Run one part, or each part in a separate process."""
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("part", nargs="?", choices=PARTS)
     options.add_argument("--rows", type=int, default=10_000_000)

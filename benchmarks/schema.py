@@ -1,11 +1,11 @@
-"""Measure the cost of a bought schema, of constraints in the model, and of a column of 5,000 categories.
+"""Cost of a bought schema, of constraints in the model, and of a column with 5,000 categories.
 
     python -m benchmarks.schema bought       compare declared bins and categories with bought ones (3 % of ρ, ε = 1)
     python -m benchmarks.schema settings     on other tables: how well bought bins represent their values, by setting
     python -m benchmarks.schema zeros        ten constraints on Adult: violations, error on other pairs, time of the fit
     python -m benchmarks.schema wide         5,000 categories in a hierarchy: seconds and memory from plan to report
 
-All releases of *bought* are judged on the same further, public bins. The tables are `../shared/data/adult.csv.gz` and
+All releases in *bought* are judged on the same separate, public bins. The tables are `../shared/data/adult.csv.gz` and
 `diabetes_readmission_20k.csv.gz`. A bought schema declares only names, kinds and the ranges of numbers.
 """
 
@@ -48,10 +48,10 @@ from espalier.core.tables.table import Table
 from espalier.core.tables.text_table import TextColumn, TextTable
 
 SHARE, AT_MOST = 0.03, 50
-"""Share of ρ for the schema, and the largest number of categories of a column."""
+"""Share of ρ for the schema, and the largest number of categories in a column."""
 
 WIDEST = 300
-"""Maximum number of categories for a column of 5,000 codes."""
+"""Maximum number of categories for a column with 5,000 codes."""
 
 JUDGED = {
     "age": (17, 20, 24, 28, 33, 38, 43, 48, 53, 58, 68, 91),
@@ -117,11 +117,11 @@ ZEROS = {
         ),
     ],
 }
-"""Ten constraints that are known beforehand; some rows of Adult break them."""
+"""Ten constraints that are known beforehand. Some rows of Adult violate them."""
 
 
 def diabetes_project(method: str, **plan: object) -> Project:
-    """Return the diabetes project with declared bins; a patient is readmitted or not."""
+    """Return the diabetes project with declared bins. A patient is readmitted or not."""
     columns = [
         *(Column(n, "categorical", tuple(t.split(","))) for n, t in DIABETES_TEXTS.items()),
         *(Column(n, "numeric", edges=tuple(map(float, e)), integer=True) for n, e in DIABETES.items()),
@@ -132,7 +132,7 @@ def diabetes_project(method: str, **plan: object) -> Project:
 
 
 def undeclared(project: Project, *, categories: bool = True) -> Project:
-    """Return the project with only names, kinds, ranges of numbers and the target declared.
+    """Return the project with only names, kinds, numeric ranges and the target declared.
 
     Without ``categories``, the categories stay declared, and only the bins must be bought.
     """
@@ -148,7 +148,7 @@ def undeclared(project: Project, *, categories: bool = True) -> Project:
 
 
 def judge_schema(schema: Schema) -> Schema:
-    """Return the schema with public bins, on which all releases are judged."""
+    """Return the schema with the public bins on which all releases are judged."""
     return Schema(
         tuple(
             replace(c, edges=tuple(map(float, JUDGED[c.name])), missing=True, unknown="missing")
@@ -217,7 +217,7 @@ SETTINGS = (
 
 
 def settings(repeats: int) -> None:
-    """Buy bins with each setting, on COMPAS and the bundled samples, with the same share of ρ at ε = 1."""
+    """Buy bins with each setting on COMPAS and the bundled samples, with the same share of ρ at ε = 1."""
     compas = Project(
         "compas",
         Schema(
@@ -253,8 +253,8 @@ def _stand_for(project: Project, text: TextTable) -> Iterator[tuple[float, float
     """Yield two figures per bought column.
 
     The first is the largest distance between the cumulative shares of its values and of values drawn uniformly in its
-    bins. The second is the mutual information of its bins and the target, as a share of that of its values and the
-    target.
+    bins. The second is the mutual information of its bins and the target, as a share of the mutual information of its
+    values and the target.
     """
     names = [c.name for c in project.schema.columns if c.kind == "numeric" and c.name != project.plan.target]
     target = project.schema[project.plan.target or ""]
@@ -281,7 +281,7 @@ def _stand_for(project: Project, text: TextTable) -> Iterator[tuple[float, float
 
 
 def _information(a: NDArray[Any], b: NDArray[Any]) -> float:
-    """Return the mutual information in nats."""
+    """Return the mutual information, in nats."""
     joint = np.zeros((int(a.max()) + 1, int(b.max()) + 1))
     np.add.at(joint, (a, b), 1 / len(a))
     apart = joint.sum(axis=1, keepdims=True) * joint.sum(axis=0, keepdims=True)
@@ -335,7 +335,7 @@ def zeros(repeats: int) -> None:
 
 
 def wide() -> None:
-    """Plan, release and report 100,000 rows with a code of 5,000 values in 500 blocks and 50 chapters, and three other
+    """Plan, release and report 100,000 rows with a column of 5,000 codes in 500 blocks and 50 chapters, and three other
     columns.
     """
     rng = np.random.default_rng(0)

@@ -1,8 +1,8 @@
 """Waiting times in a browser: ``python -m benchmarks.screens [--only home data structure plan pages] [--clicks 20]``.
 
 *Data*, *Structure* and *Plan* are measured with 50 and 200 columns, the later pages with 48, all with 30,000 rows. A
-wait begins with the click (or key). It ends at the last frame in which the page changes or the app is busy, before the
-page stays unchanged for 0.6 seconds. A script in the page reads this at each frame. The table lists the number of
+wait begins with the click (or key). It ends at the last frame in which the page changes or the app is busy, once the
+page has stayed unchanged for 0.6 seconds. A script in the page checks this at each frame. The table lists the number of
 waits, their median, 95th percentile and maximum in seconds, and the largest acceptable percentile (the goal). Each job
 is measured once, from the click to its result.
 """
@@ -106,7 +106,7 @@ class Waits:
 
 
 def choose(person: Any, waits: Waits, what: str, field: str, option: str) -> None:
-    """Type an option into a field, and time the click that takes it."""
+    """Type an option into a field, and time the click that selects it."""
     person.page.get_by_role("combobox", name=field).click()
     person.page.keyboard.type(option)
     found = person.page.get_by_role("option", name=option, exact=True).first
@@ -143,7 +143,7 @@ def data(person: Any, waits: Waits, clicks: int, columns: int, folder: Path) -> 
 
 
 def drawing(person: Any, waits: Waits, clicks: int, columns: int) -> None:
-    """Choose causes, and switch marks of the drawing on and off."""
+    """Choose causes, and switch the drawing's marks on and off."""
     page, what = person.page, f"Structure, {columns} columns"
     waits.of(f"{what}: opening", lambda: person.link("Structure").click())
     page.locator(".board .canvas").wait_for()
@@ -213,7 +213,7 @@ def main(parts: list[str], clicks: int) -> None:
 
     class Clocked(Person):
         def link(self, page: str) -> Any:
-            """Return the link to a page in the sidebar."""
+            """Return the sidebar's link to a page."""
             return self.page.locator("[data-testid=stSidebarNavLink]").filter(has_text=page)
 
     with socket.socket() as free:

@@ -1,7 +1,8 @@
 """The private choice of a tree on a wide table: `python -m benchmarks.selection [--columns 200] [--rows 50000]`.
 
-The table is random, and each column depends on the previous one; ε = 1, and the time includes all pair counts. Prints
-wall-clock and CPU seconds and the peak memory, for 10 and for 50 categories per column, each in a separate process.
+The table is random, and each column depends on the previous column. ε is 1, and the time includes all pair counts. The
+command prints wall-clock and CPU seconds and the peak memory for 10 and for 50 categories per column, each in a
+separate process.
 """
 
 from __future__ import annotations

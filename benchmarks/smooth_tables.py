@@ -1,7 +1,8 @@
-"""Tables with a smooth target, on which the copula method's settings were chosen. Results are also reported on other
-tables.
+"""Tables with a smooth target, on which the copula method's settings were chosen.
 
-Every number is invented and the seeds are fixed. The large tables have 20,000 rows, and the small ones 1,000. They
+Results are also reported on other tables.
+
+Every number is invented and the seeds are fixed. The large tables have 20,000 rows, and the small tables 1,000. They
 include categories, a threshold, a skewed target and a skewed input.
 """
 
@@ -49,7 +50,7 @@ def friedman(rows: int) -> Held:
 
 
 def skewed(rows: int) -> Held:
-    """Return the exponential of a smooth function: a long upper tail."""
+    """Return the exponential of a smooth function, with a long upper tail."""
     rng = np.random.default_rng(21)
     a, b, c = rng.normal(size=rows), rng.random(rows), rng.normal(size=rows)
     c, e = 0.5 * a + 0.87 * c, rng.gamma(2, 1, rows)

@@ -1,15 +1,16 @@
-"""Smoothing of counts of pairs along ordered columns, by `workload` and `prism`, against the same counts unsmoothed.
+"""Smoothing of pair counts along ordered columns, by `workload` and `prism`, compared with the same counts unsmoothed.
 
 `python -m benchmarks.smoothing [chosen] [reported] [wrong] [star] [--epsilon ε ...] [--splits N] [--only NAME ...]`
-prints a line per table, ε and method: AUC and two-way TV without smoothing, and the mean differences that it makes.
-Both fits use the same noisy counts (add-remove, unless ``--neighbors``), and rows of both are drawn evenly.
+prints a line per table, ε and method: AUC and two-way TV without smoothing, and the mean differences due to smoothing.
+Both fits use the same noisy counts (add-remove by default, see ``--neighbors``), and rows of both are drawn evenly.
 
 The settings were chosen on COMPAS, Adult in quantile bins, diabetes and invented factors. In the tables of **wrong**,
-every column of three or more values is declared as ordered, although its values have no order, or only some of them.
+every column with three or more values is declared as ordered, although none or only some of its values have an order.
 
 **star** compares prism with the star on all tables: two-way TV and AUC of prism, and the mean differences, paired by
-split, from the star with prism's fit (smoothing and shrinkage) and from the star fitted plainly. If prism has made the
-star's own measurements, each for the same ρ, the star is fitted to them. The number of such runs is stated.
+split, from the star with prism's fit (smoothing and shrinkage) and from the star with a plain fit. If prism has made
+the star's own measurements, each for the same ρ, the star is fitted to prism's measurements. The number of such runs is
+stated.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ DIABETES = """age time_in_hospital num_lab_procedures num_procedures num_medicat
 number_inpatient number_diagnoses"""
 INSURANCE = "age bmi children"
 EVERY = "*"
-"""Every column of three or more values."""
+"""Every column with three or more values."""
 
 CHOSEN = {"compas": COMPAS, "adult, quantile bins": ADULT, "diabetes": DIABETES, "factors 1": EVERY}
 REPORTED = {
@@ -89,7 +90,7 @@ def in_order(table: Table, ordered: str) -> Table:
 def differences(
     case: Case, ordered: str, epsilon: float, method: str, splits: int, unit: Neighbors = "add-remove"
 ) -> np.ndarray:
-    """Return AUC and TV of both fits, without and with smoothing, for each split."""
+    """Return AUC and TV of both fits (without and with smoothing) for each split."""
     found = np.zeros((splits, 2, 2))
     for seed in range(splits):
         train, test = (in_order(part, ordered) for part in case.split(seed))
@@ -128,7 +129,7 @@ def _apart(runs: np.ndarray) -> str:
 
 def beside_star(cases: Iterable[Case], epsilons: Sequence[float], splits: int, unit: Neighbors) -> None:
     """Print one line per table and ε: prism, and its differences from the star with prism's fit and with a plain
-    one."""
+    fit."""
     print(f"\n{unit}, {splits} splits; differences from the star with prism's fit, and with a plain fit\n")
     print("| table | ε | star's own measurements | TV | prism's fit | plain fit | AUC | prism's fit | plain fit |")
     print("| --- | --- | --- | --- | --- | --- | --- | --- | --- |")
@@ -154,7 +155,7 @@ def beside_star(cases: Iterable[Case], epsilons: Sequence[float], splits: int, u
 
 
 def _star(case: Case, train: Table, epsilon: float, unit: Neighbors) -> Marginals:
-    """Measure the star, to be fitted as prism's counts are."""
+    """Measure the star, for a fit like that of prism's counts."""
     curator, found = peers.measured_star(case, train, epsilon, unit)
     return Marginals.of(curator, found, shrunk=True, ordered=ordered_values(train.schema, train.schema.sizes))
 

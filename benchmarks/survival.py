@@ -1,13 +1,13 @@
 """Coverage and widths of survival tables. `python -m benchmarks.conclusions survival --releases 60`
 
-Each release buys two survival tables, of all rows and by group, with the whole budget. ``exact`` has a known
+Each release buys two survival tables, for all rows and by group, with the whole budget. ``exact`` has a known
 distribution in discrete time, with one time in each interval. ``continuous`` has a known distribution in continuous
-time: Weibull times, and censoring inside the intervals. Rows of ``flchain`` (7,874 people and their deaths in 14 years,
-from R's package survival) are drawn with replacement; its truth is the Kaplan–Meier estimate of statsmodels on all its
+time, with Weibull times and censoring inside the intervals. Rows of ``flchain`` (7,874 people and their deaths in 14
+years, from R's package survival) are drawn with replacement; its truth is statsmodels' Kaplan–Meier estimate on all
 rows with exact times. Coverage is of survival, hazards and the difference at the planned time; its standard error is
 clustered by release. Widths are relative to statsmodels' own intervals (Greenwood) on the rows of each release, with
-exact times. ``promised`` describes the planned figures: the share of reached half-widths within the promise, and the
-median of promised ÷ reached.
+exact times. ``promised`` describes the planned figures: the share of achieved half-widths within the promise, and the
+median of promised ÷ achieved.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Rows:
 
 @dataclass(frozen=True)
 class Law:
-    """A population: its intervals, a sampler, and by group the survival at the end of each interval."""
+    """A population: its intervals, a sampler, and the survival at the end of each interval, by group."""
 
     edges: tuple[float, ...]
     at: float
@@ -72,7 +72,8 @@ class Law:
 
 
 def exact() -> Law:
-    """Return hazards of 0.2 to 8 % in discrete time; group b has twice those of a. Rows leave at random."""
+    """Return a population with hazards of 0.2 to 8 % in discrete time, twice as high in group b. Rows are censored at
+    random."""
     hazards = np.array([0.02, 0.04, 0.002, 0.06, 0.03, 0.08]) * np.array([[1.0], [2.0]])
 
     def sample(rng: np.random.Generator) -> Rows:
@@ -84,12 +85,13 @@ def exact() -> Law:
         return Rows(np.minimum(died, left).astype(float), (died <= left).astype(np.int64), group)
 
     survived = np.cumprod(1 - hazards, axis=1)
-    edges = (0, 1, 2, 3, 4, 5, 6, 6.5)  # the rest has time 6
+    edges = (0, 1, 2, 3, 4, 5, 6, 6.5)  # all other rows have time 6
     return Law(edges, 4, sample, survived, survived.mean(axis=0), True)
 
 
 def continuous() -> Law:
-    """Return Weibull times of group a, longer ones in group b; exponential censoring and the end of the study at 10."""
+    """Return a population with Weibull times, longer in group b, with exponential censoring and the end of the study at
+    10."""
     edges = (*map(float, range(11)), 11.0)
     scales = np.array([9.0, 14.0])
 
@@ -126,7 +128,7 @@ def flchain() -> Law | None:
 
 
 def usual(rows: Rows, ends: tuple[float, ...]) -> tuple[FloatArray, FloatArray]:
-    """Return the Kaplan–Meier estimate of statsmodels just before each end, and its standard error."""
+    """Return statsmodels' Kaplan–Meier estimate just before each end, and its standard error."""
     from statsmodels.duration.survfunc import SurvfuncRight
 
     with warnings.catch_warnings():
@@ -152,7 +154,7 @@ def show(releases: int) -> None:
 
 
 def planned(law: Law, epsilon: float) -> Project:
-    """Return the project of the two tables, with the share of events of a sample as the only assumption."""
+    """Return the project with both tables, with a sample's share of events as the only assumption."""
     share = float(np.mean(law.sample(np.random.default_rng(1)).event))
     one = {"name": "all", "kind": "survival", "time": "time", "event": "event=yes", "at": law.at}
     listed = [
@@ -165,8 +167,8 @@ def planned(law: Law, epsilon: float) -> Project:
 
 @dataclass(frozen=True)
 class Released:
-    """Result of one release: which intervals contain the truth, relative widths, and both planned figures;
-    ``asked`` is the number of figures.
+    """Result of one release: which intervals contain the truth, relative widths, and both planned figures. ``asked`` is
+    the number of figures.
     """
 
     held: dict[str, list[bool]]

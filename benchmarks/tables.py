@@ -1,9 +1,9 @@
-"""The tables on which rules are chosen, and the other tables on which the chosen rules are reported.
+"""Tables on which rules are chosen, and other tables on which the chosen rules are reported.
 
-``CHOSEN`` are Adult in two codings, COMPAS, diabetes and draws from three networks, ``BINARY`` draws from random
-networks of binary columns; ``REPORTED`` are insurance, LUCAS and draws from the same networks with other seeds, sizes
-and targets. Both contain rare outcomes. A case is loaded when it is requested; bins of the real tables are public round
-numbers or, where `quantile`, those of PRISM's paper.
+``CHOSEN`` are Adult in two codings, COMPAS, diabetes and draws from three networks. ``BINARY`` are draws from random
+networks of binary columns. ``REPORTED`` are insurance, LUCAS and draws from the same networks with other seeds, sizes
+and targets. ``CHOSEN`` and ``REPORTED`` contain rare outcomes. A case is loaded when it is requested. Bins of the real
+tables are public round numbers or, in tables named "quantile bins", the bins of PRISM's paper.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ FOLDER = DATA.parent
 
 @dataclass(frozen=True)
 class Case:
-    """One table with its target, a column of two values."""
+    """A table with its target, a column with two values."""
 
     name: str
     target: str
     load: Callable[[], Table]
 
     def split(self, seed: int) -> tuple[Table, Table]:
-        """Return four fifths to release from and a fifth for evaluation, stratified by the target."""
+        """Return four fifths of the rows for a release and a fifth for evaluation, stratified by the target."""
         whole = _loaded(self)
         train, test = train_test_split(
             np.arange(whole.rows), test_size=0.2, stratify=whole.codes[self.target], random_state=seed
@@ -92,7 +92,7 @@ def _sparse(codes: Mapping[str, NDArray[Any]], sizes: Mapping[str, int], names: 
 
 
 def by_codes(columns: Mapping[str, NDArray[Any]], sizes: Mapping[str, int]) -> Table:
-    """Return a table of codes, with categories named by their number."""
+    """Return a table of codes, with categories named by number."""
     schema = Schema(tuple(Column(n, "categorical", tuple(map(str, range(k)))) for n, k in sizes.items()))
     return Table(schema, columns, len(next(iter(columns.values()))))
 
@@ -224,8 +224,8 @@ def network_arrows(network: str) -> list[tuple[str, str]]:
 
 
 def _binary(seed: int) -> Callable[[], Table]:
-    """Return 2,000 rows of a random network of twelve binary columns, each with at most two parents among those before
-    it.
+    """Return 2,000 rows of a random network of twelve binary columns, each with at most two of the preceding columns as
+    parents.
     """
     return lambda: _binary_network(seed)[0]
 
@@ -270,12 +270,12 @@ CHOSEN = (
 
 
 def binary_case(seed: int) -> Case:
-    """Return a random network of binary columns, whose sixth column is the target."""
+    """Return a random network of binary columns. The sixth column is the target."""
     return Case(f"binary network {seed}", "x5", _binary(seed))
 
 
 BINARY = tuple(map(binary_case, range(6)))
-"""The workload method's settings for few binary columns and rows were chosen on these tables."""
+"""Tables on which the workload method's settings for few binary columns and rows were chosen."""
 
 REPORTED = (
     Case("insurance", "charges", _insurance),

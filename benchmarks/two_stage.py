@@ -1,18 +1,18 @@
-"""Methods that do not bin numbers: the two-stage method, which is not private, and its private counterpart.
+"""Methods that do not bin numbers: the two-stage method, which is not private, and a private counterpart.
 
     python -m benchmarks.two_stage insurance    the paper's insurance table with linkage and membership rows
     python -m benchmarks.two_stage stages       ΔMSE and linkage for each stage one, stage two and α; --tables NAME …
     python -m benchmarks.two_stage lookalikes   as insurance, on look-alikes of Tarragona, Census and EIA
     python -m benchmarks.two_stage bound        LID measured against equation (10), d = 1, 3, 8, and the LID requested
     python -m benchmarks.two_stage private      R² of a forest trained on private rows: nonlinear 3-d and insurance
-    python -m benchmarks.two_stage chosen       the same on the tables that the settings were chosen on
+    python -m benchmarks.two_stage chosen       the same on the tables on which the settings were chosen
     python -m benchmarks.two_stage marginal     the same two tables by prism and by mst of width 2, 16 bins
     python -m benchmarks.two_stage speed        10 columns × 100,000 rows
     python -m benchmarks.two_stage price        the price metrics of the paper's Table 4
     --data FOLDER       the folder of insurance.csv          --runs N      seeds (3)
 
-The nonlinear table is the paper's §5 with x₃ = x₁² + x₂² + N(0, 1) as printed. The paper does not give the noise of y;
-its standard deviation is 0.17 here, in training and test, so that a forest trained on real rows has R² = 0.865.
+The nonlinear table is the paper's §5 with x₃ = x₁² + x₂² + N(0, 1) as printed. The paper does not state the noise of y.
+Here its standard deviation is 0.17, in training and test, which gives a forest trained on real rows R² = 0.865.
 """
 
 from __future__ import annotations
@@ -53,12 +53,12 @@ from espalier.core.tables.table import Table
 Array = NDArray[np.float64]
 
 ETA = 0.001
-"""Distance that counts as disclosed, as a fraction of the declared range."""
+"""Distance within which a value counts as disclosed, as a fraction of the declared range."""
 
 
 @dataclass(frozen=True)
 class Rows:
-    """A table: numbers and codes by column."""
+    """A table, with numbers and codes by column."""
 
     held: Mapping[str, Array]
     codes: Mapping[str, NDArray[np.int64]]
@@ -68,13 +68,13 @@ class Rows:
         return self.held[column]
 
     def take(self, rows: NDArray[np.intp]) -> Rows:
-        """Return these ``rows`` only."""
+        """Return only these ``rows``."""
         return Rows({k: v[rows] for k, v in self.held.items()}, {k: v[rows] for k, v in self.codes.items()})
 
 
 @dataclass(frozen=True)
 class Case:
-    """A table with its public schema; ``rows`` of its rows are the curator's, and the others are for testing."""
+    """A table with its public schema. The curator has ``rows`` of its rows, and the others are for testing."""
 
     name: str
     schema: Schema
@@ -96,7 +96,7 @@ class Case:
 
 
 def insurance(folder: Path) -> Case:
-    """Return the insurance table: 1,338 rows, 1,000 of them the curator's; bounds and categories from its
+    """Return the insurance table: 1,338 rows, of which the curator has 1,000. Bounds and categories are from its
     description.
     """
     with (folder / "insurance.csv").open() as file:
@@ -125,7 +125,7 @@ def smooth(x: Array) -> Array:
 
 
 def nonlinear(rows: int = 20_000) -> Case:
-    """Return the paper's nonlinear table, with 5,000 rows for the test."""
+    """Return the paper's nonlinear table, with 5,000 test rows."""
     rng = np.random.default_rng(5)
     a = rng.random((rows + 5_000, 2))
     x = np.column_stack([a, (a**2).sum(axis=1) + rng.standard_normal(len(a))])
@@ -137,7 +137,7 @@ def nonlinear(rows: int = 20_000) -> Case:
 
 
 def chosen() -> list[Case]:
-    """Return the tables on which the copula's settings were chosen, small tables first; 4,000 further rows are for
+    """Return the tables on which the copula's settings were chosen, small tables first, with 4,000 further rows for
     testing.
     """
     wanted = [(SMALL, 1_000), (LARGE, 20_000)]
@@ -151,7 +151,7 @@ def chosen() -> list[Case]:
 
 
 def as_table(schema: Schema, rows: Rows) -> Table:
-    """Return the rows as a curator takes them: codes by the schema's bins, and the numbers."""
+    """Return the rows in the form that a curator reads: codes by the schema's bins, and the numbers."""
     codes = dict(rows.codes)
     for name, values in rows.held.items():
         codes[name] = np.searchsorted(schema[name].edges[1:-1], values, side="right")
@@ -159,7 +159,7 @@ def as_table(schema: Schema, rows: Rows) -> Table:
 
 
 def released(case: Case, schema: Schema, train: Rows, plan: Plan) -> tuple[dict[str, Array], float]:
-    """Return the released columns: numbers, and codes of categories; CPU seconds."""
+    """Return the released columns (numbers, and codes of categories) and the CPU seconds."""
     start = time.process_time()
     made = release(Project("numbers", schema, plan), as_table(schema, train))
     spent = time.process_time() - start
@@ -172,8 +172,8 @@ def released(case: Case, schema: Schema, train: Rows, plan: Plan) -> tuple[dict[
 
 
 def compared(cases: Iterable[Case], plans: Iterable[dict[str, object]], epsilons: Iterable[float], runs: int) -> None:
-    """Print R² of a forest trained on released rows and tested on real ones, with its standard error over ``runs`` (≥
-    2).
+    """Print the R² of a forest trained on released rows and tested on real rows, with its standard error over ``runs``
+    (≥ 2).
     """
     known: dict[tuple[str, int], float] = {}
     for case, given, epsilon in itertools.product(cases, plans, epsilons):
@@ -201,7 +201,7 @@ def compared(cases: Iterable[Case], plans: Iterable[dict[str, object]], epsilons
 
 
 def binned(schema: Schema) -> Schema:
-    """Return this schema with 16 bins for each numeric column that does not hold whole numbers, for methods that count
+    """Return this schema with 16 bins for each numeric column that is not whole numbers, for methods that measure
     marginals."""
     return Schema(
         tuple(
@@ -215,7 +215,7 @@ def binned(schema: Schema) -> Schema:
 
 @dataclass(frozen=True)
 class Shared:
-    """A case, divided between a provider and a public; ``moved`` columns are anonymized, ``public`` rows are the
+    """A case divided between a provider and a public. ``moved`` columns are anonymized; ``public`` rows are the
     public's.
     """
 
@@ -261,9 +261,7 @@ class Shared:
 
 
 def alike(name: str) -> Shared:
-    """Return a look-alike; its bounds are 0 and the next power of two above the largest value, declared once and for
-    all.
-    """
+    """Return a look-alike. Its fixed bounds are 0 and the next power of two above the largest value."""
     kind = KINDS[name]
     held = lookalike(kind)
     columns = [Column(n, "numeric", edges=(0.0, 2.0 ** np.ceil(np.log2(v.max())))) for n, v in held.items()]
@@ -275,7 +273,7 @@ TABLES = ("insurance", "nonlinear", *KINDS)
 
 
 def shared_table(name: str, data: Path) -> Shared:
-    """Return a table of the paper, or its look-alike, as the paper divides it between provider, public and test."""
+    """Return a table of the paper, or its look-alike, divided between provider, public and test as in the paper."""
     if name == "insurance":
         return Shared(insurance(data), ("age", "bmi"), 200)
     if name == "nonlinear":
@@ -287,9 +285,7 @@ HEADING = ("table", "stage one", "stage two", "α", "ΔMSE of ridge", "ΔMSE of 
 
 
 def paper_table(shared: Shared, runs: int) -> None:
-    """Print, for the paper's split into provider, public and test, the gain from the rows and the risk of
-    disclosure.
-    """
+    """Print the gain from the rows and the disclosure risk, for the paper's split into provider, public and test."""
     case = shared.case
     for alpha in (0.2, 0.5, 0.8):
         told = []
@@ -314,12 +310,12 @@ STAGES = (
     *(("hypercube", outcome) for outcome in (*RESPONSES, "auto")),
     *((source, "auto") for source in ("uniform", "weibull", "cauchy")),
 )
-"""The source of the inputs and the regression: the paper's comparisons of stage two, then those of stage one."""
+"""Sources of the inputs and regressions: the paper's comparisons of stage two, then of stage one."""
 
 
 def stages(shared: Shared, runs: int) -> None:
-    """Print ΔMSE and linkage for each source of inputs, regression and α on the paper's split; ± is a standard
-    error.
+    """Print ΔMSE and linkage on the paper's split, for each source of inputs, regression and α; ± is a
+    standard error.
     """
     splits = [_split(shared, seed) for seed in range(runs)]
     fits: dict[tuple[int, str], Response] = {}
@@ -342,7 +338,7 @@ def stages(shared: Shared, runs: int) -> None:
 
 
 def _fitted(fits: dict[tuple[int, str], Response], seed: int, *given: Any) -> Response:
-    """Return stage two's regression, fitted once for each seed: it reads only the real rows, for any α."""
+    """Return stage two's regression, fitted once for each seed. It depends only on the real rows, for any α."""
     *_, outcome, _ = given
     if (seed, outcome) not in fits:
         fits[seed, outcome] = respond(*given)
@@ -357,7 +353,7 @@ def _split(shared: Shared, seed: int) -> tuple[Rows, Rows, Rows]:
 
 
 def _gain(model: str, case: Case, beside: tuple[Rows, Rows], made: Rows, rng: np.random.Generator) -> float:
-    """Return ΔMSE of a public model due to the released rows; ``beside`` holds the public's rows and the test rows."""
+    """Return a public model's ΔMSE due to the released rows; ``beside`` holds the public's rows and the test rows."""
     scale = np.array([c.edges[-1] for c in case.schema.columns if c.kind == "numeric" and c.name != case.target])
     (x, y), (z, truth), (more, drawn) = (case.design(rows.held, rows.codes) for rows in (*beside, made))
     scale = np.append(scale, np.ones(x.shape[1] - len(scale)))
@@ -372,8 +368,8 @@ def _gain(model: str, case: Case, beside: tuple[Rows, Rows], made: Rows, rng: np
 
 
 def asked(shared: Shared, runs: int) -> None:
-    """Print LID of stage one on the provider's rows, compared with equation (10) over d, and for the α that should
-    reproduce it.
+    """Print the LID of stage one on the provider's rows, compared with equation (10) over d, and the LID for the α that
+    should reproduce it.
     """
     case = shared.case
     for d in (1, 3, 8):

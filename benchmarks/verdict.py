@@ -1,19 +1,20 @@
-"""Check the verdicts of plans against releases: does a plan that is rated "works" lose little to noise?
+"""Comparison of plans' verdicts with releases: does a plan rated "works" lose little to noise?
 
     python -m benchmarks.verdict [--cache FILE] [--measure-only] [--methods prism mst ...] [--until SECONDS] [--each]
                                  [--fresh] [--further] [--split]
 
-Each release is compared with one of the same method at ε = 100, which is nearly free of noise. A verdict holds if the
-loss is at most 0.03 AUC (outcome), or if the mean total variation of pairs is at most 0.05 higher (pairs). The rules of
-`espalier.core.planning.expectation` were chosen on ``TUNED``: their weights on the first seven tables, their form and
-margins on all tables. The rule for "noise" was changed after the other tables had been seen, so those tables are not a
-clean test of the rule. The decoder is measured on tables with a drawing. It comes from the network, from the sample's
-project, or from `decoder_tables`. Measured figures are kept in a file, so a second run only recomputes the ratings.
-``--each`` adds a line per method, and one for each plan rated noise. ``--fresh`` measures ``FRESH`` instead, and
-``--further`` and ``--split`` measure ``FURTHER`` and ``SPLIT``: outcomes that no rule had seen when they were listed.
+Each release is compared with a release by the same method at ε = 100, which is nearly free of noise. A verdict holds if
+the loss is at most 0.03 AUC (outcome), or if the mean total variation of pairs is at most 0.05 higher (pairs). The
+rules of `espalier.core.planning.expectation` were chosen on ``TUNED``: their weights on the first seven tables, their
+form and margins on all tables. The rule for "noise" was changed after results on the other tables were known, so those
+tables are not a clean test of the rule. The decoder is measured on tables with a drawing, which comes from the network,
+from the sample's project, or from `decoder_tables`. Measured figures are kept in a file, so a second run only
+recomputes the ratings. ``--each`` adds a line per method, and a line for each plan rated noise. ``--fresh`` measures
+``FRESH`` instead, and ``--further`` and ``--split`` measure ``FURTHER`` and ``SPLIT``: outcomes that had not been used
+for any rule when they were listed.
 
-Each table is printed twice: as plans are rated without a declaration, which assume that the rarest value of the target
-is in 25 % of rows; and as they are rated if they declare this share, here the true one, rounded down to one digit.
+Each table is printed twice. First, plans are rated without a declaration, assuming that the target's rarest value is in
+25 % of rows. Then they are rated with this share declared; here, it is the true share, rounded down to one digit.
 """
 
 from __future__ import annotations
@@ -61,9 +62,9 @@ from espalier.core.tables.table import Table
 
 EPSILONS = (0.1, 0.25, 0.5, 1.0, 2.0, 5.0)
 FREE = 100.0
-"""The ε of the release that counts as noise-free."""
+"""ε of the release that is treated as noise-free."""
 MOST_ROWS = 8_000
-"""Tables with more rows are cut, so that the whole benchmark takes minutes."""
+"""Tables with more rows are cut to this number, which limits the benchmark to minutes."""
 
 
 def _cut(case: Case, rows: int) -> Case:
@@ -157,7 +158,7 @@ FRESH = tuple(
     replace(_network(network, target, (2_000, 5_000, 10_000)[i % 3], 100 + i), name=f"{network} {target}")
     for i, (network, target) in enumerate((n, t) for n, targets in _OTHERS.items() for t in targets)
 )
-"""All columns with two values that are not an outcome above (for alarm, every second such column), regardless of the
+"""All columns with two values that are not an outcome above (for alarm, every second one of these), regardless of the
 values' shares.
 """
 
@@ -192,13 +193,13 @@ FURTHER = (
     ),
     *map(binary_case, range(6, 16)),
 )
-"""The columns of two values that are an outcome neither above nor in `benchmarks.tables`, and ten random networks that
-were never drawn before. All have at most 2,000 rows, because few rows are rated "noise" more often.
+"""Columns with two values that are outcomes neither above nor in `benchmarks.tables`, and ten new random networks. All
+have at most 2,000 rows, because plans with few rows are rated "noise" more often.
 """
 
 
 def _in_two(network: str, target: str, seed: int) -> Case:
-    """Return 1,000 rows of the network, in which the target only states whether it has its first value."""
+    """Return 1,000 rows of the network, with the target reduced to whether it has its first value."""
 
     def load() -> Table:
         table = drawn(network, 1_000, seed)
@@ -254,8 +255,8 @@ SPLIT = tuple(
     _in_two(network, target, 300 + i)
     for i, (network, target) in enumerate((n, t) for n, targets in _OF_MORE_VALUES.items() for t in targets)
 )
-"""All columns of more than two values of two networks. They were listed after the rule for "noise" had been changed to
-`HIDDEN` = 2, and before they were measured.
+"""All columns with more than two values in two networks. They were listed after the rule for "noise" had been changed
+to `HIDDEN` = 2, and before they were measured.
 """
 
 
@@ -265,14 +266,14 @@ def _plain(case: Case, table: Table) -> Project:
 
 
 def _fair(case: Case, table: Table) -> Project:
-    """The first column is protected, and every second further column is admissible."""
+    """Roles for fairness: the first column is protected, and every second further column is admissible."""
     others = [n for n in table.schema.names if n != case.target]
     roles = Roles((case.target,), (others[0],), tuple(others[1::2]))
     return replace(_plain(case, table), roles=roles)
 
 
 def _drawn(case: Case, table: Table) -> Project | None:
-    """Return the project with the arrows of the network that the table was drawn from; other tables get no arrows."""
+    """Return the project with the arrows of the network that generated the table; other tables get no arrows."""
     network = case.name.split()[0]
     if network not in ("asia", "child", "alarm"):
         return None
@@ -290,7 +291,7 @@ _DRAWINGS = {
 
 
 def _with_causes(case: Case, table: Table) -> Project | None:
-    """Plans with the drawing of the table, whether or not the target has causes; none for tables without a drawing."""
+    """Plans that use the table's drawing, whether or not the target has causes; none for tables without a drawing."""
     name = case.name.replace(",", "").split()
     if name[0] == "sample":
         arrows = list(Project.load(SAMPLES / f"{name[1]}.json").dag.edges)
@@ -308,7 +309,7 @@ def _with_causes(case: Case, table: Table) -> Project | None:
 
 @dataclass(frozen=True)
 class Way:
-    """One method for one purpose; ``rated`` lists the verdicts that its releases check."""
+    """A method for a purpose; ``rated`` lists the verdicts that its releases check."""
 
     name: str
     project: Callable[[Case, Table], Project | None]
@@ -337,7 +338,7 @@ def _parts(case: Case, seed: int) -> tuple[Table, Table]:
 
 
 def projects(case: Case, way: Way, seed: int) -> Iterator[tuple[float, Project]]:
-    """Yield the plans of one table and method; the plan without noise comes first."""
+    """Yield the plans of one table and method, the noise-free plan first."""
     train, _ = _parts(case, seed)
     project = way.project(case, train)
     if project is not None:
@@ -346,7 +347,7 @@ def projects(case: Case, way: Way, seed: int) -> Iterator[tuple[float, Project]]
 
 
 def measure(cases: tuple[Case, ...], ways: tuple[Way, ...], seeds: int, cache_file: Path, until: float) -> None:
-    """Release and evaluate every plan that is not in the file yet, until this many seconds have passed."""
+    """Release and evaluate every plan that is not in the file yet, for at most this many seconds."""
     known: dict[str, Any] = json.loads(cache_file.read_text()) if cache_file.exists() else {}
     started = time.monotonic()
     for seed in range(seeds):
@@ -363,7 +364,7 @@ def measure(cases: tuple[Case, ...], ways: tuple[Way, ...], seeds: int, cache_fi
                     made = release(project, train)
                     spent = time.process_time() - before
                     known[key] = {**judge(made.codes, train, test, case.target), "cpu": spent}
-                    if way.causes:  # the other columns promise nothing about the target
+                    if way.causes:  # the other plans make no promise about the target
                         kept = project.schema.clique((*project.dag.parents(case.target), case.target))
                         known[key]["auc"] = predicted({n: made.codes[n] for n in kept}, _only(test, kept), case.target)
                 cache_file.write_text(json.dumps(known))
@@ -380,14 +381,14 @@ class Rated:
     rating: str
     holds: bool
     idle: bool
-    """True if nothing predicts the outcome even without noise, so that noise cannot cost anything."""
+    """True if nothing predicts the outcome even without noise, so noise can do no harm."""
     figures: str
     """The plan and its figures, for a line of text."""
 
 
 def rated(cases: tuple[Case, ...], ways: tuple[Way, ...], cache_file: Path, declared: bool) -> Iterator[Rated]:
-    """Yield the verdict on every plan that was measured; a loss is the mean over the seeds. If ``declared``, plans
-    declare the share of the target's rarer value.
+    """Yield the verdict on every measured plan. Losses are means over the seeds. If ``declared``, plans declare the
+    share of the target's rarer value.
     """
     known: dict[str, Any] = json.loads(cache_file.read_text())
 
@@ -425,7 +426,7 @@ def _one_digit(share: float) -> float:
 
 
 def show(found: list[Rated], each: bool = False) -> None:
-    """Print the three goals, for plans rated by their purpose, and for the two ratings of every plan."""
+    """Print the three goals, for plans rated by their purpose and for both ratings of every plan."""
     print(
         "| tables | rating | plans | rated works | of these hold | of those that hold rated works | noise | hold |",
         end="",
@@ -469,7 +470,7 @@ def _share(some: list[Rated], of: Callable[[Rated], bool]) -> str:
 
 
 def show_seconds(cases: tuple[Case, ...], ways: tuple[Way, ...], cache_file: Path) -> None:
-    """Print how many plans at ε = 1 state a number of seconds within a factor of 2 of the measured processor time."""
+    """Print how many plans at ε = 1 state a time within a factor of 2 of the measured processor time."""
     known: dict[str, Any] = json.loads(cache_file.read_text())
     near: dict[bool, list[bool]] = {True: [], False: []}
     for case in cases:

@@ -1,5 +1,6 @@
-"""Espalier's headless core. It does all the computing and never imports a user interface. Some names of the
-``espalier`` package are also available here, for code written before the package had that name.
+"""Espalier's headless core. It does all computing and never imports a user interface.
+
+Some names of the ``espalier`` package are also available here, for code written before the package had this name.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ def __getattr__(name: str) -> Any:
 
 
 class _SameModules(MetaPathFinder, Loader):
-    """Import finder that resolves ``core.x`` to ``espalier.core.x``, so that a class is the same object under both
+    """Import finder that resolves ``core.x`` to ``espalier.core.x``. Each class is then the same object under both
     names.
     """
 

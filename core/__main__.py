@@ -1,4 +1,4 @@
-"""``python -m core`` and ``espalier``: the command line, see :mod:`espalier.core.cli`."""
+"""``python -m core`` and ``espalier``: the command line (see :mod:`espalier.core.cli`)."""
 
 import os
 import sys

@@ -1,11 +1,11 @@
-"""Escaping of text that a spreadsheet would run as formulas, in a released CSV file, and its reversal.
+"""Escaping, in released CSV files, of text that a spreadsheet would run as a formula, and the reverse.
 
-Names and categories come from the author of the table, and a spreadsheet runs a cell that begins with ``=``, ``+``,
-``-``, ``@`` (full-width forms too), a tab or a line break. Where a spreadsheet expects semicolons or tabs between
-cells, a cell also begins after each of them, and after a line break, regardless of quoting. In a released CSV file an
-apostrophe precedes such a text, so spreadsheets treat it as text (OWASP, *CSV injection*). Numbers stay unchanged,
-because ``-5`` is harmless, and so is a lone sign. The escaping is reversible: a text that has apostrophes *before* such
-a character gets another apostrophe, and reading a release removes exactly one in each place. The rule applies only to
+Names and categories come from the table's author, and a spreadsheet may run a cell that begins with ``=``, ``+``,
+``-``, ``@`` (or their full-width forms), a tab or a line break. In a spreadsheet that expects semicolons or tabs
+between cells, a cell also begins after each of these, and after a line break, regardless of quoting. In a released CSV
+file, an apostrophe precedes such text, so spreadsheets treat it as text (OWASP, *CSV injection*). Numbers such as
+``-5`` and lone signs are harmless and stay unchanged. The escaping is reversible: text with apostrophes *before* such a
+character gets another apostrophe, and reading a release removes exactly one in each place. The rule applies only to
 files that Espalier writes; a private table is read as written.
 """
 
@@ -34,10 +34,10 @@ def restore(text: str) -> str:
 
 
 def _begins(text: str) -> bool:
-    """Return whether a spreadsheet might run this text as a cell of its own."""
+    """Return whether a spreadsheet might run this text as a separate cell."""
     return _FIRST.match(text) is not None and not NUMBER.fullmatch(text)
 
 
 def _runs(part: str) -> bool:
-    """Return whether a spreadsheet might run this part of a text if it splits off the part before it as a cell."""
+    """Return whether a spreadsheet might run this part of a text if it treats the preceding part as another cell."""
     return _LATER.match(part) is not None and not NUMBER.fullmatch(part)

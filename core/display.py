@@ -1,4 +1,4 @@
-"""HTML for display, in which no name can reorder the text around it, and cards for notebooks."""
+"""HTML for display, protected from names that reorder the surrounding text, and cards for notebooks."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from collections.abc import Iterable, Sequence
 from html import escape
 
 _REORDERS = {code: f"\\u{code:04x}" for code in (*range(0x202A, 0x202F), *range(0x2066, 0x206A))}
-"""Visible replacements of characters that set the direction of all text after them, up to the end of the paragraph."""
+"""Visible replacements for characters that set the direction of all following text in the paragraph."""
 
 
 def in_order(html: str) -> str:
-    """Return a page on which such characters are visible and have no effect."""
+    """Return the page with these characters made visible and ineffective."""
     return html.translate(_REORDERS)
 
 

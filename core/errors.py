@@ -18,14 +18,14 @@ DAMAGED = (
 
 
 def wheel_with(extra: str) -> str:
-    """Return a sentence about installing an extra. It names a wheel file, because `espalier` on PyPI is a different
+    """Return a sentence on how to install an extra. It names a wheel file, because `espalier` on PyPI is a different
     project.
     """
     return f"Install it with: pip install 'espalier_tables-{__version__}-py3-none-any.whl[{extra}]'"
 
 
 def first_twice(texts: Iterable[str]) -> str | None:
-    """Return the first text that is repeated; `None` if each occurs once."""
+    """Return the first repeated text, or `None` if each occurs once."""
     seen = set[str]()
     return next((text for text in texts if text in seen or seen.add(text)), None)  # type: ignore[func-returns-value]
 
@@ -36,7 +36,7 @@ class ErrorData(TypedDict, total=False):
     key: str
     """Key of the plan or of the project file."""
     missing: str | bool
-    """The input that the user has not provided yet."""
+    """Input that the user has not provided yet."""
     column: str | None
     columns: Sequence[str]
     name: str
@@ -97,7 +97,7 @@ class EspalierError(Exception):
 
 
 def sentence(text: str) -> str:
-    """Return ``text`` with a full stop at its end, unless it already ends with a punctuation mark."""
+    """Return ``text`` with a full stop at the end, unless it already ends with a punctuation mark."""
     return text if not text or text.endswith((".", "?", "!", "…", ":")) else f"{text}."
 
 
@@ -189,7 +189,7 @@ class SizeError(EspalierError):
 
 
 class Unfinished(EspalierError):
-    """An interrupted release cannot be resumed as requested, because its rows are needed, or because it is damaged or
+    """An interrupted release cannot be resumed as requested: the table's rows are needed, or the release is damaged or
     has ended.
 
     >>> import espalier as es

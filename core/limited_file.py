@@ -1,4 +1,4 @@
-"""Reading of files of unknown size, up to a limit, listing of folders, and writing of confidential files."""
+"""Reading of files of unknown size up to a limit, listing of folders, and writing of confidential files."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 def read_limited(path: Path, most: int) -> bytes:
     """Return at most ``most`` + 1 bytes of a file; the extra byte lets the caller refuse the file as too large.
 
-    The size is not queried first, because pipes and devices have none.
+    The size is not queried first, because pipes and devices have no size.
     """
     with path.open("rb") as file:
         return file.read(most + 1)
@@ -21,9 +21,7 @@ def read_limited(path: Path, most: int) -> bytes:
 def walked(
     folder: Path, onerror: Callable[[OSError], Any] | None = None
 ) -> Iterator[tuple[Path, list[str], list[str]]]:
-    """Yield each folder below ``folder`` with the names of its folders and files, as `os.walk` does, however deep they
-    are.
-    """
+    """Yield each folder below ``folder``, at any depth, with the names of its folders and files, as `os.walk` does."""
     waiting = [folder]
     while waiting:
         for where, folders, names in islice(os.walk(waiting.pop(), onerror=onerror), 1):

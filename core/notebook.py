@@ -1,4 +1,4 @@
-"""Evaluation of a release against a data frame, for notebooks."""
+"""Comparison of a release with a data frame, for notebooks."""
 
 from __future__ import annotations
 

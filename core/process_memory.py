@@ -1,4 +1,4 @@
-"""Memory of this process: the amount in use, the amount that it can still get, and the return of free memory to the
+"""Memory of this process: the amount in use, the amount still available, and the return of free memory to the
 system.
 """
 
@@ -13,26 +13,26 @@ from pathlib import Path
 
 _PROC, _GROUPS = Path("/proc"), Path("/sys/fs/cgroup")
 MANY_CELLS = 5_000_000
-"""Number of cells of a table above which memory is returned to the system, which takes a tenth of a second."""
+"""Number of cells in a table above which memory is returned to the system. This takes a tenth of a second."""
 UNLIMITED = 1 << 60
-"""A reported limit above this number means that a group of processes has no limit."""
+"""A reported limit above this number means that a process group has no limit."""
 
 
 def used() -> int:
-    """Return the bytes of this process that are in memory; 0 if the system does not report it."""
+    """Return the number of bytes that this process has in memory; 0 if the system does not report it."""
     return _status("VmRSS")
 
 
 def peak() -> int:
-    """Return the largest number of bytes that this process ever had in memory; 0 if the system does not report it."""
+    """Return the largest number of bytes that this process has had in memory; 0 if the system does not report it."""
     return _status("VmHWM")
 
 
 def available() -> int | None:
-    """Return the bytes that this process can still get; `None` if the system does not report it.
+    """Return the number of bytes still available to this process; `None` if the system does not report it.
 
-    This is the smallest of three amounts: the machine's free memory, what remains of the limit of the process's group
-    (a container, a service), and what remains of the process's own limits.
+    This is the smallest of three amounts: the machine's free memory, the rest of the process group's limit (a
+    container, a service), and the rest of the process's own limits.
     """
     return min((*_of_machine(), *_of_groups(), *_of_limits()), default=None)
 
@@ -53,7 +53,8 @@ def _of_machine() -> Iterator[int]:
 
 
 def _of_groups() -> Iterator[int]:
-    """Yield the memory left to each group of this process; files that can be dropped from memory count as free."""
+    """Yield the memory left for each group of this process. Cached files that can be dropped from memory count as
+    free."""
     for line in _lines(_PROC / "self" / "cgroup"):
         _, kind, place = line.split(":", 2)
         if kind and "memory" not in kind.split(","):

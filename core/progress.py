@@ -10,7 +10,7 @@ T = TypeVar("T")
 PULSE = 0.3
 """Seconds between two checks for cancellation."""
 Report = Callable[[float, str], None]
-"""Function that is called with (fraction done, message). Raising an exception from it, usually
+"""Function that is called with (fraction done, message). If it raises an exception, usually
 :class:`espalier.core.errors.Cancelled`, cancels the work.
 """
 
@@ -20,7 +20,7 @@ def silent(fraction: float, message: str) -> None:
 
 
 def part(report: Report, start: float, end: float) -> Report:
-    """Return a report for a part of the work that advances ``report`` from ``start`` to ``end``."""
+    """Return a report for one part of the work, which advances ``report`` from ``start`` to ``end``."""
     return lambda fraction, message: report(start + (end - start) * fraction, message)
 
 

@@ -1,4 +1,4 @@
-"""XML of unknown origin; documents that declare entities or refer to other files are refused."""
+"""Reading of XML of unknown origin. Documents that declare entities or refer to other files are refused."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
 _ENCODING = re.compile(r"""^\s*(<\?xml[^>]{0,100}?)\s+encoding\s*=\s*["'][^"']{0,40}["']""")
 _OWN = {"amp", "lt", "gt", "quot", "apos"}
 MOST_PIECES, MOST_PIECE = 200, 10_000
-"""Maximum number of parts into which markup splits a text, and maximum length of each part in characters."""
+"""Maximum number of parts into which markup may split a text, and maximum length of each part in characters."""
 
 
 def read_xml(data: bytes, what: str) -> Element:
-    """Return the root of the document, with namespaces removed from all tags; raise :class:`SchemaError` that names
+    """Return the root of the document, with namespaces removed from all tags. Raises :class:`SchemaError`, which names
     ``what``.
 
-    A document with one of these faults is read again without it: leading blank lines, HTML entities such as
+    A document with one of these faults is corrected and read again: leading blank lines, HTML entities such as
     ``&nbsp;``, an unescaped ``&``, control characters, and an encoding other than the stated one.
     """
     from defusedxml import DefusedXmlException
@@ -41,7 +41,7 @@ def read_xml(data: bytes, what: str) -> Element:
             try:
                 root = fromstring(mended, forbid_dtd=False, forbid_entities=True, forbid_external=True)
             except ParseError:
-                raise error from None  # its position refers to the file as given
+                raise error from None  # its position refers to the original file
     except DefusedXmlException:
         raise SchemaError(
             f"{what} declares entities or refers to other files, which Espalier does not read; save it without them"
@@ -57,7 +57,8 @@ def read_xml(data: bytes, what: str) -> Element:
 
 
 def _mended(data: bytes) -> str | None:
-    """Return the text of a document with common faults of other programs corrected; `None` if it has none of them."""
+    """Return the document's text with common faults of other programs corrected; `None` if it has none of these
+    faults."""
     stated = True
     try:
         text = data.decode("utf-8-sig")
@@ -79,7 +80,7 @@ def _number(found: re.Match[str]) -> str:
 
 
 def inner_text(element: Element) -> str:
-    """Return the text in an element, with that of the elements inside, up to `MOST_PIECES` parts.
+    """Return the text in an element, including nested elements, up to `MOST_PIECES` parts.
 
     Without this limit, the text of deeply nested elements would be read again for each enclosing element.
     """

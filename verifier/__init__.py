@@ -1,1 +1,1 @@
-"""A checker for releases of Espalier that shares no code with Espalier. README.md explains each check."""
+"""A checker for Espalier releases that shares no code with Espalier. README.md explains each check."""

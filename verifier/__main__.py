@@ -8,6 +8,6 @@ from .check import main
 if __name__ == "__main__":
     try:
         sys.exit(main())
-    except OSError as error:  # nobody may have read that a check failed
+    except OSError as error:  # a failed check may not have been shown to anyone
         print(f"cannot write the findings: {error.strerror}", file=sys.stderr)
         os._exit(2)

@@ -1,4 +1,4 @@
-"""Check 2: every scale follows from its sensitivity and ρ, the values of ρ add up, and (ε, δ) follows from their
+"""Check 2: every scale follows from the draw's sensitivity and ρ, the values of ρ add up, and (ε, δ) follows from their
 sum.
 """
 
@@ -19,18 +19,18 @@ SPENDS_LESS = ("fpt-mw",)
 SHARES: dict[str, tuple[Any, ...]] = dict.fromkeys(("mst", "privci", "prefair"), ("one-way", 1 / 3))
 SHARES["prism"] = ("one-way", 0.05, 0.1)
 SHARES["privbayes"] = ("network choice", 0.3)
-"""The pool of each method that gets a published share of ρ, and the possible shares."""
+"""The pool that gets a published share of ρ, by method, and the possible shares."""
 METHODS = {*SHARES, "workload", "decoder", "copula", "fpt-lp", "fpt-mw", "independent", "linked"}
 CHOSEN = {**dict.fromkeys(("mst", "privci", "prefair"), 1 / 3), "privbayes": 0.3, "workload": 0.04}
-"""The smallest share of ρ for choices, if no edges were drawn beforehand."""
+"""Smallest share of ρ for choices, if no edges were drawn beforehand."""
 OTHER_SHARES = ["schema_share", "question_share", "regression_share", "analysis_share", "embedding_share"]
 OTHER_SHARES += ["test_drawing", "explain", "width", "targets"]
 Draw = dict[str, Any]
 
 
 class Bought(NamedTuple):
-    """A draw, and the unit of privacy: k rows per person, m rows changed by one person, and n rows if public, else
-    None.
+    """A draw and the unit of privacy: k rows per person, m rows changed by one person, and n rows if public,
+    else None.
     """
 
     draw: Draw
@@ -42,7 +42,7 @@ class Bought(NamedTuple):
 
 
 class Recipe(NamedTuple):
-    """A purchase: the kinds of its draws, its Δ in rows, and the lists of ``answers.npz`` that hold its numbers."""
+    """A purchase: the kinds of its draws, its Δ in rows, and the lists in ``answers.npz`` that hold its numbers."""
 
     kinds: str
     delta: Callable[[Bought], float]
@@ -50,19 +50,21 @@ class Recipe(NamedTuple):
 
 
 def cell(b: Bought) -> float:
-    """Δ of counts: k rows leave cells and k enter others (replace-one), or k rows come or go."""
+    """Δ of counts: k rows move from cells to other cells (replace-one), or k rows are added or removed."""
     return math.sqrt(b.k * b.m)
 
 
 def logistic(b: Bought) -> float:
-    """Return Δ of a logistic gradient: each column adds a residual, of squared norm 1 for two classes, else 2."""
+    """Return Δ of a logistic gradient: each column adds a residual, with squared norm at most 1 for two classes,
+    otherwise 2."""
     classes = b.folder.sizes[b.draw["what"].removeprefix("gradient of a logistic fit of ")]
     columns = max(int(b.draw["given"]["columns"]), len(b.folder.facts["selected"]), 1)
     return b.m * math.sqrt(columns * min(classes - 1, 2))
 
 
 def clipped(b: Bought) -> float:
-    """Return Δ of a clipped gradient. The plan's norm falls with the expected gradient of the trained columns."""
+    """Return Δ of a clipped gradient. The plan's clipping norm is scaled by the expected gradient of the trained
+    columns."""
     head, clip = b.folder.arrays("model.npz")[0], float(b.plan.get("clip", 1.5))
     moved = {str(name): 1 - 1 / size for name, size in head["sizes"]}
     causes = {name: [p for p in moved if [p, name] in head["edges"] and moved[p] > 0] for name in moved}
@@ -91,13 +93,13 @@ def published(facts: dict[str, Any]) -> list[float]:
 
 
 def scores(b: Bought) -> int:
-    """Return the stated number of scores of a draw, or the number published with its noise if that is larger."""
+    """Return the stated number of a draw's scores, or the number published with its noise if that is larger."""
     alike = [d for d in b.folder.statement["draws"] if (d["kind"], d["scale"]) == ("scores", b.draw["scale"])]
     return max(int(b.draw["cells"]), math.ceil(published(b.folder.facts).count(b.draw["scale"]) / len(alike)), 1)
 
 
 def halvings(b: Bought) -> int:
-    """Return the levels at which quantiles halve a column into four times its bins, but into at most 64 parts."""
+    """Return the number of levels at which quantiles halve a column, into four times its bins but at most 64 parts."""
     column = next(c for c in b.folder.columns if c["name"] == b.draw["columns"][0])
     return (max(int(b.draw["given"]["cuts"]), min(4 * len(edges_of(column)[1:]), 64)) - 1).bit_length()
 
@@ -108,7 +110,7 @@ def visit_columns(folder: Folder) -> int:
 
 
 def later_visits(b: Bought) -> int:
-    """Number of visits after the first that one person may have: the project states how many are kept."""
+    """Largest number of visits after the first per person, from the number of kept visits in the project."""
     tables: dict[str, Any] = b.folder.facts["project"]["tables"]
     return max(int(table["keep"]) - 1 for table in tables.values() if "keep" in table)
 
@@ -137,18 +139,18 @@ RECIPES = {
     "conditional-score": Recipe("choice scores", lambda b: 2 * b.m),
     "feature-score": Recipe("choice scores", lambda b: 3 * b.k + 2 * b.k**2 / b.n if b.n else 2 * b.m),
 }
-"""One entry for each purchase; README.md explains each Δ."""
+"""The purchases by recipe. README.md explains each Δ."""
 LAPLACE: dict[str, Callable[[Bought], float]] = {
     "counts": lambda b: b.m,
     "count-histogram": lambda b: b.m,
     "questions": lambda b: b.k * squared(b.folder, b.draw),
 }
-"""Δ in L1 of the purchases that may have Laplace noise, as a release with δ = 0 needs."""
+"""L1 sensitivity of the purchases that may have Laplace noise, which a release with δ = 0 needs."""
 DELTAS = {name: recipe.delta for name, recipe in RECIPES.items()}
 SCORES = {"prism": "feature-score conditional-score edge-score", "privbayes": "feature-score"}
 SCORES["fpt-mw"] = "worst-question"
 SCORES["linked"] = "edge-score step-score"
-"""The scores that each method uses for choices; all other methods use the edge score."""
+"""Scores that each method uses for choices. All other methods use the edge score."""
 
 
 def epsilon_of(rho: float, delta: float) -> float:
@@ -164,7 +166,7 @@ def epsilon_of(rho: float, delta: float) -> float:
 
 
 def pure_epsilon(draw: Draw) -> float:
-    """Return the ε of one draw's pure guarantee: an exponential mechanism of cost ρ, or Laplace noise of cost ρ."""
+    """Return the ε of a draw's pure guarantee: an exponential mechanism or Laplace noise, of cost ρ."""
     return math.sqrt((8 if draw["kind"] == "choice" else 2) * draw["rho"])
 
 
@@ -240,7 +242,7 @@ def check_budget(folder: Folder) -> None:
     if not slips <= spent["delta"] <= slips * (1 + CLOSE):
         wrong.append("δ₀ does not add up")
     if plan["accounting"] != "basic" and facts["method"] not in SPENDS_LESS:
-        few = sum(size > 1 for size in folder.sizes.values()) < 4  # so few pairs may leave a part of ρ unspent
+        few = sum(size > 1 for size in folder.sizes.values()) < 4  # with so few pairs, part of ρ may stay unspent
         if least < epsilon * (0.97 if few else 0.99 if slips else 1 - 1e-6):
             wrong.append(f"the draws cost ε = {least:.9g} of {epsilon:g}: draws are missing")
         wrong += [] if few else shares(folder, own, total)
@@ -284,16 +286,15 @@ def check_draw(b: Bought) -> list[str]:
 
 
 def shares(folder: Folder, own: list[Draw], total: float) -> list[str]:
-    """Find pools and choices without the share of ρ that their method publishes: a sign of omitted draws."""
+    """Find pools and choices that lack the share of ρ published for their method, a sign of omitted draws."""
     project, pairs, method = folder.facts["project"], len(folder.columns) - 1, folder.facts["method"]
     if any(project["plan"].get(key) for key in OTHER_SHARES) or project.get("constraints"):
         return []
     if method == "independent" and any(len(d["columns"]) != 1 for d in own):
         return ["the method independent counts only single columns"]
     choices = [d["rho"] / total for d in own if d["kind"] in ("choice", "scores")]
-    chosen = (
-        max(choices, default=0) * pairs if folder.facts["separations"] else math.fsum(choices)
-    )  # some need no choice
+    # some networks need no choice
+    chosen = max(choices, default=0) * pairs if folder.facts["separations"] else math.fsum(choices)
     if not project["dag"]["edges"] and chosen < CHOSEN.get(method, 0) * (1 - 1e-6):
         return [f"choices have {chosen:.4g} of ρ, but the method gives them at least {CHOSEN[method]:.4g}"]
     pool, *published = SHARES.get(method, ("",))
@@ -328,7 +329,7 @@ release.method_title  method_title
 release.date          date
 ledger                ledger
 """
-"""Entries of the statement, each with the entries of ``release.json`` that repeat it."""
+"""Entries of the statement, each with the entries in ``release.json`` that repeat it."""
 HELD = ("left", "right", "given", "holds")
 KEYS = {
     "": "format private release unit guarantee spent accounting draws composition separations post_processing "
@@ -344,7 +345,7 @@ KEYS = {
     "signer": "algorithm fingerprint",
     "draws": "kind what columns pool part recipe given proof cells candidates sensitivity scale rho delta noise",
 }
-"""Keys of the statement, by their place. Each is compared with something."""
+"""Keys of the statement, by position. Each is compared with another value."""
 
 
 def entry(whole: Any, path: str) -> Any:

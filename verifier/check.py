@@ -22,7 +22,8 @@ NAMES = ("", "files", "budget", "noise", "model", "rows", "texts", "ledger")
 
 
 def verify(path: Path, key: bytes | None = None, export: bytes | None = None) -> list[Finding]:
-    """Return the findings on a release folder; ``key`` is a public key (PEM). Raises `Unreadable` for other folders."""
+    """Return the findings for a release folder; ``key`` is a public key (PEM). Raises `Unreadable` for other
+    folders."""
     try:
         folder = Folder(path)
     except (LookupError, TypeError, AttributeError, ValueError, ArithmeticError) as error:
@@ -31,7 +32,7 @@ def verify(path: Path, key: bytes | None = None, export: bytes | None = None) ->
     def tried(number: int, check: Callable[..., Any], *given: Any) -> Any:
         """Run a check; an error in the folder fails it."""
         try:
-            with np.errstate(all="ignore"):  # a number that is not finite fails a check
+            with np.errstate(all="ignore"):  # a non-finite number fails a check
                 return check(folder, *given)
         except Exception as error:
             folder.say(number, [f"cannot be checked: {type(error).__name__}: {str(error)[:200]}"])
@@ -69,7 +70,7 @@ def _read(path: Path) -> bytes:
 
 
 def printable(text: str) -> str:
-    """Return the text without characters that would control a terminal."""
+    """Return the text without terminal control characters."""
     return "".join(c if c.isprintable() else "�" for c in text)
 
 
@@ -94,5 +95,5 @@ def main(argv: list[str] | None = None) -> int:
         print(f"{f.check} {NAMES[f.check]:<7}{word:<6} {printable(f.text)}")
     bad = sum(f.holds is False for f in findings)
     print(f"{bad} of {len(findings)} findings FAIL." if bad else "All checks that apply hold.")
-    sys.stdout.flush()  # or the status would claim that the findings were written
+    sys.stdout.flush()  # otherwise the exit status would claim that the findings were written
     return 1 if bad else 0

@@ -1,4 +1,4 @@
-"""Check 1: the files match the statement, and the key that the statement names has signed it."""
+"""Check 1: the files match the statement, and the key named in the statement has signed it."""
 
 import base64
 import gzip
@@ -23,12 +23,12 @@ KNOWN = re.compile(
 )
 NEEDED = ("report.html", "label.html", "registry.yaml", "croissant.json")
 WITHOUT = {"answers.npz": ("decoder", "copula", "fpt-mw", "linked"), "model.npz": ("copula",)}
-"""Files, and the methods whose releases may lack them."""
+"""Optional files, each with the methods whose releases may lack it."""
 STATEMENT, SIGNATURE = "statement.json", "statement.sig"
 UNREAD = re.compile(r"synthetic-whole\.csv|synthetic\.(parquet|sav|dta|xpt)|dictionary\..*|questions\.csv|copies/.*npz")
 LIMIT, MOST_JSON, OVERHEAD = 1 << 30, 64 << 20, 256
-"""Largest file, largest JSON file, and the bytes that an archive may add to each of its arrays."""
-Array = Any  # an array of numpy
+"""Maximum size of a file, of a JSON file, and of an archive's overhead for each array, in bytes."""
+Array = Any  # a numpy array
 Clique = tuple[str, ...]
 
 
@@ -37,7 +37,7 @@ class Unreadable(Exception):
 
 
 class Finding(NamedTuple):
-    """One line of the result: the check, whether it holds (None: not tested), and a text."""
+    """One line of the result: the check's number, whether it holds (None: not tested), and a text."""
 
     check: int
     holds: bool | None
@@ -45,11 +45,11 @@ class Finding(NamedTuple):
 
 
 class Folder:
-    """A release folder: its JSON files, and the findings so far. ``statement`` is empty for an old release."""
+    """A release folder, with its JSON files and the findings so far. ``statement`` is empty for an old release."""
 
     def __init__(self, path: Path) -> None:
         self.path, self.findings = path, list[Finding]()
-        if not (path / "release.json").exists():  # before all folders of a large disk are listed
+        if not (path / "release.json").exists():  # fail before listing all folders of a large disk
             raise Unreadable(f"{path} contains no release.json")
         try:
             found = list(path.rglob("*"))
@@ -97,7 +97,7 @@ class Folder:
         return parsed(self.read(name), name)
 
     def unpacked(self, name: str) -> bytes:
-        """Return the bytes of a gzip file; at most 150 times its size, or 50 MB."""
+        """Return the unpacked bytes of a gzip file: at most 150 times its size, or 50 MB."""
         packed = self.read(name)
         most = max(50_000_000, 150 * len(packed))
         with gzip.open(io.BytesIO(packed)) as file:
@@ -113,7 +113,8 @@ class Folder:
 
 def unzipped(packed: bytes, name: str) -> tuple[Any, dict[str, Array]]:
     """Return the head and the arrays of an ``.npz`` file; nothing is unpickled. At most 1 GiB is unpacked, and at most
-    150 times its size or 50 MB. It contains only finite numbers and −∞, and nothing between its arrays or behind them.
+    150 times the file's size or 50 MB. The file may contain only finite numbers and −∞, and no bytes between or after
+    its arrays.
     """
     file = zipfile.ZipFile(data := io.BytesIO(packed))
     infos, size = file.infolist(), len(packed)
@@ -123,7 +124,7 @@ def unzipped(packed: bytes, name: str) -> tuple[Any, dict[str, Array]]:
         raise Unreadable(f"{name} unpacks to more than 150 times its size or 1 GiB, or holds an array twice")
     if file.comment or infos[0].header_offset or any(i.comment for i in infos) or size > packing + OVERHEAD:
         raise Unreadable(f"{name} contains more than its arrays")
-    for i in infos:  # its data start after a header of 30 bytes, its name and its extra field
+    for i in infos:  # an entry's data start after a 30-byte header, the name and the extra field
         start = i.header_offset + 30 + sum(struct.unpack_from("<HH", packed, i.header_offset + 26))
         stream, part = zlib.decompressobj(-zlib.MAX_WBITS), packed[start : start + i.compress_size]
         if i.compress_type and (len(stream.decompress(part, i.file_size + 1)) > i.file_size or stream.unused_data):
@@ -140,7 +141,8 @@ def unzipped(packed: bytes, name: str) -> tuple[Any, dict[str, Array]]:
 
 
 def parsed(data: bytes, name: str) -> Any:
-    """Return JSON in UTF-8, without repeated keys, NaN or infinity, which readers could interpret differently."""
+    """Return the parsed JSON. Repeated keys, NaN and infinity are refused, because readers could interpret them
+    differently."""
 
     def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         if len(dict(pairs)) < len(pairs):
@@ -161,12 +163,12 @@ def parsed(data: bytes, name: str) -> Any:
 
 
 def values_of(column: dict[str, Any]) -> list[Any]:
-    """Return the categories of a column, or the lower edges of its bins with the last edge left out."""
+    """Return the categories of a column, or the lower edges of its bins."""
     return list(column["categories"]) if "categories" in column else edges_of(column)[:-1]
 
 
 def edges_of(column: dict[str, Any]) -> list[float]:
-    """Return the bin edges of a column of numbers or dates; dates are days since the year 1."""
+    """Return the bin edges of a column of numbers or dates. Dates are days since the year 1."""
     if "dates" not in column:
         return [float(e) for e in column["edges"]]
     (day, last), by = (date.fromisoformat(column["dates"][key]) for key in ("from", "to")), column["dates"]["by"]
@@ -182,7 +184,7 @@ def edges_of(column: dict[str, Any]) -> list[float]:
 
 
 def check_files(folder: Folder) -> None:
-    """Check that every file has the size and digest in the statement, and that none is missing or extra."""
+    """Check that every file has the size and digest in the statement, and that no file is missing or extra."""
     facts, made, names = folder.facts, folder.statement, folder.names
     needed = {"project.json", *(facts[key] for key in ("model", "noisy_counts") if isinstance(facts.get(key), str))}
     copies = {f"copies/{i:02d}.csv.gz" for i in range(1, min(int(facts.get("copies") or 0), 100) + 1)}
@@ -190,7 +192,7 @@ def check_files(folder: Folder) -> None:
     if facts.get("private", True):
         needed |= {*folder.tables, *(NEEDED if made else NEEDED[:1])}
         needed |= {name for name, methods in WITHOUT.items() if made and facts["method"] not in methods}
-        if made and made["accounting"]["rule"] == "pure" and facts["method"] == "fpt-lp":  # it keeps no counts
+        if made and made["accounting"]["rule"] == "pure" and facts["method"] == "fpt-lp":  # this method keeps no counts
             needed -= {"answers.npz"}
     wrong = [f"{n} is missing" for n in sorted(needed - names)]
     allowed = {n for n in names if KNOWN.fullmatch(n) and (n[:7] != "copies/" or f"{n.split('.')[0]}.csv.gz" in copies)}
@@ -216,8 +218,8 @@ def check_files(folder: Folder) -> None:
 
 
 def _is_whole(path: Path, stated: Any, *, table: bool) -> bool:
-    """Return whether a file has the stated size and digest. It is not read if its size differs, and only a table may
-    have more than 1 GiB.
+    """Return whether a file has the stated size and digest. A file of another size is not read, and only a table may
+    exceed 1 GiB.
     """
     size = path.lstat().st_size
     if path.is_symlink() or not isinstance(stated, dict) or stated.get("bytes") != size or (size > LIMIT and not table):
@@ -227,7 +229,7 @@ def _is_whole(path: Path, stated: Any, *, table: bool) -> bool:
 
 
 def check_signature(folder: Folder, key: bytes | None) -> None:
-    """Check the statement's signature, by the key that the statement names, and by ``key`` if one is given."""
+    """Check the statement's signature against the key that it names and, if given, against ``key``."""
     from cryptography.exceptions import InvalidSignature
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
     from cryptography.hazmat.primitives.serialization import load_pem_public_key

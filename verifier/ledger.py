@@ -1,4 +1,4 @@
-"""Check 7: an export of the ledger contains the release once, and the total of its people is kept."""
+"""Check 7: an export of the ledger contains the release exactly once, and the population's total is not exceeded."""
 
 import hashlib
 import json
@@ -27,19 +27,20 @@ open.epsilon             ledger.total.epsilon
 open.delta               ledger.total.delta
 open.rho                 ledger.total.rho
 """
-"""Events of the ledger, each with the entry of ``release.json`` that repeats it."""
+"""Fields of ledger events, each with the entry in ``release.json`` that repeats it."""
 FURTHER = re.compile(r"statement\.(json|sig)|dictionary\..*|synthetic-whole\.csv|synthetic\.(?!csv$).*")
-"""Files that the ledger's hash of a release leaves out."""
+"""Files that the ledger's hash of a release excludes."""
 KINDS = {"open", "join", "reserve", "select", "measure", "look", "stop", "spend", "return", "diagnose"}
 
 
 def slip_of(event: dict[str, Any]) -> float:
-    """The δ that an event reserves for the δ₀ of draws."""
+    """δ that an event reserves for the δ₀ of draws."""
     return float(json.loads(event["plan"] or "{}").get("delta_for_draws", 0))
 
 
 def totals(said: dict[str, Any], rho: float) -> list[str]:
-    """Errors of a ledger's total in ``release.json``: its ρ gives its ε, and this release fits into it."""
+    """Return errors in the ledger's total in ``release.json``. Its ρ must give its ε, and the release must fit into
+    it."""
     total, before = said["total"], said["before"]
     delta = total["delta"] - (said.get("delta_for_draws") or {}).get("total", 0)
     wrong = ["the ledger's total is exceeded"] * (Fraction(before["rho"]) + Fraction(rho) > Fraction(total["rho"]))
@@ -54,10 +55,10 @@ def totals(said: dict[str, Any], rho: float) -> list[str]:
 def spending(
     moves: list[dict[str, Any]], total: dict[str, Any], kept: float, start: dict[str, Any]
 ) -> tuple[Fraction, list[str]]:
-    """The ρ counted before the event ``start``, and the events that break a rule.
+    """Return the ρ charged before the event ``start``, and the events that break a rule.
 
-    An open entry counts as the amount it reserved. A finished entry counts as the amount it spent, which is at least
-    what it drew and at most what it reserved. A returned entry has drawn nothing.
+    An open entry is charged at the amount it reserved. A finished entry is charged at the amount it spent, which is at
+    least the cost of its draws and at most the amount it reserved. A returned entry has made no draws.
     """
     wrong, before, counted, slips = list[str](), Fraction(0), Fraction(0), Fraction(0)
     reserved, drawn, ended = dict[str, tuple[Fraction, Fraction]](), defaultdict[Any, Fraction](Fraction), set[str]()
@@ -74,11 +75,11 @@ def spending(
             good = good and rho <= most[0] and slip <= most[1] and (kind == "spend" or rho == slip == 0)
             counted, slips = counted + rho - most[0], slips + slip - most[1]
             ended.add(name)
-        elif kind != "stop":  # draws from held-out people are parallel to the others
+        elif kind != "stop":  # draws from held-out people are parallel to the other draws
             drawn[name, kind == "look"] += rho
         if not good:
             wrong.append(
-                f"event {e['seq']} has another unit or no open entry, or counts too much, or less than was drawn"
+                f"event {e['seq']} has another unit or no open entry, or is charged too much, or less than was drawn"
             )
         if counted > Fraction(total["rho"]) or slips > Fraction(kept):
             wrong.append(f"the total is exceeded at event {e['seq']}")
@@ -86,8 +87,8 @@ def spending(
 
 
 def check_ledger(folder: Folder, export: bytes | None) -> None:
-    """Check the exported ledger: its chain is intact, it contains the release once, and the population stays within its
-    total.
+    """Check the exported ledger: its hash chain is intact, it contains the release once, and the population stays
+    within its total.
     """
     facts, said = folder.facts, folder.facts.get("ledger")
     wrong = totals(said, facts["spent"]["rho"]) if said else []
@@ -124,7 +125,7 @@ def check_ledger(folder: Folder, export: bytes | None) -> None:
     if not before <= stated <= before * (1 + Fraction(1, 10**12)) or end["rho"] > start["rho"]:
         wrong.append("the spent amounts do not add up")
     if (end["delta"] or 0) < entry(folder.statement, "spent.delta") * (1 - 1e-9):
-        wrong.append("the ledger counts less δ than the draws take")
+        wrong.append("the ledger charges less δ than the draws cost")
     if json.loads(start["plan"])["plan"].get("person") != facts["spent"].get("person"):
         wrong.append("ledger and release name different person columns")
     names = sorted(n for n in folder.names if not FURTHER.fullmatch(n))

@@ -1,4 +1,4 @@
-"""Checks 4 and 5 of linked tables: separations at every visit, and people and visits against their models."""
+"""Checks 4 and 5 for linked tables: separations at every visit, and people and visits compared with their models."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -10,11 +10,11 @@ from .model import Model, meet, separates
 from .rows import Codes, chi_square, coder, far, numbered, restored, rounded, spread, table_of, unlike, unlikely
 
 PAST = {"@before": 1, "@earlier": 2}
-"""Endings of a column's name that mean a visit before this one."""
+"""Suffixes of a column's name that denote an earlier visit."""
 
 
 class Panel:
-    """The two tables as codes: people with their first visit (``rows``), and the columns of all ``visits``."""
+    """Both tables as codes: people with their first visit (``rows``), and the columns of all ``visits``."""
 
     def __init__(self, folder: Folder) -> None:
         people, later, tables = folder.linked["people"], folder.linked["visits"], folder.facts["project"]["tables"]
@@ -25,7 +25,7 @@ class Panel:
         of_visits = _columns(folder, later, [link["by"], "visit", *([link["key"]] if "key" in link else [])])
         ids, by = own.pop(tables[people]["key"]), of_visits.pop(link["by"])
         if not numbered(ids, "P") or not ("key" not in link or numbered(of_visits.pop(link["key"]), "V")):
-            self.wrong.append("identifiers are not invented ones")
+            self.wrong.append("identifiers are not all invented")
         place, self.many = {name: i for i, name in enumerate(ids)}, np.zeros(len(ids), dtype=np.int64)
         who, at = np.array([place[name] for name in by]), np.zeros(len(by), dtype=np.int64)
         for i, person in enumerate(who):
@@ -45,7 +45,7 @@ class Panel:
                 of_visits[name[len(later) + 1 :]],
                 np.zeros((len(ids), self.keep), dtype=np.int64),
             )
-            if name == self.dated:  # later dates follow from the gaps, and may pass the last bin
+            if name == self.dated:  # later dates follow from the gaps, and may lie beyond the last bin
                 texts = [text if t == 0 else "" for text, t in zip(texts, at, strict=True)]
             seen = (at == 0) | (name != self.dated)
             self.visits[name][who[seen], at[seen]] = _codes(
@@ -54,7 +54,8 @@ class Panel:
             self.rows[name] = self.visits[name][:, 0]
 
     def step(self, name: str, who: Array, at: int, none: int) -> Array:
-        """The codes of a column of people, of this visit or of an earlier one; ``none`` if there is no such visit."""
+        """Return the codes of a column of people, or of this or an earlier visit; ``none`` if there is no such
+        visit."""
         plain, back = before(name)
         if plain not in self.visits:
             return np.full(len(who), at - 1) if name == "position" else self.rows[name][who]
@@ -62,13 +63,13 @@ class Panel:
 
 
 def before(name: str) -> tuple[str, int]:
-    """A column's plain name, and how many visits back it is."""
+    """Return a column's plain name, and how many visits back it is."""
     end = next((end for end in PAST if name.endswith(end)), "")
     return name.removesuffix(end), PAST.get(end, 0)
 
 
 def _columns(folder: Folder, table: str, keys: list[str]) -> dict[str, list[str]]:
-    """The columns of a table as texts; ``keys`` are those that are not in the schema."""
+    """Return the columns of a table as text; ``keys`` are the columns that are not in the schema."""
     head, *lines = table_of(folder.read(f"{table}.csv"))
     names = [restored(name) for name in head]
     wanted = {n.removeprefix(f"{table}.") for n in folder.sizes if n.startswith(f"{table}.")} | {*keys}
@@ -83,7 +84,7 @@ def _codes(column: dict[str, Any], texts: list[str]) -> Array:
 
 
 def check_linked(folder: Folder) -> None:
-    """Check separations, people with their first visit, and each later visit given the ones before."""
+    """Check separations, people with their first visit, and each later visit given the earlier visits."""
     panel, (head, found) = Panel(folder), folder.arrays("model.npz")
     model = Model(folder, *unzipped(found.pop("people").tobytes(), "the model of people"))
     kept = [s for s in folder.facts["separations"] if s.get("holds")]
@@ -103,11 +104,10 @@ def check_linked(folder: Folder) -> None:
 
 
 def steps(panel: Panel, head: Any, found: Codes) -> tuple[list[str], list[tuple[str, float, int]]]:
-    """Return columns of later visits that are not drawn evenly, and χ² of each with each column that is drawn before
-    it.
+    """Return columns of later visits that are not drawn evenly, and χ² of each column with each column drawn before it.
 
-    A visit has its value with the probability softmax(base + effects of parents + what a repeated value adds). Even
-    draws use the multiples of the golden ratio among visits of one position with equal parents.
+    A visit's value has the probability softmax(base + effects of parents + effect of repeating a value). Even draws use
+    the multiples of the golden ratio among visits at one position with equal parents.
     """
     sizes, wrong, tests = head["sizes"], list[str](), list[tuple[str, float, int]]()
     places = [(np.flatnonzero(panel.many > at), at) for at in range(1, panel.keep)]
@@ -118,7 +118,7 @@ def steps(panel: Panel, head: Any, found: Codes) -> tuple[list[str], list[tuple[
     def cells(name: str) -> Array:
         return np.concatenate([panel.step(name, who, at, sizes[name] - 1) for who, at in places])
 
-    known = [n for n in sizes if n not in panel.visits]  # of people, the position, and the visits before
+    known = [n for n in sizes if n not in panel.visits]  # people's columns, the position, and the earlier visits
     for i, column in enumerate(head["columns"]):
         name, values, size = column["name"], cells(column["name"]), len(found[f"base_{i}"])
         logits = found.pop(f"base_{i}") + np.zeros((len(values), 1))
@@ -152,7 +152,7 @@ def crossed(panel: Panel, model: Model, head: Any, s: dict[str, Any]) -> bool:
     drawn = {c["name"]: [*c["effects"], f"{c['name']}@before", f"{c['name']}@earlier"] for c in head["columns"]}
 
     def nodes(names: Iterable[str], times: Iterable[int]) -> set[Any]:
-        """The columns at these visits, as far as they exist then; a column of people is the same at each visit."""
+        """Return the columns at these visits, if they exist then. A column of people is the same at each visit."""
         visits = {*drawn, *panel.visits}
         return {
             (n, at) if n in visits else n

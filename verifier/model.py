@@ -1,4 +1,4 @@
-"""Check 4: the model is the fit of the noisy counts, and every separation holds in it exactly."""
+"""Check 4: the model is the fit of the noisy counts, and every separation holds exactly in it."""
 
 import json
 import math
@@ -24,11 +24,11 @@ Nodes = list[tuple[str, Clique, Array]]
 
 
 class Model:
-    """A log-linear model, or the network of a decoder. ``potentials`` are tables over cliques of columns.
+    """A log-linear model, or a decoder's network. ``potentials`` are tables over cliques of columns.
 
     ``sizes`` has each column's number of values. Only ``visible`` columns are in the synthetic table. The others are
-    ``hidden``; they are `functions` of visible ones. A network's potentials are ln p(column | parents), with the column
-    as the last axis.
+    ``hidden`` and are `functions` of visible columns. A network's potentials are ln p(column | parents), with the
+    column as the last axis.
     """
 
     def __init__(self, folder: Folder, head: Any, found: dict[str, Array]) -> None:
@@ -41,7 +41,7 @@ class Model:
         self.visible, self.order = tuple(names["visible"]), self.head.get("order", ())
         if self.network:
             self.potentials, self.first = heads(self.head, self.sizes, found.pop("parameters")), {}
-            for i, name in enumerate(self.head.get("tables", [])):  # these columns have a full table instead
+            for i, name in enumerate(self.head.get("tables", [])):  # these columns have a full table instead of a head
                 clique = next(q for q in self.potentials if q[-1] == name)
                 self.potentials[clique] = np.log(np.maximum(found.pop(f"table_{i}"), 1e-300))
             for i, (name, causes) in enumerate(self.head.get("interactions", [])):  # additional factors of these causes
@@ -81,7 +81,7 @@ class Model:
 
     @property
     def nodes(self) -> Nodes:
-        """The conditional tables of all columns; ``ValueError`` if one is not a probability."""
+        """Conditional tables of all columns. Raises ``ValueError`` if a table is not a probability."""
         if self.network:
             nodes = [(q[-1], q[:-1], np.exp(table)) for q, table in self.potentials.items()]
         else:
@@ -92,12 +92,13 @@ class Model:
 
 
 def functions(model: Model) -> dict[str, tuple[Clique, Array]]:
-    """The hidden columns, each with the columns that determine it and its value in each of their cells.
+    """Return the hidden columns, each with the columns that determine it and its value in each of their cells.
 
-    They are counts and the states of questions. Impossible cells of the model leave one value of each.
+    Hidden columns are counts and the states of questions. Impossible cells of the model leave exactly one value for
+    each.
     """
     found, visible = dict[str, tuple[Clique, Array]](), set(model.visible)
-    for _ in range(PASSES * (len(visible) < len(model.sizes))):  # one is enough if rules come in the order of drawing
+    for _ in range(PASSES * (len(visible) < len(model.sizes))):  # one pass is enough for rules in the order of drawing
         for clique, table in model.potentials.items():
             new = [n for n in clique if n not in visible and n not in found]
             if len(new) == 1:
@@ -110,7 +111,8 @@ def functions(model: Model) -> dict[str, tuple[Clique, Array]]:
 
 
 def heads(head: Any, sizes: Mapping[str, int], flat: Array) -> dict[Clique, Array]:
-    """The tables of a decoder: ln p(column | parents) is a log softmax of an intercept and a weight for each parent."""
+    """Return a decoder's tables: ln p(column | parents) is a log softmax of an intercept and a weight for each
+    parent."""
     done, at, out = dict[str, tuple[Clique, Array]](), 0, dict[Clique, Array]()
     for name, size in sizes.items():
         given = tuple(n for n in sizes if [n, name] in head["edges"] and sizes[n] > 1)
@@ -131,15 +133,15 @@ def heads(head: Any, sizes: Mapping[str, int], flat: Array) -> dict[Clique, Arra
 
 
 def log_softmax(logits: Array) -> Array:
-    """Return logarithms of the probabilities, over the last axis."""
+    """Return the logarithm of the softmax over the last axis."""
     below = logits - logits.max(axis=-1, keepdims=True)
     return below - np.log(np.exp(below).sum(axis=-1, keepdims=True))
 
 
 def calibrate(sizes: Mapping[str, int], potentials: Tables, order: Iterable[str]) -> Nodes:
-    """The conditional tables of each column in the order of drawing; the last column is eliminated first.
+    """Return the columns' conditional tables in the order of drawing; the last column is eliminated first.
 
-    A column of one value joins no other columns, so it is left out of their cliques.
+    A column with one value joins no other columns, so it is left out of their cliques.
     """
     rank = {n: i for i, n in enumerate(dict.fromkeys([*(n for n in order if n in sizes), *sizes]))}
     buckets: dict[str, list[tuple[Clique, Array]]] = {n: [] for n in rank}
@@ -166,7 +168,7 @@ def calibrate(sizes: Mapping[str, int], potentials: Tables, order: Iterable[str]
 
 
 def marginals(nodes: Nodes, wanted: Iterable[Clique]) -> dict[Clique, Array]:
-    """Return the probabilities of cliques, each inside one node."""
+    """Return the probabilities of cliques, each of which is inside one node."""
     found: dict[str, tuple[Clique, Array]] = {}
     for name, given, table in nodes:
         if given:
@@ -185,7 +187,7 @@ def marginals(nodes: Nodes, wanted: Iterable[Clique]) -> dict[Clique, Array]:
 
 
 def check_model(folder: Folder, answers: Answers | None) -> Model | None:
-    """Check the model's separations and its fit, and return the model."""
+    """Check the model's separations and fit, and return the model."""
     head = folder.arrays("model.npz")[0] if "model.npz" in folder.names else {}
     kept, plan = [s for s in folder.facts["separations"] if s.get("holds")], folder.facts["project"]["plan"]
     copula = folder.facts["method"] == "copula"
@@ -220,7 +222,8 @@ def check_model(folder: Folder, answers: Answers | None) -> Model | None:
 
 
 def linked(model: Model, s: Mapping[str, list[str]]) -> bool:
-    """Return whether a path around the given columns links both sides; for a network, in the ancestors' moral graph.
+    """Return whether a path around the given columns links both sides. For a network, the graph is the ancestors' moral
+    graph.
 
     A hidden column links the columns that determine it.
     """
@@ -237,7 +240,7 @@ def linked(model: Model, s: Mapping[str, list[str]]) -> bool:
 
 
 def meet(cliques: Iterable[set[Any]], left: set[Any], right: set[Any], stop: set[Any]) -> bool:
-    """Return whether a path through cliques leads from one side to the other around ``stop``."""
+    """Return whether a path through cliques connects both sides without passing through ``stop``."""
     reached, before = left - stop, set[Any]()
     while reached != before:
         before, reached = reached, reached.union(*(q - stop for q in cliques if q & reached))
@@ -257,7 +260,8 @@ def separates(s: Mapping[str, Any], names: Iterable[str]) -> bool:
 
 
 def far(model: Model, answers: Answers) -> list[str]:
-    """Counts further from the model than 1.5 times the distance that noise alone exceeds once in 10⁹ releases."""
+    """Return an error if the counts' distance from the model exceeds 1.5 times what noise alone exceeds once in 10⁹
+    releases."""
     whole = {c.clique: np.zeros([model.sizes[n] for n in c.clique]) for c in answers.counts}
     fits = marginals(calibrate(model.sizes, {**whole, **model.potentials}, model.order), whole)
     square, cells = 0.0, 0
@@ -274,13 +278,14 @@ def far(model: Model, answers: Answers) -> list[str]:
 def optimality(
     counts: list[Counts], total: float, price: float, potentials: Tables, model: Model, strict: bool
 ) -> list[str]:
-    """Errors of a fit: its Fenchel gap at its potentials θ, if that is above the tolerance. Earlier versions of the
-    program stopped at the first tolerance (not ``strict``).
+    """Return an error if the fit's Fenchel gap at its potentials θ is above the tolerance. Earlier versions of Espalier
+    used only the first tolerance (not ``strict``).
 
     The objective is f(μ) + λ N KL(p ‖ q) with f(μ) = Σ‖μ − y‖²/(2σ²) and independent q. Component a of the counts has
-    the precision w_a and the estimate û_a. τ_a and τ⁰_a are the components a of ln p (the sum of θ) and of ln q.
-    The gap is Σ_a w_a/2 ‖u_a − û_a + λ(τ_a − τ⁰_a)/w_a‖². It is 0 only at the minimum. Noise alone adds half of the
-    degrees of freedom to each term. `MOST_GAP` is less, so that many cells leave no room for a few exact counts.
+    the precision w_a and the estimate û_a. τ_a and τ⁰_a are the components of ln p (the sum of θ) and of ln q. The gap
+    is Σ_a w_a/2 ‖u_a − û_a + λ(τ_a − τ⁰_a)/w_a‖². It is 0 only at the minimum. Noise alone contributes half of the
+    degrees of freedom to the objective. `MOST_GAP` is smaller, so even a table with many cells cannot hide a few exact
+    counts.
     """
     sizes = {n: s for q, table in potentials.items() for n, s in zip(q, table.shape, strict=True)}
     sums, weight, u, tau = (defaultdict[Clique, Any](float) for _ in range(4))
@@ -309,9 +314,9 @@ def optimality(
 
 
 def fitted(model: Model, answers: Answers, ordered: Mapping[str, int], strict: bool) -> list[str]:
-    """Errors of the fit, which ``core/models/graphical/estimation.py`` and ``shrinkage.py`` document.
+    """Return errors in the fit, which is documented in ``core/models/graphical/estimation.py`` and ``shrinkage.py``.
 
-    ``ordered`` are the ordered columns, with the number of their ordered values.
+    ``ordered`` are the ordered columns, with their numbers of ordered values.
     """
     counts, potentials = answers.counts, grouped(model, answers)
     precision, sums = defaultdict[Clique, float](float), [float(c.values.sum()) for c in counts]
@@ -333,7 +338,8 @@ def fitted(model: Model, answers: Answers, ordered: Mapping[str, int], strict: b
 
 
 def second(counts: list[Counts], total: float, model: Model, ordered: Mapping[str, int]) -> list[Counts]:
-    """The counts for a second fit: columns fixed at the first fit's values, and pairs smoothed or with a wider σ."""
+    """Return the counts for a second fit: columns fixed at the first fit's values, and pairs smoothed or with a wider
+    σ."""
     wider, smooth = {tuple(q): float(by) for q, by in model.head["wider"]}, named(model.head.get("smooth", ()))
     if not all(1 <= by <= WIDEST for by in wider.values()):
         raise ValueError("a σ was widened beyond the bound")
@@ -355,7 +361,8 @@ def second(counts: list[Counts], total: float, model: Model, ordered: Mapping[st
 
 
 def grouped(model: Model, answers: Answers) -> dict[Clique, Array]:
-    """Return the potentials over groups of categories that were counted together; inside a group they must be equal."""
+    """Return the potentials over groups of categories that were counted together. Inside a group, they must be
+    equal."""
     out = dict(model.potentials)
     for name, groups in answers.merged.items():
         members, share = np.unique(groups, return_index=True)[1], np.log(np.bincount(groups))

@@ -1,4 +1,5 @@
-"""Check 3: the noisy counts are whole numbers, match the draws, and differ from each other as their noise implies."""
+"""Check 3: the noisy counts are whole numbers, match the draws, and differ from each other as much as their noise
+implies."""
 
 import itertools
 import math
@@ -15,12 +16,12 @@ ALARM, LEAST_DOF, SMALLEST, WIDEST, CLOSE = 1e-6, 7, 0.6, 14, 1e-9
 RULES = {"impossible", "monotone", "determines"}
 ALL = "all counts together"
 ARRAYS = {"measurements": "counts", "asked": "asked", "histograms": "histogram", "merged": "merged"}
-"""The arrays of each list in ``answers.npz``, if their names differ from the list's."""
+"""Array names of each list in ``answers.npz``, if they differ from the list's name."""
 
 
 @dataclass
 class Counts:
-    """Noisy counts of one clique; ``even``: each cell has noise of the same σ."""
+    """Noisy counts of one clique; ``even`` is true if all cells have noise with the same σ."""
 
     clique: Clique
     values: Array
@@ -34,7 +35,7 @@ class Counts:
 
 
 class Answers:
-    """``answers.npz``: counts, the public number of rows, groups of categories, impossible cells."""
+    """Content of ``answers.npz``: counts, the public number of rows, groups of categories, and impossible cells."""
 
     def __init__(self, folder: Folder) -> None:
         head, found = folder.arrays("answers.npz")
@@ -61,9 +62,9 @@ class Answers:
 
 
 def components(table: Array, clique: Clique) -> dict[Clique, Array]:
-    """Return the analysis of variance: a part for each subset of the columns, as a sum over the others.
+    """Return the analysis of variance: a part for each subset of the columns, as a sum over the other columns.
 
-    With equal noise in each cell the parts are independent; each has Π(size − 1) degrees of freedom.
+    With equal noise in each cell, the parts are independent, and each has Π(size − 1) degrees of freedom.
     """
     if len(clique) > WIDEST:
         raise ValueError(f"a table with more than {WIDEST} columns is not decomposed")
@@ -79,7 +80,7 @@ def components(table: Array, clique: Clique) -> dict[Clique, Array]:
 
 
 def check_noise(folder: Folder) -> Answers | None:
-    """Return the counts, after their test; None if the method keeps none."""
+    """Test and return the counts; None if the method keeps none."""
     if "answers.npz" not in folder.names:
         folder.note(3, "not testable: this method keeps no counts (checks 1, 2, 5, 6 and 7 apply)")
         return None
@@ -103,8 +104,8 @@ def check_noise(folder: Folder) -> Answers | None:
 
 
 def not_drawn(folder: Folder, answers: Answers) -> list[str]:
-    """Return the counts that match no draw. One-way counts that are folded into groups have the root mean square of the
-    groups' σ.
+    """Return the counts that match no draw. The σ of one-way counts in groups of categories is the root mean square of
+    the groups' σ.
     """
     listed = [(d["columns"], d["sigma"]) for d in folder.facts["measurements"]]
     draws = [d for d in folder.statement.get("draws", []) if (d["part"], d["kind"]) == ("own", "count")]
@@ -125,8 +126,8 @@ def not_drawn(folder: Folder, answers: Answers) -> list[str]:
 
 
 def tested(answers: Answers) -> tuple[list[str], int, float]:
-    """Return χ² of each component against the mean of all counts that contain it: for all cliques together, and for
-    each clique alone.
+    """Return χ² of each component's deviation from the mean of all counts that contain it, for all cliques together and
+    for each clique alone.
     """
     usable = [c for c in answers.counts if c.sigma >= SMALLEST and len(c.clique) <= WIDEST]
     parts: dict[Clique, list[tuple[int, Array, float]]] = defaultdict(list)
@@ -159,7 +160,7 @@ def tested(answers: Answers) -> tuple[list[str], int, float]:
     tests, wrong = [t for t in tests if t[2] >= LEAST_DOF], list[str]()
     for name, s, d in tests:
         low, high = gammainc(d / 2, s / 2), gammaincc(d / 2, s / 2)  # P[χ² ≤ s] and P[χ² ≥ s]
-        level = ALARM / (20 * len(tests))  # most of the alarm rate is for too little noise in all counts together
+        level = ALARM / (20 * len(tests))  # most of the rate is for too little noise in all counts together
         if low < (0.9 * ALARM if name == ALL else level) or high < level:
             side = "less" if low < high else "more"
             wrong.append(f"{name} differ by {side} than their noise (√(χ²/df) = {math.sqrt(s / d):.3g})")

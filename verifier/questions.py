@@ -1,4 +1,4 @@
-"""The effect of one row on the answers to a project's questions, from their public description alone."""
+"""The effect of one row on the answers to a project's questions, computed from their public description alone."""
 
 import itertools
 import math
@@ -9,21 +9,21 @@ import numpy as np
 from .folder import Array, Folder, edges_of
 
 FEW, MOST = 4_000, 20_000_000
-"""Up to this number of rows, all rows are tried; if there are more, this number of random rows, each satisfying some
-conditions.
+"""Number of rows up to which all possible rows are tried. If there are more, this number of random rows is tried, each
+of which satisfies some conditions.
 """
 
 
 def squared(folder: Folder, draw: dict[str, Any]) -> int:
     """Return Δ² of a draw of ``questions`` for one row per person: the largest number of answers that one row changes.
 
-    It is exact if all rows are tried. Otherwise it is the largest value found, so Δ² may be larger. Questions about the
-    labels of dates are not read; if there are any, Δ² is taken to be at least the statement's number.
+    The value is exact if all rows are tried. Otherwise it is the largest value found, and Δ² may be larger. Questions
+    about date labels are not read; if there are any, the value returned is at least the statement's.
     """
     project, stated = folder.facts["project"], int(draw["given"]["squared"])
     if draw["cells"] == 1 and folder.facts["method"] == "fpt-mw":
         return 1
-    if draw["pool"] == "analyses" and project.get("analyses"):  # the cells of an analysis: a row is in at most one
+    if draw["pool"] == "analyses" and project.get("analyses"):  # a row is in at most one of an analysis's cells
         alike = [d for d in folder.statement["draws"] if (d["pool"], d["recipe"]) == ("analyses", "questions")]
         if sorted(d["cells"] for d in alike) != sorted(filter(None, (counted(folder, a) for a in project["analyses"]))):
             raise ValueError("the draws do not have the cells of the analyses")
@@ -39,19 +39,20 @@ def squared(folder: Folder, draw: dict[str, Any]) -> int:
     if not asked:
         return stated
     patterns = np.unique(answers(folder, asked, counts), axis=1).astype(np.float32)
-    met = patterns.sum(axis=0)  # the answers to which each kind of row contributes
+    met = patterns.sum(axis=0)  # the answers to which each row contributes
     apart = -2 * patterns.T @ patterns
     apart += met
-    apart += met[:, None]  # the answers in which two kinds of rows differ
+    apart += met[:, None]  # the answers in which two rows differ
     found = int((apart if folder.statement["unit"]["neighbors"] == "replace-one" else met).max())
     return max(1, found, stated if len(asked) < draw["cells"] else 1)
 
 
 def counted(folder: Folder, analysis: dict[str, Any]) -> int:
-    """The number of cells that a planned analysis counts: groups, with and without the event; 0 for a regression."""
+    """Return the number of cells that a planned analysis counts: groups, with and without the event; 0 for a
+    regression."""
     values = {c["name"]: folder.sizes[c["name"]] - bool(c.get("missing")) for c in folder.columns}
     groups, kind = 2 if analysis.get("group") else 1, analysis["kind"]
-    if kind == "effect":  # rows of further groups are counted too, in each stratum
+    if kind == "effect":  # rows in other groups are also counted, in each stratum
         strata = math.prod(values[name] for name in analysis["adjust"])
         groups = strata * min(values[analysis["group"].partition("=")[0]], 3)
     if kind == "survival":
@@ -60,7 +61,7 @@ def counted(folder: Folder, analysis: dict[str, Any]) -> int:
 
 
 def conditions(question: dict[str, Any]) -> list[dict[str, Any]]:
-    """The alternatives of a question, or the conditions of a count: values by column."""
+    """Return the alternatives of a question, or the conditions of a count, as values by column."""
     (key,) = question.keys() & {"any", "where", "of"}
     return list(question["any"]) if key == "any" else [question[key]]
 
@@ -76,7 +77,7 @@ def readable(folder: Folder, question: dict[str, Any], counts: list[dict[str, An
 
 
 def candidates(folder: Folder, parts: list[dict[str, Any]]) -> dict[str, Array]:
-    """The codes of all rows, or of `FEW` rows that each meet up to seven of the conditions ``parts``."""
+    """Return the codes of all rows, or of `FEW` rows, each of which meets up to seven of the conditions ``parts``."""
     sizes = {n: s for n, s in folder.sizes.items() if any(n in part for part in parts)}
     few = min(FEW, MOST // max(len(parts), 1))
     if math.prod(sizes.values()) <= few:
@@ -103,7 +104,7 @@ def answers(folder: Folder, asked: list[dict[str, Any]], counts: list[dict[str, 
 
 
 def codes_of(folder: Folder, name: str, values: list[Any]) -> list[int]:
-    """The codes of the categories, the bins between two edges, or the numbers of a count that a condition lists."""
+    """Return the codes that a condition lists: categories, bins between two edges, or numbers of a count."""
     column = next((c for c in folder.columns if c["name"] == name), None)
     if column is None:
         return list(range(int(values[0]), int(values[1]) + 1))

@@ -1,4 +1,4 @@
-"""Check 5: the rows are drawn from the model: their number, their domain, impossible cells, and goodness of fit."""
+"""Check 5: the rows were drawn from the model. It checks their number, domain, impossible cells and goodness of fit."""
 
 import csv
 import io
@@ -20,11 +20,11 @@ from .noise import Answers
 
 ALARM, LEAST_EXPECTED, MOST_CELLS = 1e-7, 8.0, 5_000_000
 GOLDEN, BLOCK = (5**0.5 - 1) / 2, 16_384
-"""The golden ratio, and the number of rows that a network draws together."""
+"""The fractional part of the golden ratio, and the number of rows that a network draws together."""
 NUMBER = re.compile(r"-?(0|[1-9]\d*)(\.\d+)?(e[+-]\d+)?", re.ASCII)
 FORMULA = re.compile(r"'+([=@＝＠\t\r\n]|[+\-＋－].)", re.DOTALL)
 LATER = re.compile(r"(?<=[;\t\r\n])'(?='*([=@＝＠]|[+\-＋－][^;\t\r\n]))")
-"""Beginnings of a text, or of a part of it, that get an apostrophe, so that spreadsheets do not run them."""
+"""Text beginnings (also after a separator) that get an apostrophe, so that spreadsheets do not run them."""
 Codes = dict[str, Array]
 
 
@@ -35,9 +35,9 @@ def restored(text: str) -> str:
 
 
 def table_of(data: bytes) -> Iterator[list[str]]:
-    """The lines of a table; ``ValueError`` unless only cells that need quotes have them.
+    """Yield the lines of a table. Raises ``ValueError`` unless only cells that need quotes have them.
 
-    Cells of a single column are all in quotes, and names may be in quotes.
+    In a table with a single column, all cells are in quotes. Names may be in quotes.
     """
     text = data.decode()
     if '"' in text or "\r" in text:
@@ -49,14 +49,14 @@ def table_of(data: bytes) -> Iterator[list[str]]:
 
 
 def written(cells: list[str], *, always: bool) -> str:
-    """A line of a table, with quotes around the cells that need them, or around all."""
+    """Return a line of a table, with quotes around the cells that need them, or around all cells."""
     quoted = ('"' + c.replace('"', '""') + '"' if always or re.search('[,"\r\n]', c) else c for c in cells)
     return ",".join(quoted) + "\n"
 
 
 def read_rows(folder: Folder, data: bytes) -> tuple[Codes, int]:
-    """Return the code of each cell: its category or bin, or the last code if it is missing; ``ValueError`` outside a
-    domain.
+    """Return the code of each cell: its category or bin, or the last code if it is missing. Raises ``ValueError`` for a
+    cell outside its domain.
     """
     lines = table_of(data)
     schema, names = folder.facts["project"]["schema"], [restored(name) for name in next(lines, [])]
@@ -75,12 +75,12 @@ def read_rows(folder: Folder, data: bytes) -> tuple[Codes, int]:
         for place, texts in invented.items():
             texts.append(line[place])
     if not all(numbered(texts, "S") for texts in invented.values()):
-        raise ValueError("identifiers are not invented ones")
+        raise ValueError("identifiers are not all invented")
     return {name: np.array(codes, dtype=np.int64) for _, name, _, _, codes in columns}, rows
 
 
 def numbered(texts: list[str], letter: str) -> bool:
-    """Return whether texts are invented identifiers: the letter and a number, each number once."""
+    """Return whether texts are invented identifiers: the letter and a number, with each number occurring once."""
     return sorted(texts) == [f"{letter}{i:0{len(str(len(texts)))}d}" for i in range(1, len(texts) + 1)]
 
 
@@ -105,7 +105,7 @@ def coder(column: dict[str, Any]) -> Callable[[str], int]:
 
 
 def check_rows(folder: Folder, model: Model | None, answers: Answers | None) -> None:
-    """Check the rows of ``synthetic.csv`` against ``release.json`` and the model, and the copies against the schema."""
+    """Compare the rows of ``synthetic.csv`` with ``release.json`` and the model, and the copies with the schema."""
     facts = folder.facts
     codes, rows = read_rows(folder, folder.read("synthetic.csv"))
     shown = facts.get("rows_shown", facts["rows"])
@@ -135,7 +135,7 @@ def check_rows(folder: Folder, model: Model | None, answers: Answers | None) -> 
 
 
 def unlike(folder: Folder, total: float) -> list[str]:
-    """Check the number of rows if it is private: it must be the model's, unless the plan states another."""
+    """Check the number of rows if n is private: it must be the model's, unless the plan states another number."""
     plan = folder.facts["project"]["plan"]
     if not folder.statement or folder.statement["unit"]["rows"] is not None or plan.get("rows"):
         return []
@@ -144,7 +144,7 @@ def unlike(folder: Folder, total: float) -> list[str]:
 
 
 def unlikely(tests: list[tuple[str, float, int]]) -> list[str]:
-    """Return the tables whose χ² is above its bound. The χ² is divided by 1.25, because cells of eight rows have a
+    """Return the tables whose χ² is above its bound. χ² is divided by 1.25, because cells with eight rows have a
     heavier tail.
     """
     return [
@@ -156,9 +156,9 @@ def unlikely(tests: list[tuple[str, float, int]]) -> list[str]:
 
 @cache
 def stray(count: int) -> float:
-    """Return how far the number in an interval may be from ``count`` times its length, for ``count`` successive
-    multiples of the golden ratio modulo 1: with sorted x, the range of i − count·x_i, plus one. The start does not
-    matter.
+    """Return how far the number of points in an interval may be from ``count`` times its length, for ``count``
+    successive multiples of the golden ratio modulo 1. With sorted x, this is the range of i − count·x_i, plus one. The
+    start does not matter.
     """
     numbers = np.sort(GOLDEN * np.arange(count) % 1)
     apart = np.arange(count) - count * numbers
@@ -166,7 +166,7 @@ def stray(count: int) -> float:
 
 
 def far(held: Array, shares: Array, golden: bool) -> float:
-    """Return how far the ``held`` counts (a line for each group) are from their shares, beyond what an even draw
+    """Return how far the ``held`` counts (one line per group) deviate from their shares beyond what an even draw
     allows.
     """
     rows = held.sum(axis=1)
@@ -178,7 +178,7 @@ def far(held: Array, shares: Array, golden: bool) -> float:
 def rounded(nodes: Nodes, codes: Codes, golden: bool) -> list[str]:
     """Check even rows: among n rows with equal ``given``, each category has n·p rows, rounded down or up.
 
-    A network selects values by multiples of the golden ratio (``golden``), anew in each block of rows.
+    A network selects values by multiples of the golden ratio (``golden``), with a new start in each block of rows.
     """
     for name, given, table in nodes:
         for start in range(0, len(codes[name]), BLOCK if golden else len(codes[name])):
@@ -191,7 +191,8 @@ def rounded(nodes: Nodes, codes: Codes, golden: bool) -> list[str]:
 
 
 def spread(nodes: Nodes, codes: Codes) -> list[tuple[str, float, int]]:
-    """Return χ² of each column with each earlier one: rows with w = i have Σ_g n(i, g)·p(v | g) expected with v.
+    """Return χ² of each column with each earlier column. Of the rows with w = i, the expected number with v is Σ_g n(i,
+    g)·p(v | g).
 
     Given all earlier columns, v depends on its ``given`` alone. Even rows vary less, so the test is one-sided.
     """
@@ -211,8 +212,8 @@ def spread(nodes: Nodes, codes: Codes) -> list[tuple[str, float, int]]:
 
 
 def weighted(model: Model, codes: Codes, rows: int) -> list[tuple[str, float, int]]:
-    """Return rows drawn from a weighted list of rows: each row must be in the list; χ² of each column and each pair
-    against the list.
+    """Check rows drawn from a weighted list. Each row must be in the list, and χ² compares each column and each pair
+    with the list.
     """
     kept = model.weights * rows > 1e-6
     listed = set(zip(*(model.pool[n][kept].tolist() for n in model.sizes), strict=True))
@@ -227,7 +228,8 @@ def weighted(model: Model, codes: Codes, rows: int) -> list[tuple[str, float, in
 
 
 def chi_square(found: Array, expected: Array) -> tuple[float, int]:
-    """Return χ² and its degrees of freedom; rare cells count as one, and a row in an empty cell as infinite."""
+    """Return χ² and its degrees of freedom. Rare cells are merged into one, and a row in an empty cell gives
+    infinity."""
     if np.any(found[expected < 1e-9] > 0):
         return math.inf, 1
     big = expected >= LEAST_EXPECTED

@@ -1,4 +1,4 @@
-"""Counts of pairs that are smoothed along ordered columns, for check 4 (``core/models/graphical/smoothness.py``)."""
+"""Smoothing of pair counts along ordered columns, for check 4 (see ``core/models/graphical/smoothness.py``)."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -20,7 +20,7 @@ def spans(columns: Sequence[Mapping[str, Any]], sizes: Mapping[str, int], counte
 def smoothed(c: Counts, shares: Sequence[Array], ordered: Sequence[int], how: Sequence[Any], total: float) -> Counts:
     """Return the counts ``c`` of a pair, smoothed with the lengths and the strength ``how``.
 
-    ``shares`` are those of its columns in the first fit, ``ordered`` the numbers of their ordered values.
+    ``shares`` are the shares of its columns in the first fit, ``ordered`` the columns' numbers of ordered values.
     """
     lengths, strength = how
     if not 1 <= strength <= max(2.0, total) * (1 + 1e-9) or not any(lengths):
@@ -49,5 +49,5 @@ def basis(share: Array, span: int, length: int) -> tuple[Array, Array]:
 
 
 def named(listed: Sequence[Any]) -> dict[Clique, tuple[Any, Any]]:
-    """Return the lengths and the strength of each smoothed pair of the model's head."""
+    """Return the lengths and the strength of each smoothed pair, from the model's head."""
     return {tuple(q): (tuple(lengths), float(strength)) for q, lengths, strength in listed}

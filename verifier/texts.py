@@ -13,11 +13,11 @@ from .budget import differing, entry
 from .folder import Folder, parsed
 
 FIXED = {"5a973d46db148905", "6f3287a73cff94c0", "9be0c9eebba49535", "bb59732f4510d255"}
-FIXED |= {"294f93884010ce43", "59fa5107b8077e4c"}  # of linked tables
+FIXED |= {"294f93884010ce43", "59fa5107b8077e4c"}  # for linked tables
 FIXED_PURE = {"48a989d38986c8a0", "1ba91ab975e5daeb", "340109bcd5580920", "63a813be0781b420"}
 """SHA-256 prefixes of the sentences that are the same in all releases of a unit, and of those with δ = 0."""
 PROMISED = {"d5b2894c33f144c6", "c1f3000c0c61d8ce", "7d60833b93229d20"}
-"""The same for the sentence of the guarantee, and for the rule for held-out people."""
+"""The same for the guarantee's sentence, and for the rule on held-out people."""
 STATED = {"18faf36ea334023e", "3964cc2c905be54a", "6ee6afb3877a66fc", "9bfd1bc273c18558", "ba38cd457009f47a"}
 STATED |= {"d8bddf0d4caa0941", "f67af9f95e7088c4"}
 """The same for the sentence about rows per person together with the first four promises."""
@@ -38,7 +38,7 @@ ODD = re.compile(
     r'(?:hidden|on\w+|http-equiv)\b|charset="(?!utf-8")|style="(?!(?:(?:stroke-)?width:[\d.]+%?|fill:[^;]*)")', re.I
 )
 ATTRIBUTE = re.compile(r'([a-zA-Z-]+)(?:="[^"<>]*")?')
-"""An attribute of an element that `TAG` matches; ``ODD`` is the start of one that might hide text."""
+"""An attribute of an element that `TAG` matches; ``ODD`` matches the start of an attribute that might hide text."""
 PLAIN = {
     "html",
     "aria-label",
@@ -54,11 +54,11 @@ PLAIN = {
     "scope",
 }
 PLAIN |= {"style", "tabindex", "title"}
-"""Attributes that elements outside of pictures may have."""
+"""Attributes that elements outside pictures may have."""
 TURNED = re.compile("[\u202a-\u202e\u2066-\u2069]")
-"""Characters that change the direction of reading."""
+"""Characters that change the reading direction."""
 UNSEEN = {"head", "svg", "style", "title"}
-"""Elements whose text does not count as a sentence that people read."""
+"""Elements whose text people do not read as a sentence."""
 HIDING = re.compile(
     r"""\\|/\*|display:\s*(?:none|contents)|visibility|font(?:-size)?:\s*(?:0?\.[0-4]|[0-6](?:\.\d+)?(?:px|pt)|0(?![.\d]))
     |opacity:\s*(?:0?\.[0-4]|0(?![.\d]))|position:|clip|transform:|text-(?:indent|fill|security)|transparent|filter:
@@ -67,11 +67,11 @@ HIDING = re.compile(
     |zoom:|scale:|translate:|rotate:|mask|blend|z-index|float:|direction:|bidi|writing-mode""",
     re.I | re.X,
 )
-"""Styles that may hide text, and forms in which they may be written (escapes and comments)."""
+"""Styles that may hide text, including escapes and comments that could disguise them."""
 LETTERS = {"epsilon": "ε", "eps": "ε", "delta": "δ", "rho": "ρ"}
 ALIKE = str.maketrans("ɛєԑ∊", "εεεε")
 OF_LEDGER = re.compile(r"(?:reached|total is|may reach|together reach|total of|, of)\s*$")
-"""Pattern of the words before an ε of the ledger."""
+"""Pattern of the words that precede an ε of the ledger."""
 SAME = """
 deployment.privacy_loss.privacy_parameters.epsilon  guarantee.epsilon
 deployment.privacy_loss.privacy_parameters.delta    guarantee.delta
@@ -81,11 +81,11 @@ deployment.privacy_loss.privacy_unit                unit.sentence
 deployment.basic.publication_date                   release.date
 deployment.basic.name                               release.name
 """
-"""Entries of the registry's file, each with the statement's entry that it repeats."""
+"""Entries of the registry file, each with the statement's entry that it repeats."""
 
 
 def leaves(value: Any, key: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield all values in JSON, each with its key."""
+    """Yield all values in a JSON document, each with its key."""
     if isinstance(value, dict | list):
         for k, v in value.items() if isinstance(value, dict) else ((key, v) for v in value):
             yield from leaves(v, k)
@@ -94,8 +94,8 @@ def leaves(value: Any, key: str = "") -> Iterator[tuple[str, Any]]:
 
 
 def words(folder: Folder, name: str) -> tuple[str, str]:
-    """The words of a file that people read, and all of its words: HTML without its tags, or all texts of a JSON
-    file.
+    """Return the words of a file that people read, and all of its words: HTML without tags, or all text in a
+    JSON file.
     """
     data = folder.read(name)
     if TURNED.search(html.unescape(data.decode(errors="replace"))) and not TURNED.search(
@@ -108,7 +108,7 @@ def words(folder: Folder, name: str) -> tuple[str, str]:
     seen, whole, at, inside, page = list[str](), list[str](), 0, list[str](), data.decode()
     for tag in [*TAG.finditer(page), None]:
         text = page[at : tag.start() if tag else None]
-        if "style" in inside:  # without its comments
+        if "style" in inside:  # without comments
             first, *parts = re.sub(r"url\(data:font/woff2;base64,[\w+/=]*\)", "", text).split("/*")
             text = first + "".join(part.partition("*/")[2] if "*/" in part else f"/*{part}" for part in parts)
         own = list(ATTRIBUTE.finditer(tag[3])) if tag else []
@@ -126,19 +126,19 @@ def words(folder: Folder, name: str) -> tuple[str, str]:
 
 
 def plain(text: str) -> str:
-    """The text with one form of each letter, and without accents and characters of no width."""
+    """Return the text in normal form, without accents and zero-width characters."""
     kept = (c for c in unicodedata.normalize("NFKD", text) if unicodedata.category(c) not in ("Cf", "Mn", "Me"))
     return "".join(kept).translate(ALIKE)
 
 
 def same(text: str, number: float) -> bool:
-    """Return whether a text states a number; a fraction or a power does not."""
+    """Return whether a text states this number. A fraction or a power does not."""
     return bool(re.fullmatch(r"[\d.e+-]+", text)) and math.isclose(float(text), number, rel_tol=1e-3)
 
 
 def claimed(folder: Folder) -> dict[str, set[float]]:
-    """The ε, δ and ρ that a text may state: those of the guarantee, of what was spent, and of each draw; by ``ledger``
-    the ε of the ledger. A δ of 0 is a draw's own, and a text may state it only if the guarantee has it.
+    """Return the ε, δ and ρ that a text may state: those of the guarantee, of the spent amount and of each draw, and
+    under ``ledger`` the ledger's ε. A text may state δ = 0, which a single draw may have, only if the guarantee has it.
     """
     made, facts = folder.statement, folder.facts
     parts = [made.get("guarantee"), made.get("spent"), facts["asked"], facts["spent"]]
@@ -152,7 +152,8 @@ def claimed(folder: Folder) -> dict[str, set[float]]:
 
 
 def stated(text: str, known: dict[str, set[float]]) -> tuple[list[tuple[str, str]], list[str]]:
-    """Each ε, δ and ρ in a text, and those that it may not state; an ε of the ledger belongs to certain sentences."""
+    """Return each ε, δ and ρ in a text, and those that it must not state. Only certain sentences may state an ε of the
+    ledger."""
     said, wrong = list[tuple[str, str]](), list[str]()
 
     @cache
@@ -213,7 +214,7 @@ def check_texts(folder: Folder) -> None:
 
 
 def described(folder: Folder, card: dict[str, Any]) -> list[str]:
-    """Errors of the Croissant card: it describes the tables of the folder, their columns, and nothing else."""
+    """Return errors in the Croissant card, which must describe the folder's tables, their columns, and nothing else."""
     facts, (record,) = folder.facts, card["recordSet"]
     columns = [c["name"] for c in facts["project"]["schema"] if c["kind"] != "identifier" or c.get("invented")]
     columns = [n for n in columns if n != "visits per person"] if folder.linked else columns
@@ -226,8 +227,8 @@ def described(folder: Folder, card: dict[str, Any]) -> list[str]:
 
 
 def fixed(made: dict[str, Any], visits: dict[str, Any]) -> list[str]:
-    """Check the sentences fixed by the unit: who is protected, which tables are adjacent, what is promised, not
-    protected or assumed. ``visits`` describes the table of visits, if there is one.
+    """Check the sentences that follow from the unit: who is protected, which tables are adjacent, and what is promised,
+    not protected or assumed. ``visits`` describes the table of visits, if there is one.
     """
     unit, promise, k, person = made["unit"], made["guarantee"], made["unit"]["rows_per_person"], made["unit"]["person"]
     change = ("becoming another, or no one" if person else "changing in place", "being there or not")
@@ -237,7 +238,7 @@ def fixed(made: dict[str, Any], visits: dict[str, Any]) -> list[str]:
         who, k = f"one person with all their rows in both tables (“{person}”)", visits["keep"]
 
     def plainly(*lines: str) -> str:
-        """Lines without the numbers and names of this unit."""
+        """Return the lines without the numbers and names of this unit."""
         text = "\n".join(lines).replace(f"“{person}”", "{person}").replace(f" {k} ", " {k} ")
         return text.replace(repr(person), "{person}").replace(f"the order of {visits.get('order')!r}", "the order")
 

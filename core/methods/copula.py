@@ -36,7 +36,7 @@ ALONE, CHOICE = 0.4, 0.2
 """Parts of this share for one-way counts and for choosing pairs. Counts of the pairs get the rest."""
 
 BYTES_PER_SUM, SECONDS_PER_SUM = 40, 20e-6
-"""Approximate memory and time of one noisy sum."""
+"""Approximate memory and time for one noisy sum."""
 
 
 @dataclass(frozen=True)

@@ -207,7 +207,7 @@ def check(project: Project, method: Method, frame: Frame) -> None:
         raise ProjectError(f"The second stage (embedding_share) {why}", key="embedding_share")
 
     if not method.capabilities.embedding:
-        refuse(f"does not follow the method {method.title}. Set it to off, or choose Workload, PRISM or MST.")
+        refuse(f"cannot follow the method {method.title}. Set it to off, or choose Workload, PRISM or MST.")
     if frame.separations or method.fenced(plan):
         refuse("may link any two columns, so it cannot keep a fence or a drawn regime. Set it to off.")
     if method.arrows(project) or method.effect_of(plan) is not None:

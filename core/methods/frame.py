@@ -91,7 +91,8 @@ def check_plan(plan: Plan) -> None:
 
 
 def fence(project: Project, warnings: list[str]) -> tuple[Separation, ...]:
-    """Return the separations of a plan with a fence: the one implied by the roles, and those listed in the project."""
+    """Return the separations of a plan with a fence: the separation implied by the roles, and those listed in the
+    project."""
     return (*_of_roles(project, warnings), *_listed(project))
 
 

@@ -21,11 +21,11 @@ def independent(curator: Curator, project: Project, frame: Frame, report: Report
 INDEPENDENT = Method(
     name="independent",
     title="Independent",
-    summary="every column by itself, without links",
+    summary="every column on its own, without links",
     fit=independent,
     guidance=Guidance(
         when="Choose it as the baseline that every other method must beat.",
-        unseparated=lambda drawn: "Every column is counted by itself, so the table shows no association at all.",  # noqa: ARG005
+        unseparated=lambda drawn: "Every column is measured on its own, so the table shows no associations.",  # noqa: ARG005
     ),
     capabilities=Capabilities(links=False, questions="beside"),
 )

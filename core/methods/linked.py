@@ -184,7 +184,7 @@ def _frame(project: Project, separations: Separations, warnings: list[str]) -> F
     slices = layout.slices
     if wide_columns := [n for n in layout.columns if layout.cells((n + BEFORE, n)) > plan.max_cells]:
         raise ProjectError(
-            f"{wide_columns[0]!r} has too many values; counting it with itself at the previous visit needs more than "
+            f"{wide_columns[0]!r} has too many values: a table with its previous value needs more than "
             f"{plan.max_cells:,} cells. Group its values, or raise max_cells",
             key="max_cells",
             column=wide_columns[0],

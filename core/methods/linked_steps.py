@@ -99,7 +99,7 @@ class Layout:
 class Stepping:
     """Counts of steps so far, and the intermediate models fitted to them. A rehearsal fits nothing.
 
-    It becomes part of the release, so it stores only the curator's public facts, never the curator itself.
+    The state becomes part of the release, so it stores only the curator's public facts, never the curator itself.
     """
 
     is_rehearsal: bool
@@ -150,7 +150,7 @@ class Stepping:
         return [p for p in found if p not in self.tables and self.layout.cells(p) <= self.max_cells]
 
     def rounds(self) -> list[tuple[int, float]]:
-        """Return the number of pairs in each batch, and its part of the shares for choosing and counting."""
+        """Return the number of pairs in each batch, and its part of the shares for choosing and measuring."""
         most, batches = min(self.most_pairs, len(self.candidates())), min(BATCHES, len(self.candidates()))
         ends = [most * i // batches for i in range(batches + 1)] if batches else [0]
         return [(b - a, 1 / batches) for a, b in itertools.pairwise(ends)]
@@ -234,7 +234,8 @@ class Stepping:
 
     @cached_property
     def order(self) -> tuple[str, ...]:
-        """Columns of a visit in the order of the person model's strongest links, with red columns last."""
+        """Columns of a visit in the order of the person model's strongest links. Columns on the right side of a
+        separation are last."""
         if self.is_rehearsal:
             return self.layout.columns
         left = [name for name in self.layout.columns if name in self.person_model.sizes]
@@ -403,7 +404,7 @@ def _looked_up(now: Mapping[str, Any], cells: Callable[[str], Any], name: str) -
 
 
 def _cached(cells: Callable[[str], Any]) -> Callable[[str], Any]:
-    """Return ``cells`` with a cache, so that each name is looked up only once."""
+    """Return ``cells`` with a cache that looks up each name only once."""
     known = dict[str, Any]()
 
     def cached(name: str) -> Any:

@@ -35,7 +35,7 @@ WEIGHTS = "weights"
 
 @runtime_checkable
 class CountsInPart(Protocol):
-    """A fit whose model was trained on more than counts."""
+    """A fit with a model that was trained on more than counts."""
 
     @property
     def told(self) -> Marginals:

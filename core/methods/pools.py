@@ -16,7 +16,7 @@ SHARED = {
     "schema": "finding categories and bins",
     "test of the drawing": "testing the drawing",
     "accuracy": "counts of correct predictions",
-    "AUC": "counts of right rankings",
+    "AUC": "counts of correct rankings",
     "CMI": "counts for the fairness figure",
 }
 """Pools that any plan may have. Each method declares further pools (`espalier.core.methods.base.Guidance`)."""

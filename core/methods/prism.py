@@ -70,12 +70,12 @@ at 1 (about 42) −0.0030, −0.0024 and −0.0020 (each ± 0.0009); over eight 
 
 CHEAP = 0.4
 """The background is measured if a typical pair's expected TV error is at most this value. Small tables benefit greatly
-from a background with little noise: with an error of 0.03 (asia, 3,000 rows, ε = 2) two-way TV falls from 0.031 to
-0.009, with 0.05 (alarm, 8,000 rows, ε = 2) from 0.040 to 0.022, with 0.12 (diabetes, 8,000 rows, ε = 2) from 0.048 to
-0.043, with 0.24 (child, 5,000 rows, ε = 0.5) from 0.085 to 0.082; with 0.5 it does not change. Without a background,
-single columns are measured a second time. If S then contains all columns, the model is the star: a tenth of the budget
-for one-way counts, the rest for the pairs with the target. A larger share for single columns lowers the AUC (with 0.15,
-COMPAS at ε = 0.2 has 0.004 ± 0.003 less than the star, paired over thirty splits).
+from a background: with an error of 0.03 (asia, 3,000 rows, ε = 2) two-way TV falls from 0.031 to 0.009, with 0.05
+(alarm, 8,000 rows, ε = 2) from 0.040 to 0.022, with 0.12 (diabetes, 8,000 rows, ε = 2) from 0.048 to 0.043, with 0.24
+(child, 5,000 rows, ε = 0.5) from 0.085 to 0.082; with 0.5 it does not change. Without a background, single columns are
+measured a second time. If S then contains all columns, the model is the star: a tenth of the budget for one-way counts,
+the rest for the pairs with the target. A larger share for single columns lowers the AUC (with 0.15, COMPAS at ε = 0.2
+has 0.004 ± 0.003 less than the star, paired over thirty splits).
 """
 
 MAX_CELLS = 20_000
@@ -115,7 +115,7 @@ def prism(curator: Curator, project: Project, frame: Frame, report: Report = sil
     """Choose S; measure (X, Y) for X in S, (X, X', Y) for some pairs, (X_S, Y) if small; measure columns and a
     background.
 
-    S is the set of drawn parents (causal), the drawn blanket (graphical), or chosen privately (predictive). In the
+    S is the set of drawn parents (causal) or the drawn blanket (graphical), or is chosen privately (predictive). In the
     first two regimes, the selection pool goes to the task. Only the task links Y, because an edge (child, Y) in the
     background would restore the spurious link that the causal regime leaves out. Unspent shares go to the next
     measurement. Several targets divide the selection and task pools by their weights. Each has its own S, three-way
@@ -178,7 +178,7 @@ def _by_noise(run: _Run, ones: Sequence[Measurement]) -> tuple[_Run, list[Measur
 
 
 def _pair_error(run: _Run, share: float) -> float:
-    """Return the expected TV error of a typical pair without targets, if a tree of such pairs gets ``share``."""
+    """Return the expected TV error of a typical pair without targets, if a tree of these pairs gets ``share``."""
     targets = {task.target for task in run.frame.tasks}
     sizes = [size for name, size in run.curator.sizes.items() if name not in targets and size > 1]
     cells = sorted(a * b for a, b in itertools.combinations(sizes, 2))

@@ -1,5 +1,4 @@
-"""PRISM's effect regime, which measures the tables that a treatment effect needs, and all other columns as a
-background."""
+"""PRISM's effect regime, which measures the tables that a treatment effect needs, and a background for the rest."""
 
 from __future__ import annotations
 

@@ -261,7 +261,7 @@ def _regime(project: Project, tasks: tuple[Task, ...], warnings: list[str]) -> t
         given = schema.clique({*(task.features or ()), *back})
         if surprise := back - set(task.features or ()):
             warnings.append(
-                f"{task.target} is itself counted with {', '.join(sorted(surprise))}, another target. A model "
+                f"{task.target} is itself measured with {', '.join(sorted(surprise))}, another target. A model "
                 f"that predicts {task.target} from this table should leave {', '.join(sorted(surprise))} out."
             )
         if rest := schema.clique(set(schema.names) - set(given) - {task.target}):
@@ -312,13 +312,13 @@ def advice(project: Project) -> tuple[str, ...]:
             )
         elif regime == "graphical":
             out.append(
-                f"Marked “may break elsewhere”: {shown}. The graphical regime depends on it. For use elsewhere choose "
-                f"the causal regime, which uses only the direct causes of {target}."
+                f"Marked “may break elsewhere”: {shown}. The graphical regime depends on it. For use elsewhere, "
+                f"choose the causal regime, which uses only the direct causes of {target}."
             )
         else:
             out.append(
                 f"Marked “may break elsewhere”: {shown}. The predictive regime does not read the drawing and may "
-                f"choose such a column. For use elsewhere choose the causal regime."
+                f"choose such a column. For use elsewhere, choose the causal regime."
             )
     if regime != "predictive" and (open_ := [e for e in leans if e in dag.contested]):
         less = dag.without(dag.contested)
@@ -337,12 +337,12 @@ def counts_with(project: Project, outcome: str, others: Sequence[str], treatment
         if project.plan.targets:
             steps.append("remove the further targets")
         adjusted = f", adjusted for {', '.join(others)}" if others else ""
-        return " and ".join([*steps, f"choose the regime effect with the treatment {treatment}{adjusted}"])
+        return " and ".join([*steps, f"choose the effect regime with the treatment {treatment}{adjusted}"])
     if _options(project).regime != "predictive":
-        steps.append("choose the regime predictive")
+        steps.append("choose the predictive regime")
     every = sum(1 for column in project.schema.columns if column.size > 1 and column.name != outcome)
     noise = ", with more noise in each pair" if every > len(others) else ""
-    return " and ".join([*steps, f"choose {every} features: all columns are then counted with {outcome}{noise}"])
+    return " and ".join([*steps, f"choose {every} features: all columns are then measured with {outcome}{noise}"])
 
 
 def _arrows(edges: list[tuple[str, str]]) -> str:

@@ -49,7 +49,7 @@ def pools_of(shares: Mapping[str, float]) -> Pools | None:
     for name in ("one-way", "target"):
         if not shares.get(name):
             raise ProjectError(
-                f"plan: pools must give the pool {name!r} a share above 0, since every plan counts from it", key="pools"
+                f"plan: pools must give the pool {name!r} a share above 0, because every plan needs it", key="pools"
             )
     whole = sum(shares.values())
     one_way, selection, pairs, task, background = (shares.get(name, 0.0) / whole for name in NAMES)

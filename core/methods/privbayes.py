@@ -84,7 +84,7 @@ def _unseparated(drawn: bool) -> str:
 PRIVBAYES = Method(
     name="privbayes",
     title="PrivBayes",
-    summary="a Bayesian network, every column counted together with its parents",
+    summary="a Bayesian network, every column measured together with its parents",
     fit=privbayes,
     guidance=Guidance(
         when="Choose it if the whole drawing should shape the table.",

@@ -85,5 +85,5 @@ def drawing_unused(project: Project) -> str:
         return ""
     other = ""
     if project.dag.parents(project.plan.target or ""):
-        other = f" “{PURPOSES['elsewhere']}” uses those that point to {project.plan.target}."
+        other = f" “{PURPOSES['elsewhere']}” uses the arrows into {project.plan.target}."
     return f"It uses none of the {len(project.dag.edges)} arrows that you drew.{other}"

@@ -51,12 +51,12 @@ class Asked(Protocol):
 
     @property
     def count_at_visits(self) -> Sequence[str] | None:
-        """Columns counted at each visit after the first."""
+        """Columns measured at each visit after the first."""
         ...
 
     @property
     def count_returns_after(self) -> Sequence[str] | None:
-        """Columns counted with the return after the visit."""
+        """Columns measured with the return after the visit."""
         ...
 
     @property

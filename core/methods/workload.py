@@ -81,11 +81,11 @@ often (AUC 0.49, with mst 0.58); 0.065, the same at ε = 0.5, +0.0019 ± 0.0013;
 """
 
 GOOD_PAIR = 0.0105
-"""Expected TV error of a typical pair up to which more pairs than `MOST_ROUNDS` are counted, one at a time: with all
-pairs scored together, alarm with 50,000 rows has a TV of 0.0043 instead of 0.0037 at ε = 1. With up to 80 pairs
-instead of 40, whatever the error, alarm with 30,000 rows has a TV of 0.0054 instead of 0.0058 at ε = 1 (pairs err by
-0.0075 to 0.0106). But child with 20,000 rows has 0.0087 instead of 0.0079 (pairs err by 0.011 or more), and alarm with
-8,000 rows at ε = 0.2 has 0.056 instead of 0.053.
+"""Expected TV error of a typical pair up to which more pairs than `MOST_ROUNDS` are measured, one at a time: with all
+pairs scored together, alarm with 50,000 rows has a TV of 0.0043 instead of 0.0037 at ε = 1. With up to 80 pairs instead
+of 40, whatever the error, alarm with 30,000 rows has a TV of 0.0054 instead of 0.0058 at ε = 1 (pairs err by 0.0075 to
+0.0106). But child with 20,000 rows has 0.0087 instead of 0.0079 (pairs err by 0.011 or more), and alarm with 8,000 rows
+at ε = 0.2 has 0.056 instead of 0.053.
 """
 
 
@@ -144,7 +144,7 @@ def _explain(
 def measure_ones(curator: Curator, budget: BudgetSplit, share: float) -> tuple[list[Measurement], float]:
     """Measure one-way counts; return them and the rest of ``share``.
 
-    They get the share that brings their expected TV error to `GOOD_ENOUGH`, between `ONE_WAY` and `MOST_ONE_WAY` of
+    These get the share that brings their expected TV error to `GOOD_ENOUGH`, between `ONE_WAY` and `MOST_ONE_WAY` of
     ``share``. It depends on n or, if n is private, on the noisy total of the first of two portions.
     """
     ones = curator.measure(budget.split(ONE_WAY * share, one_ways(curator)), "one-way")
@@ -353,7 +353,7 @@ def most_cells(project: Project, max_cells: int) -> int:
 WORKLOAD = Method(
     name="workload",
     title="Workload",
-    summary="in two rounds, chooses and counts the pairs that bring the whole table closest to the real one",
+    summary="chooses and measures pairs in two rounds, to bring the whole table close to the real one",
     fit=workload,
     options=WorkloadOptions,
     frame=_frame,

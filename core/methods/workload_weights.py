@@ -28,7 +28,7 @@ PER_COLUMN = 2
 """Maximum number of choices per column, if pairs are chosen one at a time and their counts are noisy. Mean two-way TV
 at ε = 1 of six random networks of twelve binary columns (1,600 rows) and two draws of asia (1,200 and 1,600), ten runs
 each: 0.0176 with up to 40 pairs, 0.0170 with 16; 0.0168 with up to 40 pairs and tables of three or four columns that
-are counted instead of their pairs, 0.0160 to 0.0162 with 16 or 24. Adult, whose columns are larger (five runs): 0.0095
+are measured instead of their pairs, 0.0160 to 0.0162 with 16 or 24. Adult, whose columns are larger (five runs): 0.0095
 with up to 40, 0.0090 with 26.
 """
 

@@ -1,1 +1,1 @@
-"""Models, which methods return and from which rows are drawn."""
+"""Models that methods return and from which rows are drawn."""

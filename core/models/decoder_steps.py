@@ -114,10 +114,11 @@ class Descent:
 
 @dataclass(frozen=True)
 class _Layer:
-    """Some of the inputs of the head of ``name``, or of the encoder if ``name`` is None, each with all its outputs.
+    """Some inputs of the head of ``name``, or of the encoder if ``name`` is None, each with its weights to all outputs.
 
-    They are the inputs ``inputs`` of the block at ``span`` in the parameters, which is split into ``parts`` parts.
-    ``groups`` maps each input to its group of weights: 0 is the intercept, then one for each arrow.
+    ``inputs`` are their positions in the head. ``span`` is the position of their weights in the flat parameters, and
+    the head is split into ``parts`` parts. ``groups`` maps each input to its group of weights: 0 is the intercept, then
+    one for each arrow.
     """
 
     name: str | None

@@ -185,9 +185,7 @@ def family_table(noisy: FloatArray, sigma: float, alone: FloatArray) -> FloatArr
     combination are then shrunk again, by the share of their squares that the remaining noise explains.
     """
     size, every = noisy.shape[-1], noisy.sum(axis=-1, keepdims=True)
-    each = (
-        size - 2 + size * float((alone**2).sum(axis=-1).mean())
-    )  # variances of a combination's deviations divided by σ²
+    each = size - 2 + size * float((alone**2).sum(axis=-1).mean())  # variances of a combination's deviations over σ²
     apart, left = shrunk(noisy - every * alone, each * sigma**2)
     rows = np.maximum(shrunk(every, size * sigma**2)[0], 0.0)
     by_noise = (size - 1) * left * sigma**2 / np.maximum((apart**2).sum(axis=-1, keepdims=True), 1e-12)
@@ -228,10 +226,10 @@ def shrunk(values: FloatArray, noise: float) -> tuple[FloatArray, float]:
 def without_effect(noisy: FloatArray, sigma: float, axis: int) -> bool:
     """Return whether a family's noisy counts contradict an effect of the cause on ``axis``.
 
-    The statistic is χ² of the counts against the counts expected if the column is independent of the cause given the
-    other causes. It is compared with its distribution, a noncentral χ², under an effect of size `SMALL_EFFECT` spread
-    evenly over the cells. If the effect has this size or more, the function returns True with probability at most
-    `FALSE_ALARM`.
+    The statistic is χ² of the counts relative to the counts expected if the column is independent of the cause given
+    the other causes. It is compared with its distribution, a noncentral χ², under an effect of size `SMALL_EFFECT`
+    spread evenly over the cells. If the effect has this size or more, the function returns True with probability at
+    most `FALSE_ALARM`.
     """
     from scipy.stats import ncx2
 

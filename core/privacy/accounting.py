@@ -62,13 +62,13 @@ class Budget:
         given), because publishing one random row would satisfy it.
         """
         if not plan.has_epsilon:
-            raise ProjectError("this plan gives no epsilon, so it has no budget and promises nothing", key="epsilon")
+            raise ProjectError("this plan has no epsilon, so it has no budget and gives no guarantee", key="epsilon")
         if plan.pure:
             return cls.of_pure(plan.epsilon)
         delta = plan.delta
         if delta is None:
             if plan.neighbors == "add-remove":
-                raise ProjectError("under add-remove delta must be set, such as 1e-9", key="delta")
+                raise ProjectError("under add-remove, set delta to a number, such as 1e-9", key="delta")
             if not rows:
                 raise ProjectError(
                     "delta is 1/n², so the number of rows is needed: give --rows, or set delta", key="rows"
@@ -79,7 +79,7 @@ class Budget:
             most = f"1/n = {1.0 / known:.3g}" if known else f"{LARGEST_DELTA:g}"
             raise ProjectError(
                 f"delta ({delta:g}) must not be above {most}, because publishing one random row would satisfy "
-                "such a promise. Set delta far below 1/n, such as 1/n² or 1e-9",
+                "such a guarantee. Set delta far below 1/n, such as 1/n² or 1e-9",
                 key="delta",
             )
         return cls(plan.epsilon, delta, rho_of(plan.epsilon, delta))

@@ -64,7 +64,7 @@ class RowFeatures:
 
     @property
     def cells(self) -> int:
-        """Number of coarse cells; 0 if no columns are given for them."""
+        """Number of coarse cells; 0 if there are no coarse columns."""
         return BINS ** len(self.coarse) if self.coarse else 0
 
     def check(self, sizes: Mapping[str, int]) -> None:
@@ -77,7 +77,7 @@ class RowFeatures:
         if any(t.min() < 0 or t.max() >= BINS for t in self.coarse.values()):
             raise ValueError(f"a coarse bin must be a number from 0 to {BINS - 1}")
         if not 0 <= self.mark <= UNIT or bool(self.mark) is not bool(self.coarse):
-            raise ValueError("a mark needs a length of at most one row, and columns")
+            raise ValueError("a mark needs columns, and a length of at most one row")
 
     def of(self, codes: Codes) -> NDArray[np.int32]:
         """Return the features of each row, one line per row."""
@@ -173,8 +173,10 @@ def by_class(phi: NDArray[np.int32], classes: NDArray[Any], number: int) -> NDAr
 @dataclass(frozen=True)
 class ColumnSets:
     """Score for sets of columns: the distance between their coarse joint counts with the target and the expected
-    counts. ``coarse`` maps each code of each column to its coarse bin. ``expected(set)`` returns the counts, in rows,
-    that a public model expects over coarse cells × classes; ``penalties`` are the numbers of rows that sampling alone
+    counts.
+
+    ``coarse`` maps each code of each column to its coarse bin. ``expected(set)`` returns the counts, in rows, that a
+    public model expects over coarse cells × classes; ``penalties`` are the numbers of rows that sampling alone
     explains. The score is computed as in `espalier.core.privacy.scores.EdgeScore`: ‖c − E‖₁ minus the penalty, in units
     of 1/1024 row.
     """

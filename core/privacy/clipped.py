@@ -39,8 +39,8 @@ LARGEST_CLIP = 64.0
 """(64 · 2²⁰)² is 2⁵²: squared norms up to the bound stay exact whole numbers in float64."""
 
 NEARLY = 1 - 2**-16
-"""Rows are scaled to this share of the norm. Rounding could otherwise leave a row slightly above the norm, and such a
-row is ignored."""
+"""Rows are scaled to this share of the norm. Rounding could otherwise leave a row slightly above the norm, and the row
+would be ignored."""
 
 _ONES, _INPUTS, _LATENTS = 24, 53 - 6, 53 - 6 - 3
 """Bits available to a product's weights: all 24 of a float32 for a factor of 0 or 1. A float64 has 53 bits; multiples
@@ -73,18 +73,18 @@ def clipped_sensitivity(unit: Unit, clip: float) -> int:
     Proof. Parameters and step are public (computed from earlier noisy answers), and are the same for two neighbouring
     tables. `clipped_sums` adds, for each row, a vector of whole numbers that is a function of that row, the parameters
     and the step alone. It does not depend on the row's position or on any other row (the z of a row is drawn from a
-    hash of its codes). The rounding does not depend on them either. Matrix products add in an order that depends on the
-    size of the chunk and the position in it, so parameters are rounded to a lattice on which these products are exact
-    (`_on_lattices`). Everything else is computed entry by entry or, if order can matter, added up column by column in a
-    fixed order (`_down`). The squared norm of a row's vector is Σ_X ‖q_X‖²·(45² + m_X·64² + ‖z‖²) plus the encoder's,
-    where q, m and z are whole numbers. Every block is an outer product of one vector q_X with the head's input, which
-    consists of 45, m_X entries 64 (one for each parent that is not at its base category, counted row by row), zeros,
-    and z. The squared norm is compared with ⌊C⌋² after all rounding, and a row that exceeds ⌊C⌋², or whose numbers are
-    not finite, adds 0. The comparison is exact: all terms are non-negative whole numbers, so their float64 sum is exact
-    up to 2⁵³ and cannot fall below 2⁵³ if the true sum is above, while the bound is at most 2⁵². Adding or removing k
-    rows therefore moves the sum by at most k·⌊C⌋ (triangle inequality), and replacing k rows by at most 2k·⌊C⌋. Sums
-    are exact (see `clipped_sums`), so no allowance for rounding is needed. Base categories are public too, because they
-    are chosen from noisy counts.
+    hash of its codes). Neither does the rounding. Matrix products add in an order that depends on the size of the chunk
+    and the position in it, so parameters are rounded to a lattice on which these products are exact (`_on_lattices`).
+    Everything else is computed entry by entry or, if order can matter, added up column by column in a fixed order
+    (`_down`). The squared norm of a row's vector is Σ_X ‖q_X‖²·(45² + m_X·64² + ‖z‖²) plus the encoder's, where q, m
+    and z are whole numbers. Every block is an outer product of one vector q_X with the head's input, which consists of
+    45, m_X entries 64 (one for each parent that is not at its base category, counted row by row), zeros, and z. The
+    squared norm is compared with ⌊C⌋² after all rounding, and a row that exceeds ⌊C⌋², or whose numbers are not finite,
+    adds 0. The comparison is exact: all terms are non-negative whole numbers, so their float64 sum is exact up to 2⁵³
+    and cannot fall below 2⁵³ if the true sum is above, while the bound is at most 2⁵². Adding or removing k rows
+    therefore moves the sum by at most k·⌊C⌋ (triangle inequality), and replacing k rows by at most 2k·⌊C⌋. Sums are
+    exact (see `clipped_sums`), so no allowance for rounding is needed. Base categories are public too, because they are
+    chosen from noisy counts.
 
     Clipping a *sum* would prove nothing: a single row could still change the direction of the whole sum.
     """

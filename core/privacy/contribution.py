@@ -72,7 +72,7 @@ def check_fits(project: Project, table: Source, what: str = "the table", *, figu
     if not table.encodes(project.schema):
         differs = next((c.name for c in project.schema.columns if c not in table.schema.columns), None)
         raise TableError(
-            f"{what} was read with a different schema from the project's"
+            f"{what} was read with a schema other than the project's"
             + ("" if differs is None else f" ({differs!r} is missing or differs)")
             + "; read it again with the project's",
             column=differs,
@@ -133,10 +133,10 @@ def bounded(table: S, most: int, total: int | None = None) -> S:
     With R, surplus rows are left out at random, and missing rows are filled with invented ones, each cell
     uniform over its column's values. The numbers of dropped and of invented rows are private.
 
-    Unit, without R: one person's rows come or go, and at most k kept rows with them. Proof: which rows of a person are
-    kept depends only on that person's own rows and lots. So, for fixed lots, everyone else's kept rows are the same,
-    and the two tables differ by at most k kept rows of one person: they are neighbours under add-remove with k rows per
-    person. The total is private, because it changes.
+    Unit, without R: one person's rows are added or removed, and with them at most k kept rows. Proof: which rows of a
+    person are kept depends only on that person's own rows and lots. So, for fixed lots, everyone else's kept rows are
+    the same, and the two tables differ by at most k kept rows of one person: they are neighbours under add-remove with
+    k rows per person. The total is private, because it changes.
 
     Unit, with R: one person's rows, however many, become any others, or none, and at most k rows of a table of R change
     in place. Proof: the kept rows are ordered by fresh lots and followed by all filler rows, and the first R are taken.
@@ -149,14 +149,15 @@ def bounded(table: S, most: int, total: int | None = None) -> S:
 
     A table without person codes is refused with :class:`TableError`: its rows are bounded by promise, or were already
     filled or cut to a total. A snapshot was cut to k rows of a person when it was made
-    (:mod:`espalier.core.tables.row_limits` has the proof), so that only the total remains to be applied.
+    (:mod:`espalier.core.tables.row_limits` has the proof), so only the total remains to be applied.
     """
     limited = table.limited(most)
     return limited if total is None else limited.to_total(total)
 
 
 def split(table: S, share: float, size: int | None = None) -> tuple[S, S]:
-    """Return (rest, held): a random part held out, independent of the content; by person if people are named.
+    """Return (rest, held). The held part is chosen at random, independently of the content, by person if people are
+    named.
 
     Each person (each row) is held out with probability ``share``; with ``size``, exactly that many rows are held out,
     which needs a public number of rows and no person column: :class:`TableError` if people are named.
@@ -165,11 +166,11 @@ def split(table: S, share: float, size: int | None = None) -> tuple[S, S]:
     for any outcome of the rest (which it may use), then both together are max(ρ₁, ρ₂)-zCDP for the table.
 
     Proof by person. For fixed lots (see the module's coupling; a replaced person keeps the lot), the one person in whom
-    the tables differ falls into one part, the same in both, and the other part is equal. If it is the rest: given the
-    rest's outcome, the held part's answers have the same distribution, so the divergence is that of the rest, at most
-    αρ₁. If it is the held part: the outcome of the rest has the same distribution, and for each such outcome the
-    divergence is at most αρ₂; so is the pair's (adaptive composition, Bun & Steinke 2016, Lemma 2.3, with 0 for the
-    rest). The two costs do not add up: the bound is max(ρ₁, ρ₂), and the mixture over lots preserves it.
+    the tables differ falls into one part, the same in both, and the other part is equal. If that part is the rest:
+    given the rest's outcome, the held part's answers have the same distribution, so the divergence is that of the rest,
+    at most αρ₁. If that part is the held part: the outcome of the rest has the same distribution, and for each such
+    outcome the divergence is at most αρ₂; so is the pair's (adaptive composition, Bun & Steinke 2016, Lemma 2.3, with 0
+    for the rest). The two costs do not add up: the bound is max(ρ₁, ρ₂), and the mixture over lots preserves it.
 
     Proof by row. With k = 1 the same proof applies, with "row" for "person" (under replace-one a row is identified by
     its position in the table and keeps its lot). With up to k rows of a person, j may fall into the rest and k − j into

@@ -61,9 +61,9 @@ class Curator(ABC):
 
     ``whole`` maps the columns, in schema order, to their numbers of categories. ``sizes`` is the same mapping after
     categories were merged into groups. ``scored`` lists the score vectors that were answered. ``rows`` is the number of
-    rows if it is public, else None. ``max_cells`` is the size of the largest marginal that may be counted. ``held_out``
-    is true if the rows belong to people held out to judge a release. ``impossible`` contains, by clique, the cells that
-    no row of the model may be in (public constraints, which models use and sensitivities ignore).
+    rows if it is public, else None. ``max_cells`` is the size of the largest marginal that may be measured.
+    ``held_out`` is true if the rows belong to people held out to judge a release. ``impossible`` contains, by clique,
+    the cells that no row of the model may be in (public constraints, which models use and sensitivities ignore).
     """
 
     takes_first = False
@@ -179,7 +179,7 @@ class Curator(ABC):
         See :class:`WorstQuestion`.
         """
         if type(recipe) is not WorstQuestion:
-            raise TypeError("a choice among questions must be the recipe whose sensitivity is proved in questions.py")
+            raise TypeError("a choice among questions must use the recipe proved in question_recipes/recipes.py")
         self._check_sums(recipe.asked)
         sensitivity, unit = recipe.sensitivity(self.unit), recipe.units
         scale = self._choice_scale(sensitivity, rho)
@@ -205,7 +205,7 @@ class Curator(ABC):
         See :class:`ColumnSets`.
         """
         if type(recipe) is not ColumnSets:
-            raise TypeError("a choice among sets of columns must be the recipe proved in class_features.py")
+            raise TypeError("a choice among sets of columns must use the recipe proved in class_features.py")
         recipe.check(self.whole)
         sensitivity = recipe.sensitivity(self.unit)
         scale, among = self._choice_scale(sensitivity, rho), len(recipe.candidates)
@@ -265,7 +265,7 @@ class Curator(ABC):
 
     @contextmanager
     def within(self, budget: Budget) -> Iterator[None]:
-        """Within the context, let a method divide ``budget``. The total limit does not change."""
+        """Let a method divide ``budget`` within the context. The total limit does not change."""
         whole, self.budget = self.budget, budget
         try:
             yield
@@ -282,7 +282,7 @@ class Curator(ABC):
     def _check_score(self, score: Score, cliques: Sequence[Clique]) -> None:
         """Raise an error unless ``score`` is a known recipe and is defined for every clique."""
         if type(score) not in (EdgeScore, FeatureScore, ConditionalScore):
-            raise TypeError("a score must be one of the recipes whose sensitivity is proved in scores.py")
+            raise TypeError("a score must be one of the recipes proved in scores.py")
         if not cliques or not all(score.fits(clique) for clique in cliques):
             raise ValueError("a choice needs one or more sets of columns, each defined for its score")
         for clique in cliques:
@@ -293,7 +293,7 @@ class Curator(ABC):
     def _check_sums(self, recipe: SumRecipe) -> None:
         """Raise an error unless ``recipe`` is a known recipe and is defined for this table."""
         if type(recipe) not in PROVED:
-            raise TypeError("sums must be one of the recipes whose sensitivity is proved, see sums.py")
+            raise TypeError("sums must be one of the proved recipes (see sums.py)")
         recipe.check(self.whole)
 
     def _is_open(self, clique: Clique) -> bool:  # noqa: ARG002
@@ -337,15 +337,16 @@ class PrivateCurator(Curator):
 
     Guarantee: all its answers together are ``spending.rho``-zCDP for its ``unit``, at most ``budget.rho``, hence (ε,
     δ)-DP as planned. Proof: each answer is one call of a discrete Gaussian or exponential mechanism whose sensitivity
-    is proved in :class:`Unit` or in ``scores.py``; ρ adds up, and a filter that stops at a fixed total holds for
-    adaptive choices too (Whitehouse et al. 2023, Theorem 1). Under a pure budget Laplace noise replaces Gaussian noise,
-    and everything is also ``budget.epsilon``-DP with δ = 0 (:class:`Spending` has the proof). Rows chosen at random
-    before anything is counted change neither guarantee: a mixture with equal weights on both sides has no larger
-    likelihood ratio than its parts. If a table has a person column, the curator refuses it if a person may have more
-    than ``unit.rows_per_person`` rows (:func:`espalier.core.privacy.contribution.bounded` ensures the limit). Without a
-    person column the limit is a promise, which nothing checks. ``rows`` is the number of rows if it is public, else
-    None; a private number of rows is never shown exactly. Each answer passes through a ``journal``, which stores it
-    before it is returned. No answer is drawn twice (:mod:`espalier.core.privacy.journal` has the proof).
+    is proved in :class:`Unit` or by its recipe (`espalier.core.privacy.draws.PROOFS`). ρ adds up, and a filter that
+    stops at a fixed total is also valid for adaptive choices (Whitehouse et al. 2023, Theorem 1). Under a pure budget,
+    Laplace noise replaces Gaussian noise, and everything is also ``budget.epsilon``-DP with δ = 0 (:class:`Spending`
+    has the proof). Choosing rows at random before anything is counted changes neither guarantee: a mixture with equal
+    weights on both sides has no larger likelihood ratio than its parts. If a table has a person column, the curator
+    refuses it if a person may have more than ``unit.rows_per_person`` rows
+    (:func:`espalier.core.privacy.contribution.bounded` ensures the limit). Without a person column, the limit is a
+    promise that nothing checks. ``rows`` is the number of rows if it is public, else None; a private number of rows is
+    never shown exactly. Each answer passes through a ``journal``, which stores it before it is returned. No answer is
+    drawn twice (:mod:`espalier.core.privacy.journal` has the proof).
     """
 
     def __init__(
@@ -513,9 +514,7 @@ class PrivateCurator(Curator):
 
 
 def _few(cliques: Sequence[Clique], sizes: Mapping[str, int]) -> int:
-    """Return how many of the first ``cliques`` to count together: at least one, but at most `TOGETHER` cells in
-    total.
-    """
+    """Return how many of the first ``cliques`` to count together: at most `TOGETHER` cells, but at least one clique."""
     cells = itertools.accumulate(math.prod(sizes[name] for name in clique) for clique in cliques)
     return max(1, sum(1 for _ in itertools.takewhile(lambda total: total <= TOGETHER, cells)))
 

@@ -1,4 +1,4 @@
-"""Selection of bin edges for a column of numbers, so that its values are nearly uniform inside each bin.
+"""Selection of bin edges for a numeric column that make its values nearly uniform inside each bin.
 
 Synthetic values are drawn uniformly inside a bin, which is wrong if the real values are not uniform there. The error of
 the count on either side of any cut is at most the largest distance between the cumulative count inside the bin and the

@@ -1,4 +1,4 @@
-"""Journal of a release, which stores its noisy answers in order so that an interrupted release can be finished.
+"""Journal of a release. It stores the noisy answers in order, so an interrupted release can be finished.
 
 Every noisy answer and every private choice passes through :meth:`Journal.answer`. A new answer is drawn and stored
 durably before it is returned. A resumed release first returns the stored answers in order, without drawing anything. A
@@ -12,9 +12,9 @@ the whole run sum to those of an uninterrupted run. It remains to show that no o
 mechanism. An answer leaves :meth:`Journal.answer` only after it was stored. If storing failed or never ended, no later
 request, file or message depends on the answer, and it vanishes with the process. Whether storing failed does not depend
 on the answer's value, because the length of each record is public: answers are arrays of a public shape, or text padded
-to a public length. The resumed run draws from Mⱼ₊₁ afresh, and that draw is the only output of Mⱼ₊₁. The bins or
-categories of a bought column are the output of one such mechanism, composed of several draws whose outputs exist
-nowhere else.
+to a public length. The resumed run draws from Mⱼ₊₁ again, and this draw is the only output of Mⱼ₊₁ that anyone sees.
+The bins or categories of a bought column are the output of one such mechanism, composed of several draws whose outputs
+exist nowhere else.
 
 A resumed release reuses the lots of a hold-out, but draws fresh lots for row limits and declared totals
 (`espalier.core.privacy.contribution`).
@@ -50,7 +50,7 @@ class Storage(Protocol):
     """Durable storage of records, in order."""
 
     def append(self, place: int, record: bytes) -> None:
-        """Store a record at ``place`` durably before returning. Raises unless the place is the next one."""
+        """Store a record durably at ``place`` before returning. Raises an error unless this is the next free place."""
         ...
 
 

@@ -13,7 +13,7 @@ Edges are chosen from one histogram, the numbers of values between the points of
 engine that counts can compute this histogram, so the values stay in the engine.
 
 Nothing here draws. The caller pays for ``choose(scores, sensitivity)``, the exponential mechanism. Missing values (NaN)
-are not counted. Infinite values are clipped into the grid like any other.
+are not counted. Infinite values are clipped to the grid like all others.
 
 If rows are held out or limited at random: every sensitivity here is k times a constant, so an answer calibrated to k
 rows costs at most (j/k)² of its price if j of these rows are present. The proof in
@@ -114,14 +114,14 @@ def choose_edges(
 ) -> tuple[float, ...]:
     """Choose edges of at most ``bins`` bins with about the same number of values each, in `levels_of` levels.
 
-    ``counts`` count the values on ``grid`` (`Source.grid_counts`). The outermost edges are the ends of ``grid``. If
-    many values are equal, or the grid is coarse, there are fewer bins. ``rho`` is the price of one call. It sets the
-    noise scale. The score of a cut is lowered by one noise scale, a public number of rows, for each doubling of its
-    distance from the lower end of its part. So among cuts with the same counts, the one next to the equal values below
-    is preferred, and a bin for "none" ends just above 0. Adding a public number to a score does not change its
-    sensitivity.
+    ``counts`` are the numbers of values between the points of ``grid`` (`Source.grid_counts`). The outermost edges are
+    the ends of ``grid``. If many values are equal, or the grid is coarse, there are fewer bins. ``rho`` is the price of
+    one call. It sets the noise scale. The score of a cut is lowered by one noise scale, a public number of rows, for
+    each doubling of its distance from the lower end of its part. So among cuts with the same counts, the one next to
+    the equal values below is preferred, and a bin for "none" ends just above 0. Adding a public number to a score does
+    not change its sensitivity.
 
-    Guarantee: with ``choose`` at price ρ a call, `calls_of_edges` (bins, unit) × ρ x
+    Guarantee: with ``choose`` at price ρ per call, `calls_of_edges` (bins, unit) × ρ in zCDP.
     """
     if not 1 <= bins <= MOST_BINS:
         raise SchemaError(f"a column is cut into 1 to {MOST_BINS} bins, not {bins}")

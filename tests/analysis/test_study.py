@@ -113,7 +113,7 @@ def test_what_is_assumed_comes_with_the_plan_that_would_have_counted_it():
     figure = figure_from_text.regression(SCHEMA, "sick", ["hours", "noise"])
     few = Study.of(made(method="independent"))
     said = answer_text.remedy(few.project, figure, few.ask(figure))
-    assert "choose the method PRISM, choose 3 features: all columns are then counted with sick" in said
+    assert "choose the method PRISM, choose 3 features: all columns are then measured with sick" in said
     every = Study.of(made(method="prism", features=3))
     answers = every.ask(figure)
     assert all(a.badge.interval for a in answers), "the advice was right"
@@ -122,7 +122,7 @@ def test_what_is_assumed_comes_with_the_plan_that_would_have_counted_it():
     drawn = replace(every.project, dag=Dag((("side", "sick"), ("noise", "sick")))).with_plan(regime="causal")
     assumed = [replace(a, badge=Badge("assumed", "")) for a in answers]
     said = answer_text.remedy(drawn, other, assumed)
-    assert "name noise as the target and choose the regime predictive and choose 3 features" in said
+    assert "name noise as the target and choose the predictive regime and choose 3 features" in said
     effect = figure_from_text.effect(SCHEMA, "side", "sick", ["noise"], 6000)
     assert "the regime effect with the treatment side, adjusted for noise" in answer_text.remedy(drawn, effect, assumed)
     fenced = replace(every.project, roles=Roles(outcome=("sick",), protected=("side",), admissible=("hours",)))

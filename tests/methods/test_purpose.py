@@ -53,7 +53,7 @@ def test_a_purpose_that_ignores_the_drawing_says_so_and_names_the_one_that_uses_
     here, _ = planned(READMISSION, "here")
     every = len(READMISSION.dag.edges)
     assert drawing_unused(here) == (
-        f"It uses none of the {every} arrows that you drew. “Predict an outcome, elsewhere” uses those that point to "
+        f"It uses none of the {every} arrows that you drew. “Predict an outcome, elsewhere” uses the arrows into "
         "readmitted."
     )
     assert drawing_unused(here.with_plan(target="age")) == f"It uses none of the {every} arrows that you drew."

@@ -48,7 +48,7 @@ FAULTS = {
     "real rows in a column that the schema names twice": "names a column or a category twice",
     "real cells in the zeros before a number": "written in an unusual way",
     "numbers with blanks": "written in an unusual way",
-    "real names called invented identifiers": "identifiers are not invented ones",
+    "real names called invented identifiers": "identifiers are not all invented",
     "a card in another encoding": "not unambiguous JSON",
     "pure privacy in the registry entry": "another kind of privacy",
     "a table at another address in the card": "describes another table",

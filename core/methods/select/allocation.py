@@ -123,5 +123,6 @@ class Choices:
 
 
 def _down(rho: float) -> float:
-    """Round slightly toward privacy, so that the converted shares never sum to more than one."""
+    """Return the value rounded slightly toward privacy, which prevents converted shares from summing to more than
+    one."""
     return rho * (1 - 1e-12)

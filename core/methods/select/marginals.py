@@ -19,8 +19,8 @@ from espalier.core.privacy.draws import ScoreMeasurement
 
 FITTED = 0.6
 """Fraction of a count's noise that remains after the fit. The fit removes noise because marginals share columns and no
-cell is negative. On Adult, 0.4 selects pairs that add more noise than information (TV 0.0102 against 0.0096), and 0.9
-drops useful pairs (0.0105).
+cell is negative. On Adult, 0.4 selects pairs that add more noise than information (TV 0.0102 instead of 0.0096), and
+0.9 drops useful pairs (0.0105).
 """
 
 MEAN = math.sqrt(2 / math.pi)

@@ -77,11 +77,11 @@ class _Calibrated:
 class GraphicalModel:
     """A distribution p(x) ∝ exp Σ_c potential_c(x_c) over all columns of ``sizes``, scaled to ``total`` rows.
 
-    ``cliques`` are the measured cliques (and those of structural impossibilities), without the fill-in of the junction
-    tree: if a third set of columns separates two sets in the graph of these cliques, the two are exactly independent
-    given the third. ``potentials`` are natural logarithms, one array per maximal clique, axes in the clique's order, −∞
-    where impossible. Columns in no clique are uniform. Compare models by their marginals, because potentials are not
-    unique. ``first`` is the fit before this one, if there was one.
+    ``cliques`` are the measured cliques and the cliques of impossible cells, without the fill-in of the junction tree:
+    if a third set of columns separates two sets in the graph of these cliques, the two are exactly independent given
+    the third. ``potentials`` are natural logarithms, one array per maximal clique, axes in the clique's order, −∞ where
+    impossible. Columns in no clique are uniform. Compare models by their marginals, because potentials are not unique.
+    ``first`` is the fit before this one, if there was one.
     """
 
     sizes: Mapping[str, int]
@@ -98,7 +98,7 @@ class GraphicalModel:
         log_partition += constant
         if log_partition < IMPOSSIBLE / 2:
             raise EspalierError(
-                "The structural impossibilities leave no possible row, because they contradict each other."
+                "The impossible combinations leave no possible row, because they contradict each other."
             )
         conditionals = [np.asarray(table, dtype=np.float64) for table in kept]
         return _Calibrated(tree, log_partition, conditionals, distribute(tree, conditionals))

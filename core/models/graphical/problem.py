@@ -205,4 +205,4 @@ def _name(clique: Clique) -> str:
 
 
 def _no_row() -> EspalierError:
-    return EspalierError("The structural impossibilities leave no possible row, because they contradict each other.")
+    return EspalierError("The impossible combinations leave no possible row, because they contradict each other.")

@@ -85,9 +85,7 @@ class Regions:
         return self._axes[region, inner]
 
     def lifted(self, region: int, inner: int) -> tuple[int, ...]:
-        """Return the shape in which a table over a smaller region is added to a table over a region that contains
-        it.
-        """
+        """Return the shape in which a table over a smaller region is added to a table over a region around it."""
         return self._lift[region, inner]
 
     def lift(self, columns: tuple[int, ...], region: int) -> tuple[int, ...]:

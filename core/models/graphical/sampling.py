@@ -6,10 +6,10 @@ Rounded sampling spreads the rows over the categories as evenly as whole numbers
 values of ``given`` are a group of n_s rows; category v gets ⌊n_s p(v|s)⌋ of them or one more, and a fresh random
 permutation decides which rows. The expected count of every cell is therefore the model's. A measured pair is off by
 about one row per cell instead of √count. Two columns that depend on the same parent stay independent given this parent,
-because each is shuffled separately within the group. The counts vary less between tables than counts of independent
-rows. This matters when several tables are combined, or when a variance is computed from one table. (A rounding that
-assigns categories to two such columns in the *same* order couples them. In mbi before 2.0, their total variation was
-0.6, compared with 0.001 in the model.)
+because each is shuffled separately within the group. Counts vary less between tables than with independent rows. This
+matters when several tables are combined, or when a variance is computed from one table. (A rounding that assigns
+categories to two such columns in the *same* order couples them. In mbi before 2.0, their total variation was 0.6,
+compared with 0.001 in the model.)
 """
 
 from __future__ import annotations

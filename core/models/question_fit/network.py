@@ -102,7 +102,7 @@ class Network:
             place = self.tree.place(rule.clique)
             if not place.columns:
                 if rule.mask.all():
-                    raise EspalierError("The structural impossibilities leave no possible row.")
+                    raise EspalierError("The impossible combinations leave no possible row.")
                 continue
             node = self.tree.nodes[place.node]
             table = self._base[place.node]
@@ -149,7 +149,7 @@ class Network:
         log_partition, kept = collect(self.tree, tables, sum_product)
         if log_partition < IMPOSSIBLE / 2:
             raise EspalierError(
-                "The structural impossibilities leave no possible row, because they contradict each other."
+                "The impossible combinations leave no possible row, because they contradict each other."
             )
         return [np.asarray(table, dtype=np.float64) for table in kept], log_partition + constant
 

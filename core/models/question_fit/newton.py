@@ -79,8 +79,8 @@ def _variances(network: Network, at: Calibrated, first: NDArray[np.intp]) -> Ite
 
 
 def _expectations(network: Network, at: Calibrated, first: NDArray[np.intp]) -> Iterator[Entries]:
-    """Return p(own | given) as a matrix: a row for each cell of the parent, with values in the columns of the child's
-    cells that agree with it.
+    """Yield the entries of p(own | given) for each node. Rows are the parent's cells, and columns are the node's cells.
+    Cells that disagree have no entry.
     """
     for node in network.tree.nodes:
         if node.parent < 0:

@@ -31,7 +31,8 @@ count minus the expected count. Private: each candidate's score ±(c_j − e_j) 
 person."""
 
 Margin = Callable[[int, int, float], float]
-"""(statistic, sign, expected count) → sign · (count − expected) with fresh noise, in rows. Sensitivity: the same."""
+"""(statistic, sign, expected count) → sign · (count − expected) with fresh noise, in rows, with the same
+sensitivity."""
 
 
 @dataclass(frozen=True)

@@ -70,7 +70,7 @@ def check_cost(lowered: Lowered, cliques: Iterable[Clique] = (), *, max_cells: i
     shown = ", ".join(cost.questions[:5]) + (", …" if len(cost.questions) > 5 else "")
     because = f" together with the states of {shown}" if shown else ""
     raise SizeError(
-        f"The questions need one table of {cost.largest:,} cells (about {cost.seconds:,.0f} seconds in all) over "
+        f"The questions need one table of {cost.largest:,} cells (about {cost.seconds:,.0f} seconds in total) over "
         f"{', '.join(cost.columns) or 'states alone'}{because}; the limit is {max_cells:,}. "
         f"{_what_to_leave_out(lowered, beside, cost, max_cells)}",
         cells=cost.largest,
