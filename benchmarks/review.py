@@ -5,7 +5,7 @@
     python -m benchmarks.review waits [--clicks 20]
 
 A click is a press, an activating key, or a field into which text is typed or a file is dropped. The walks use
-``../shared/data/diabetes_readmission_20k.csv.gz`` and its code book ``diabetes_ids_mapping.csv``; the waits use
+``../shared/data/diabetes_readmission_20k.csv.gz`` and its codebook ``diabetes_ids_mapping.csv``; the waits use
 invented tables of 30,000 rows with 50 and 200 columns. Each confirmation must contain the digest of what was shown.
 """
 
@@ -121,7 +121,7 @@ def open_and_guess(walker: Walker, base: str, table: Path) -> None:
 
 
 def whole(page: Any, base: str, table: Path, book: Path, *, correct: bool) -> None:
-    """Walk through the table of 48 columns and two identifiers, with its code book."""
+    """Walk through the table of 48 columns and two identifiers, with its codebook."""
     walker = Walker(page)
     open_and_guess(walker, base, table)
     walker.give("A data dictionary", book)
@@ -151,7 +151,7 @@ def whole(page: Any, base: str, table: Path, book: Path, *, correct: bool) -> No
         walker.rests()
     walker.confirm()
     page.get_by_text("Reviewed: all").wait_for()
-    title = "48 columns and two identifiers, code book"
+    title = "48 columns and two identifiers, codebook"
     walker.finished(f"{title}, three corrections" if correct else title, 25 if correct else 12)
 
 

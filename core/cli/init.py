@@ -96,7 +96,7 @@ def add(commands: Any) -> None:
         action="append",
         default=[],
         metavar="COLUMN=BOOK",
-        help="use a whole code book as the column's hierarchy, such as icd-9-cm; or your own FILE (ClaML, or CSV with "
+        help="use a whole codebook as the column's hierarchy, such as icd-9-cm; or your own FILE (ClaML, or CSV with "
         "code,label,group), or atc:FILE (CSV with code,label)",
     )
     linked.add_options(init)
@@ -262,7 +262,7 @@ def _drafted(read: TextTable, opt: argparse.Namespace) -> tuple[Schema, tuple[De
 
 
 def _with_books(schema: Schema, opt: argparse.Namespace) -> Schema:
-    """Return the schema in which a whole code book declares each column named by ``--code-book``."""
+    """Return the schema in which a whole codebook declares each column named by ``--code-book``."""
     books = _paired(opt.code_book, "--code-book")
     if strange := [name for name in books if name not in schema]:
         raise ProjectError(f"--code-book: the draft has no column {strange[0]!r}")
@@ -278,7 +278,7 @@ def _with_books(schema: Schema, opt: argparse.Namespace) -> Schema:
 
 
 def _of_book(column: Column, book: str, marks: list[str]) -> Column:
-    """Return the column as declared by one of Espalier's code books, or by the user's own file.
+    """Return the column as declared by one of Espalier's codebooks, or by the user's own file.
 
     All ``marks`` that are not codes count as empty, even if they do not occur in the rows: the declaration must not
     depend on the rows.

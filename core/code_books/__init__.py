@@ -1,4 +1,4 @@
-"""Code books: public lists of codes in groups, which a column can use as its hierarchy.
+"""Codebooks: public lists of codes in groups, which a column can use as its hierarchy.
 
 A book declares all of its codes. A column that uses a book always lists all of them, because a list of only the codes
 in the table would reveal which codes are absent. The data files are next to this module; ``docs/dictionaries.md``
@@ -140,7 +140,7 @@ CODE_BOOKS = tuple(_ENTRIES)
 def code_book(name: str) -> CodeBook:
     """Return the book called ``name``; raise :class:`SchemaError` if there is none."""
     if name not in _ENTRIES:
-        raise SchemaError(f"there is no code book {name!r}; the books are {', '.join(CODE_BOOKS)}", key="code_book")
+        raise SchemaError(f"there is no codebook {name!r}; the books are {', '.join(CODE_BOOKS)}", key="code_book")
     entry, data = _ENTRIES[name], (_FOLDER / f"{name}.csv").read_bytes()
     rows = list(csv.DictReader(io.StringIO(data.decode(), newline="")))
     return CodeBook(
@@ -160,7 +160,7 @@ def checked_book(name: str, digest: str) -> CodeBook:
     book = code_book(name)
     if book.digest != digest:
         raise SchemaError(
-            f"the code book {name!r} has changed since this project was written. Choose the book again, so that "
+            f"the codebook {name!r} has changed since this project was written. Choose the book again, so that "
             "the project refers to its current contents",
             key="code_book",
         )

@@ -1,4 +1,4 @@
-"""Code books from the user's own file: ATC and WHO ICD-10, which Espalier may not ship, or any other table of codes.
+"""Codebooks from the user's own file: ATC and WHO ICD-10, which Espalier may not ship, or any other table of codes.
 
 The result is a hierarchy for the project file and a label for each code. Nothing else in the file is kept.
 """
@@ -33,20 +33,20 @@ def read_own_book(data: bytes, *, atc: bool = False) -> OwnBook:
     With ``atc`` the groups follow from the lengths of the codes. Raises :class:`SchemaError`.
     """
     if len(data) > MOST_BYTES:
-        raise SchemaError(f"the code book is larger than {MOST_BYTES >> 20} MiB")
+        raise SchemaError(f"the codebook is larger than {MOST_BYTES >> 20} MiB")
     rows = list(_claml(data) if data.lstrip(b"\xef\xbb\xbf \r\n\t").startswith(b"<") else _table(data))
     if not rows:
-        raise SchemaError("the code book is empty: write a line for each code, such as A10BA02,metformin")
+        raise SchemaError("the codebook is empty: write a line for each code, such as A10BA02,metformin")
     if len(rows) > MOST_CODES:
-        raise SchemaError(f"the code book has more than {MOST_CODES:,} codes")
+        raise SchemaError(f"the codebook has more than {MOST_CODES:,} codes")
     known = {code for code, _, _ in rows}
     if (twice := first_twice(code for code, _, _ in rows)) is not None:
-        raise SchemaError(f"the code book lists {twice!r} twice")
+        raise SchemaError(f"the codebook lists {twice!r} twice")
     if atc:
         rows = [(code, label, _atc_group(code, known)) for code, label, _ in rows]
     for code, _, group in rows:
         if group and group not in known:
-            raise SchemaError(f"the code book assigns {code!r} to the group {group!r}, which it does not list")
+            raise SchemaError(f"the codebook assigns {code!r} to the group {group!r}, which it does not list")
     return OwnBook({code: group for code, _, group in rows}, {code: label for code, label, _ in rows if label})
 
 
@@ -62,19 +62,19 @@ def _table(data: bytes) -> Iterator[tuple[str, str, str]]:
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError:
-        raise SchemaError("the code book is not UTF-8 text") from None
+        raise SchemaError("the codebook is not UTF-8 text") from None
     first = text.splitlines()[0] if text else ""
     lines = csv.reader(io.StringIO(text, newline=""), delimiter=max(",;\t", key=first.count))
     rows = _lines(lines)
     header = [cell.strip().casefold() for cell in next(rows, [])]
     if "code" not in header:
-        raise SchemaError("a code book needs a header with the columns code, label and optionally group")
+        raise SchemaError("a codebook needs a header with the columns code, label and optionally group")
     places = [header.index(name) if name in header else None for name in ("code", "label", "group")]
     for line in rows:
         cells = ["" if at is None or at >= len(line) else line[at].strip() for at in places]
         if any(cells):
             if not cells[0]:
-                raise SchemaError(f"line {lines.line_num} of the code book has no code", line=lines.line_num)
+                raise SchemaError(f"line {lines.line_num} of the codebook has no code", line=lines.line_num)
             yield cells[0], cells[1], cells[2]
 
 
@@ -82,14 +82,14 @@ def _lines(lines: Any) -> Iterator[list[str]]:
     try:
         yield from lines
     except csv.Error as error:
-        raise SchemaError(f"line {lines.line_num} of the code book: {error}") from None
+        raise SchemaError(f"line {lines.line_num} of the codebook: {error}") from None
 
 
 def _claml(data: bytes) -> Iterator[tuple[str, str, str]]:
     """Yield the code, label and group of each class in a ClaML file, without modifiers."""
     from espalier.core.xml_text import read_xml
 
-    for one in read_xml(data, "the code book").iterfind("Class"):
+    for one in read_xml(data, "the codebook").iterfind("Class"):
         code = one.get("code", "")
         if code:
             above = one.find("SuperClass")

@@ -180,7 +180,7 @@ class Column:
 
     @property
     def code_book(self) -> str:
-        """Name of the code book (`espalier.core.code_books`) that contains the codes; empty if there is none."""
+        """Name of the codebook (`espalier.core.code_books`) that contains the codes; empty if there is none."""
         return ""
 
     @property

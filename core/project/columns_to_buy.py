@@ -180,7 +180,7 @@ class HierarchyToBuy(ToBuy):
 
     @classmethod
     def of_book(cls, name: str, book: str, at_most: int = APART, **given: Any) -> HierarchyToBuy:
-        """Return a column that uses a whole code book as its hierarchy; raise :class:`SchemaError` for no such book."""
+        """Return a column that uses a whole codebook as its hierarchy; raise :class:`SchemaError` for no such book."""
         return cls.of(name, code_book(book).groups, at_most, code_book=book, **given)
 
     def _check(self) -> None:

@@ -133,7 +133,7 @@ def _texts_to_json(column: Column) -> dict[str, Any]:
 
 
 def _book_to_json(column: Column) -> dict[str, Any]:
-    """Return the code book's name and digest; nothing if there is none."""
+    """Return the codebook's name and digest; nothing if there is none."""
     if not column.code_book:
         return {}
     return {"code_book": {"name": column.code_book, "digest": code_book(column.code_book).digest}}
@@ -268,13 +268,13 @@ def _hierarchy(data: Mapping[str, Any], more: Mapping[str, Any]) -> HierarchyToB
 
 
 def _book(name: str, data: Any) -> str:
-    """Return the name of a code book after checking that its digest matches the book's current contents."""
+    """Return the name of a codebook after checking that its digest matches the book's current contents."""
     if data is None:
         return ""
     if isinstance(data, str):
         return code_book(data).name
     if not isinstance(data, Mapping) or set(data) != {"name", "digest"}:
-        raise SchemaError(f'column {name!r}: a code book has a "name" and a "digest"', column=name)
+        raise SchemaError(f'column {name!r}: a codebook has a "name" and a "digest"', column=name)
     return checked_book(data["name"], data["digest"]).name
 
 

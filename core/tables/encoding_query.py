@@ -113,7 +113,7 @@ def _day_name(table: Any, index: int) -> str:
 def _code(value: Any, column: Column, dialect: str, day: Any = None) -> Any:
     kind = value.type()
     if column.number_style or (column.code_book and code_book(column.code_book).by_rule):
-        why = "reads longer codes as entries of a code book" if column.code_book else "uses its own number style"
+        why = "reads longer codes as entries of a codebook" if column.code_book else "uses its own number style"
         raise TableError(
             f"column {column.name!r} {why}, which this engine does not support. Release from a file, or provide "
             "plain values in a view",

@@ -42,7 +42,7 @@ ORDERED = {"dmy": "with the day first", "mdy": "with the month first", "ymd": "w
 """Names of the orders of day, month and year."""
 HARDLY_REPEATS = "It has many values with few rows each, like an identifier or a name."
 TELLING = 5
-"""Minimum number of distinct values for which a code book is proposed."""
+"""Minimum number of distinct values for which a codebook is proposed."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class Reviewed:
 
     ``reason`` explains the group without quoting a value. ``shown`` lists everything that a person must see before the
     confirmation counts: the proposed values, bins and missing marks, in order. ``digest`` identifies this list.
-    ``books`` are code books that contain every value; choosing one declares the whole book. ``orders`` are the orders
+    ``books`` are codebooks that contain every value; choosing one declares the whole book. ``orders`` are the orders
     of day, month and year from which a person must choose.
     """
 
@@ -82,7 +82,7 @@ def review_column(read: TextColumn, column: Column) -> Reviewed:
     someone = group == "identifies someone" or named_like_a_person(column.name)
     books = () if someone else fitting_books(read, column.missing_marks)
     if books and group == "look closely" and not column.dates:
-        reason = f"{reason} A code book contains all of its values: {', '.join(books)}."
+        reason = f"{reason} A codebook contains all of its values: {', '.join(books)}."
     orders = () if column.dates is not None or isinstance(column, ToBuy) else unclear_orders(read, column.missing_marks)
     return Reviewed(column.name, group, reason, shown(column), shown_digest(column), books, orders)
 
@@ -143,7 +143,7 @@ def _digest(parts: list[object]) -> str:
 
 
 def fitting_books(read: TextColumn, marks: Sequence[str] = ()) -> tuple[str, ...]:
-    """Return the names of the code books that contain every value of a column. Private.
+    """Return the names of the codebooks that contain every value of a column. Private.
 
     Short numbers are also codes of ICD-9-CM, so at least one value must have a letter or a point.
     """

@@ -67,7 +67,7 @@ def show(state: Session) -> bool:
         st.markdown(
             f"{CONFIDENTIAL} A guess shows which values occur. **A group counts as public once you confirm it.** "
             "A rare category or the highest age can reveal a person: confirm only what you would have written without "
-            "the rows, for example from a code book or a form. Change the others, or leave them out."
+            "the rows, for example from a codebook or a form. Change the others, or leave them out."
         )
     if "review" in state.trouble:
         st.error(plain(state.trouble.pop("review")))
@@ -119,7 +119,7 @@ def _confirm(state: Session, columns: Sequence[str]) -> None:
 
 
 def _proposals(state: Session, section: str, rows: Sequence[Row]) -> None:
-    """Show a button for each code book, missing-value mark and date order; it applies to all columns of the group."""
+    """Show a button for each codebook, missing-value mark and date order; it applies to all columns of the group."""
     books: dict[str, list[str]] = {}
     marks: dict[str, list[str]] = {}
     orders: dict[tuple[str, ...], list[str]] = {}
@@ -207,7 +207,7 @@ def _described(column: Column, waits: bool, row: Row) -> dict[str, Any]:
         what = "bins" if column.kind == "numeric" else "categories"
         count = f"{what} are bought from the budget"
         if isinstance(column, HierarchyToBuy):
-            whole = f"the whole code book {column.code_book}" if column.code_book else "a hierarchy"
+            whole = f"the whole codebook {column.code_book}" if column.code_book else "a hierarchy"
             count = f"{len(column.tree.texts):,} codes of {whole}; at most {column.at_most:,} stay separate"
         values: list[dict[str, str]] = []
         left = 0

@@ -73,7 +73,7 @@ function form(row, own) {
   const f = row.form, made = make("form", { "aria-label": `Describe ${row.name}` });
   made.append(
     field("kind", "Kind", choice(KINDS, f.kind)),
-    field("book", "Code book", choice([["", "None"], ...f.books], f.book), "This declares all of its codes."),
+    field("book", "Codebook", choice([["", "None"], ...f.books], f.book), "This declares all of its codes."),
     field("categories", "Values, separated by ;", text(f.categories, true),
       "Quote a value that contains a semicolon. “at most 50” means that the categories are bought from the budget.", true),
     field("edges", "Bins", text(f.edges), ""),

@@ -46,7 +46,7 @@ NOT_OPEN = "This was guessed from a table that is no longer open."
 class Row:
     """A column in the review: its section, its stage, and the reason.
 
-    ``digest`` identifies what must be shown before a guess can be confirmed. ``books`` are the code books that contain
+    ``digest`` identifies what must be shown before a guess can be confirmed. ``books`` are the codebooks that contain
     all of its values. ``marks`` are values that may mean an empty cell. ``orders`` are the possible orders of day and
     month.
     """
@@ -285,7 +285,7 @@ class ReviewDraft:
         editor.change_column(made)
 
     def use_book(self, editor: ProjectEditor, text: TextTable | None, book: str, names: Iterable[str]) -> None:
-        """Declare the whole code book for these columns; raise :class:`SchemaError` if the code book lacks one of their
+        """Declare the whole codebook for these columns; raise :class:`SchemaError` if the codebook lacks one of their
         values. Empty cells are always allowed, so this reveals nothing about the rows. The budget
         determines which codes stay separate.
         """
@@ -302,8 +302,8 @@ class ReviewDraft:
             )
             if text is not None and name in text.columns and not fits(made, text.columns[name]):
                 raise SchemaError(
-                    f"the code book {book} lacks some values of {name!r}. Let other values count as empty first, "
-                    "or choose another code book",
+                    f"the codebook {book} lacks some values of {name!r}. Let other values count as empty first, "
+                    "or choose another codebook",
                     column=name,
                 )
             editor.change_column(replace(made, shown=shown_digest(made)))

@@ -42,7 +42,7 @@ from espalier.pages.session.drafts import Kept
 from espalier.pages.session.session import Session
 
 MOST = 5_000_000
-"""Maximum number of characters in a draft; a tab stores about five million. Code books are kept by their names."""
+"""Maximum number of characters in a draft; a tab stores about five million. Codebooks are kept by their names."""
 _KEEP = """
 const found = (key, { keep, forget, ask }) => {
   if (keep) sessionStorage.setItem(key, keep);

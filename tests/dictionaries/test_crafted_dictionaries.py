@@ -1,4 +1,4 @@
-"""Dictionaries, code books and JSON that were crafted to cause a traceback, or to take minutes."""
+"""Dictionaries, codebooks and JSON that were crafted to cause a traceback, or to take minutes."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_digits_of_other_scripts_are_no_decimal_places(digit):
         lambda: read_own_book(f"code,{LONG}\n".encode()),
         lambda: read_hierarchy(f"a,{LONG}"),
     ],
-    ids=["dictionary", "code book", "hierarchy"],
+    ids=["dictionary", "codebook", "hierarchy"],
 )
 def test_too_long_a_cell_is_refused(read):
     with pytest.raises(SchemaError, match="line 1.*field larger than field limit"):
@@ -82,7 +82,7 @@ def test_long_code_lists_are_read():
             f"<codeBook>{''.join(f'<var name={name!r}/>' for name in names[-19_000:])}</codeBook>".encode(), "d.xml"
         ),
     ],
-    ids=["code book", "JSON", "dictionary"],
+    ids=["codebook", "JSON", "dictionary"],
 )
 def test_a_name_given_twice_is_found_at_once(read):
     with pytest.raises(EspalierError, match=f"'c{MANY - 1}'.* twice"):

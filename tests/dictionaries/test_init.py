@@ -1,4 +1,4 @@
-"""``espalier init`` with dictionaries and code books."""
+"""``espalier init`` with dictionaries and codebooks."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ import pytest
 from espalier.core.cli.main import main
 from tests.support.examples import PAGES, ROOT, blocks, panel, people, write_csv
 
-LICENSED = "a file that its user has a licence for; the tests of code books read one of its form"
+LICENSED = "a file that its user has a licence for; the tests of codebooks read one of its form"
 ELSEWHERE = {
     "espalier init drugs.csv --code-book atc_code=atc:ATC.csv": LICENSED,
     "espalier ledger close ENTRY": "a release that was interrupted; tests/release/test_resume.py closes one",

@@ -1,4 +1,4 @@
-"""Code books: their contents, the rules that find a code, columns that use one, and the importer."""
+"""Codebooks: their contents, the rules that find a code, columns that use one, and the importer."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def test_numbers_of_any_type_count_as_codes_of_a_book():
     ["no-such-book", {"name": "icd-9-cm"}, {"name": "icd-9-cm", "digest": "sha256:other"}, 3],
 )
 def test_a_book_that_is_not_there_or_has_changed_is_refused(given):
-    with pytest.raises(SchemaError, match="code book"):
+    with pytest.raises(SchemaError, match="codebook"):
         column_from_json({"name": "x", "kind": "categorical", "code_book": given})
     with pytest.raises(SchemaError, match="has changed"):
         checked_book("nuts", "sha256:0")
