@@ -74,7 +74,7 @@ class TwoStageOptions:
             "auto": "the best in five-fold cross-validation",
             "ridge": "kernel ridge regression, as published",
             "nearest": "kernel average of nearby rows",
-            "adaboost": "AdaBoost over trees",
+            "adaboost": "AdaBoost with trees",
             "forest": "random forest",
         },
         help="Ridge regression fails on strongly skewed tables. The report states the choice and the errors.",

@@ -52,7 +52,7 @@ class WeightsOptions:
         low=1,
         high=200,
         whole=True,
-        empty="by a public rule",
+        empty="set by a public rule",
         help="Each round selects the question with the worst answer and measures its error.",
     )
     samples: int | None = option(

@@ -58,7 +58,7 @@ class PrismOptions:
         low=1,
         high=10_000,
         whole=True,
-        empty="decided from the budget and the numbers of categories",
+        empty="depends on the budget and the numbers of categories",
         help="Number of columns measured together with the target.",
         only={"regime": "predictive"},
     )
