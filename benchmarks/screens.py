@@ -189,7 +189,7 @@ def pages(person: Any, waits: Waits, clicks: int) -> None:
     page.get_by_text("Difference", exact=True).first.click()
     person.rests()
     for i in range(clicks):
-        choose(person, waits, "Analyse: a counted question", "Groups by", f"feature_{i % 12 + 1:02}")
+        choose(person, waits, "Analyse: a counted question", "Group by", f"feature_{i % 12 + 1:02}")
     waits.of("Diagnostics: opening", lambda: person.link("Diagnostics").click())
     person.press("Compare with the real rows")
     waits.until("Diagnostics: job", "Predicting outcome")
@@ -204,7 +204,7 @@ def pages(person: Any, waits: Waits, clicks: int) -> None:
         waits.of("Compare: a field", page.get_by_text("Also without the fence").first.click)
     person.rests()
     page.get_by_role("button", name="Try this plan").or_(page.get_by_role("button", name="Compare these")).first.click()
-    waits.until("Compare: job of two plans", "Rehearsal, side by side")
+    waits.until("Compare: job of two plans", "Plans side by side")
 
 
 def main(parts: list[str], clicks: int) -> None:

@@ -103,6 +103,6 @@ def summary(played: Any) -> list[str]:
     lines += [
         "",
         "published rows: the AUC of the same attack on the rows themselves, as a control. If this is below",
-        f"{BLIND_BELOW:g}, the attack is blind and its other figures mean nothing.",
+        f"{BLIND_BELOW:g}, the attack is blind and its other figures are meaningless.",
     ]
     return [*lines, "", "All figures: add --json"]

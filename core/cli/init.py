@@ -68,7 +68,7 @@ def add(commands: Any) -> None:
         "--date-order",
         choices=tuple(DATE_ORDERS),
         default="",
-        help="order of dates such as 03/04/2020, day first (dmy) or month first (mdy), if the rows do not settle it",
+        help="order of dates such as 03/04/2020, day first (dmy) or month first (mdy), if the rows leave it open",
     )
     init.add_argument(
         "--dictionary",

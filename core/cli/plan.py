@@ -62,7 +62,7 @@ def _explain(project: Project, data: str | None, relation: str | None) -> None:
 
 
 def _origin(project: Project, data: str | None, relation: str | None) -> str | None:
-    """Return the kind of the relation, or of two linked ones, in the catalogue; `None` if no engine is named."""
+    """Return the kind of the relation, or of two linked relations, in the catalogue; `None` if no engine is named."""
     from espalier.core.tables.frames import is_database, located
 
     if data is None:
@@ -198,7 +198,7 @@ def memory_line(shown: Preview) -> str:
 
 
 def _print_verdict(shown: Preview) -> None:
-    """Print the verdict on this plan, or the facts missing for it."""
+    """Print the verdict on this plan, or the facts that it still needs."""
     found = shown.verdict
     if found is None:
         if shown.lacks_rows and shown.project.plan.neighbors == "add-remove":

@@ -1,7 +1,7 @@
 """Membership game on a plan: attacks on releases of small tables. Confidential, and never in a report.
 
-Every shadow release is a real release of half of a pool of rows from the loaded table. None of them leaves the machine
-and no ledger records them, so the result is for the curator alone.
+Every shadow release is a real release of half of the rows in a pool from the loaded table. None of them leaves the
+machine and no ledger records them, so the result is for the curator alone.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ so this game is a harder test of a method than a game on the whole table.
 """
 
 ATTACKS: tuple[Attack, ...] = tuple(attack for attack in get_args(Attack) if attack != "ensemble")
-"""Attacks that run by default. The ensemble is not among them, because it takes as long as all summaries together."""
+"""Attacks that run by default. The ensemble is left out, because it takes as long as all summaries together."""
 WORDS: dict[Attack, str] = {
     "density": "Likelihood ratio of densities near the row (the main attack)",
     "naive": "Summaries of columns (Stadler et al.)",
@@ -141,8 +141,8 @@ def play(
     ``targets`` is the number of attacked rows, half of them outliers, or the indices of these rows in ``table``.
 
     Each release spends the ρ that the plan would spend on ``table``. Rows are attacked one by one, so the person column
-    is left out, and so is the private evaluation with its held-out rows. The first of ``attacks`` is the main one, and
-    ``classifier`` learns from the summaries. ``rng`` assigns rows to releases and never draws protective noise.
+    is left out, and so is the private evaluation with its held-out rows. The first of ``attacks`` is the main attack,
+    and ``classifier`` learns from the summaries. ``rng`` assigns rows to releases and never draws protective noise.
     ``report`` is called for every release and cancels by raising. Raises :class:`EspalierError` if the plan cannot be
     carried out or the result could not be interpreted.
     """

@@ -158,14 +158,14 @@ class Population:
         out = []
         if others := sum(e.another_unit and e.counted > 0 for e in self.entries):
             out.append(
-                f"{others} release{'s were' if others > 1 else ' was'} for a different unit from the table's, so "
-                "the sums add up ρ of different units, and the total is valid for neither"
+                f"{others} release{'s' if others > 1 else ''} used a different unit from the table's, so the sums mix "
+                "ρ of different units, and the total is valid for neither unit"
             )
         if promised := [t for t in self.tables if self.persons.get(t, "") is None]:
             out.append(
                 f"the sums are valid only if no one has more than {self.rows_per_person} "
-                f"row{'s' if self.rows_per_person > 1 else ''} in {', '.join(map(repr, promised))}, because no "
-                "person column enforces this"
+                f"row{'s' if self.rows_per_person > 1 else ''} in {', '.join(map(repr, promised))}; no person column "
+                "enforces this"
             )
         if len(columns := {p for p in self.persons.values() if p is not None}) > 1:
             out.append(

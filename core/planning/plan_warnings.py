@@ -91,7 +91,7 @@ def warnings_of(
             for columns, x in list(best.items())[:4]
         )
         out.append(
-            f"Some counts will be mostly noise ({shown}). Coarsen such columns on the Data page, or leave them out."
+            f"Some counts will be mostly noise ({shown}). Coarsen these columns on the Data page, or leave them out."
         )
     out += given_by_hand(plan, lines)
     if plan.person is None and plan.rows_per_person > 1:

@@ -231,7 +231,7 @@ def cells(column: Column, codes: NDArray[Any], rng: np.random.Generator, *, defu
 
 
 def numbers(column: Column, codes: NDArray[Any], rng: np.random.Generator) -> NDArray[Any]:
-    """Draw a number inside the bin of each code; a missing cell gets a number of the last bin.
+    """Draw a number inside the bin of each code; a missing cell gets a number from the last bin.
 
     Numbers are whole, or have the declared decimals, or five significant digits of the bin's width.
     """

@@ -39,8 +39,8 @@ SEED_BITS = 128
 class Begun:
     """Public facts of a release that was about to draw. None of them depends on the content of a row.
 
-    ``planned`` is the project with the ledger's δ, ``given`` that of the caller; ``total`` is the public number of
-    rows. ``own`` describes the rows of the release, ``held`` those held out. ``seed`` seeds everything random except
+    ``planned`` is the project with the ledger's δ, ``given`` the caller's project; ``total`` is the public number of
+    rows. ``own`` describes the rows of the release, ``held`` the held-out rows. ``seed`` seeds everything random except
     noise. ``nonce`` and the secret of the key file determine the seed of the lots; ``lot_key`` is the key of row
     limits, which need not be secret. ``marks`` are keyed fingerprints of the table and, if rows are held out, of both
     parts; empty without a key file.
@@ -276,7 +276,7 @@ class FolderJournal:
             ) from None
 
     def _frames(self) -> tuple[list[bytes], int]:
-        damaged = f"The journal in {self.work} is damaged, so the release cannot be finished. What it drew stays spent."
+        damaged = f"The journal in {self.work} is damaged, so the release cannot be finished. Drawn noise stays spent."
         if os.fstat(self._file.fileno()).st_size > MOST:
             raise Unfinished(damaged)
         self._file.seek(0)
@@ -333,7 +333,7 @@ def records_of(stored: list[bytes]) -> list[Record]:
     """Return stored answers; raises :class:`Unfinished` for a damaged answer."""
     records = [Record.unpacked(place, data) for place, data in enumerate(stored)]
     if None in records:
-        raise Unfinished(f"Stored answer {records.index(None) + 1} is damaged. What was drawn stays spent.")
+        raise Unfinished(f"Stored answer {records.index(None) + 1} is damaged. The noise already drawn stays spent.")
     return [record for record in records if record is not None]
 
 

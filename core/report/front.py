@@ -56,8 +56,8 @@ def _worth(facts: Mapping[str, Any]) -> str:
     right = figures.get("accuracy")
     if section is None or right is None or right["value"] is None:
         return (
-            "The accuracy of a model trained on it for real rows is <strong>not known from this release</strong>, "
-            "because no people were held out to evaluate it."
+            "How well a model trained on it predicts real rows is <strong>not known from this release</strong>, "
+            "because no people were held out for an evaluation."
         )
     baseline = section.get("accuracy_baseline")
     text = (
@@ -116,7 +116,7 @@ def _noise(facts: Mapping[str, Any]) -> str:
         )
     worst = max(alone, key=lambda m: m["expected_tv"])
     return (
-        f"Of the columns that are counted by themselves, {_list(worst['clique'])} is the least accurate. Noise is "
+        f"Among the columns that are counted alone, {_list(worst['clique'])} is the least accurate. Noise is "
         f"expected to move about {100 * min(1.0, worst['expected_tv']):.1f} % of its rows to another value."
     )
 
@@ -171,7 +171,7 @@ def privacy(facts: Mapping[str, Any]) -> str:
     ledger = facts.get("ledger")
     before = (
         "Each further release about the same people may raise this limit. This release is not recorded in a "
-        "ledger, so their costs are not added up."
+        "ledger, so the costs of these releases are not added up."
         if ledger is None
         else "This release and earlier ones from the same people together may reach "
         f"ε = {round_up(ledger['after']['epsilon'])}; the ledger allows {ledger['total']['epsilon']:g}."

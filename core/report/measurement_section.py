@@ -143,8 +143,8 @@ def bounds(facts: Mapping[str, Any]) -> str:
     )
     if found["tree"] is not None:
         out += (
-            "<p>Bound for the share of rows in the wrong cell of a table from the pairs with the target alone, if "
-            f"these columns depend on each other only through the target: {_within(found['tree'])}. Bound for the "
+            "<p>Bound on the share of rows in the wrong cell, for a table made only from the pairs with the target, if "
+            f"these columns depend on each other only through the target: {_within(found['tree'])}. Bound on the "
             f"excess risk of a model trained on that table (Theorem 6.2, for a loss of at most {inputs['loss']:g} and "
             f"linear predictors of norm at most {inputs['norm']:g}): "
             f"{_within(found['excess_risk'], percent=False)}.</p>"

@@ -19,11 +19,11 @@ HEADERS = {
     "x-content-type-options": "nosniff",
     "referrer-policy": "no-referrer",
 }
-"""Headers of every response: another site can neither frame the app, nor keep a reference to its window, nor load its
-files.
+"""Headers of every response. They prevent other sites from framing the app, keeping a reference to its window, and
+loading its files.
 """
 IN_A_SANDBOX = "frame-ancestors 'self'; sandbox"
-"""Policy of a file that a page offers: if a browser displays it, no script in it runs as the app."""
+"""Policy for a file that a page offers: if a browser displays the file, no script in it runs as part of the app."""
 _MARK = "espalier.doors"
 _UPLOADS, _FILES = "/_stcore/upload_file/", "/media/"
 

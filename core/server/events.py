@@ -1,8 +1,8 @@
 """Audit events: one line of JSON for each sign-in, opening, refusal, plan, release, download and ledger entry.
 
 An event records the person, the time and the kind of action. It never contains a cell, a count of real rows, an address
-of a database or the message of an error, which could name a column. Names of tables, files and columns are in
-``names``, and only if the operator sets ``ESPALIER_AUDIT_NAMES=1``.
+of a database or the message of an error, which could name a column. Names of tables, files and columns are recorded, in
+``names``, only if the operator sets ``ESPALIER_AUDIT_NAMES=1``.
 
 Proof that no event contains a private value: every argument of :func:`emit` is a name from `EVENTS`, an address of the
 sign-in provider, a number of a release's public budget, or text from a fixed list in this code.

@@ -93,11 +93,11 @@ def _asked(study: Study, kind: str, key: str) -> AskedQuestion | None:
     left, right = st.columns(2)
     with left:
         event = _column("Column", columns, f"{key}-event", project, start=project.plan.target)
-        happens = None if event is None else _value(project, event, "How often does it take", f"{key}-event")
+        happens = None if event is None else _value(project, event, "How often is it", f"{key}-event")
     with right:
         share = kind == "Proportion"
         among = _column(
-            "Among rows with" if share else "Groups by",
+            "Among rows with" if share else "Group by",
             [c for c in columns if c != event],
             f"{key}-group",
             project,
@@ -160,7 +160,7 @@ def _mean(study: Study, key: str) -> AskedQuestion | None:
         column = _column("Mean of", numbers, f"{key}-mean", project, nothing="Choose a number")
     with right:
         columns = [c.name for c in project.schema.columns if c.size > 1 and c.name != column]
-        group = _column("Groups by", columns, f"{key}-mean-group", project, nothing="no groups")
+        group = _column("Group by", columns, f"{key}-mean-group", project, nothing="no groups")
         one = other = None
         if group is not None:
             first, second = usual(study, group)

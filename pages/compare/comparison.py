@@ -72,7 +72,7 @@ def allowed(state: Session) -> bool:
 
 
 def plans(state: Session, project: Project) -> dict[str, Project]:
-    """Return the plans to compare: the open one, and variants of it in method, ε and fence."""
+    """Return the plans to compare: the open plan, and variants of its method, ε and fence."""
     plan = project.plan
     left, right = st.columns(2)
     methods = left.multiselect(
@@ -164,7 +164,7 @@ def results(state: Session, plans_by_name: Mapping[str, Project]) -> None:
     if not found:
         return
     numbered = list(enumerate(found, 1))
-    st.subheader("Rehearsal, side by side", anchor=False)
+    st.subheader("Plans side by side", anchor=False)
     known = [key for key in FIGURES if any(o.figures[key] is not None for o in found)]
     st.dataframe(
         [{k: v for k, v in o.row().items() if k != "method" and (k not in FIGURES or k in known)} for o in found],
@@ -218,7 +218,7 @@ def results(state: Session, plans_by_name: Mapping[str, Project]) -> None:
         )
     if any(keeps_causes_only(p.plan) for p in plans_by_name.values()):
         st.info(
-            "Unless another table is chosen under *Tested on*, these figures refer to the open one. A plan with "
+            "Unless another table is chosen under *Tested on*, these figures refer to the open table. A plan with "
             "the causal regime keeps direct causes only: it may predict worse here and better in another place. "
             "On the Diagnostics page you can test a release on a table from that place."
         )

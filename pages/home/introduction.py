@@ -86,8 +86,8 @@ def tour(state: Session) -> None:
     """Start the guided tour: a bar leads from page to page, with the sample *readmission* open."""
     with st.container(border=True):
         st.markdown(
-            f"**A guided tour: readmission, in {len(STOPS)} stops.** A bar above each page describes it and leads to "
-            "the next."
+            f"**A guided tour: readmission, in {len(STOPS)} stops.** A bar above each page describes the page and "
+            "leads to the next stop."
         )
         if state.touring:
             shell.link_to(STOPS[0][0], "Go to the first stop", primary=False)

@@ -92,7 +92,7 @@ def choose(state: Session) -> tuple[bool, Population | None]:
         index=options.index(now),
         key=key,
         on_change=take,
-        help="A budget of the ledger is shared by all releases from the same people, and cannot be overspent.",
+        help="A ledger budget is shared by all releases from the same people, and cannot be overspent.",
     )
     if picked in known:
         return population is not None and not trouble, population
@@ -180,8 +180,8 @@ def known_table(state: Session) -> tuple[bool, bool]:
     if state.relation is not None:
         if state.known_elsewhere != (state.tables, state.paid_from):
             st.caption(
-                "The ledger checks this table when the release reads it, and refuses it if it knows the table "
-                "under another name."
+                "The ledger checks this table when the release reads it. If the ledger knows the table under another "
+                "name, it refuses the release."
             )
             return True, False
         ticked = st.checkbox(

@@ -105,7 +105,7 @@ def start(state: Session, share: float, seen: Preview, paid: Paid | None = None)
             ended = "cancelled" if isinstance(error, Cancelled) else "failed"
             events.emit("release", who, named, state=ended, drawn=began.is_set(), **said)
             raise
-        if project.schema.undeclared and real is not None:  # the comparison encodes the rows by the bought schema
+        if project.schema.undeclared and real is not None:  # the comparison encodes the rows with the bought schema
             real = real.recoded(made.project.schema)
             holdout = None if holdout is None else holdout.recoded(made.project.schema)
         rows.real, rows.holdout = real, holdout

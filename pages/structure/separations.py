@@ -1,4 +1,4 @@
-"""Separations in addition to the fence of the roles: list, add, remove."""
+"""Separations in addition to the fence that follows from the roles: list, add and remove them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from espalier.pages.session.session import Session
 
 
 def show(state: Session) -> None:
-    """Show the further separations of the open project."""
+    """Show the open project's further separations."""
     project = state.project
     listed, named = project.separations, partial(names, cap=40, schema=project.schema)
     fenced = "; ".join(METHODS[n].title for n in offered(project) if METHODS[n].capabilities.fence != "never")
@@ -23,8 +23,8 @@ def show(state: Session) -> None:
         f"Further separations ({len(listed)})" if listed else "Further separations", expanded=bool(listed)
     ):
         st.markdown(
-            "In addition to the fence of the roles, you can require that *these columns must show no link to "
-            f"those, except through the gate*. A plan with a fence ({fenced}) keeps all of them at once."
+            "In addition to the fence that follows from the roles, you can require that *these columns show no link to "
+            f"those columns, except through a gate*. A plan with a fence ({fenced}) keeps all of them at once."
         )
         for i, s in enumerate(listed):
             left, right = st.columns([6, 1], vertical_alignment="center")
@@ -44,7 +44,9 @@ def show(state: Session) -> None:
             place.multiselect(
                 label, columns, format_func=partial(called, project.schema), key=f"{key}-{side}", placeholder=hint
             )
-        st.text_input("Why (for screen and report)", key=f"{key}-why", placeholder="such as: required by section 4")
+        st.text_input(
+            "Reason (shown on screen and in the report)", key=f"{key}-why", placeholder="such as: required by section 4"
+        )
         st.button("Add this separation", key=f"{key}-add", on_click=_add, args=(state, key))
         if trouble := state.trouble.get("separation"):
             st.error(plain(trouble))

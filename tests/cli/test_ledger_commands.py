@@ -166,7 +166,7 @@ def test_another_person_column_is_refused_unless_it_is_said(work, capsys):
     assert "s: 2 rows per person, promised; no person column enforces it" in listed
     assert listed.count("enforced by the person column 'pid'") == 1, "stated once for the table, not for each release"
     assert "; enforced by the person column 'visit'; a different unit from the table's" in listed
-    assert "1 release was for a different unit" in listed
+    assert "1 release used a different unit" in listed
     assert run("ledger", "verify", "--ledger", "l.db") == 0
 
 

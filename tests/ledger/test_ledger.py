@@ -380,7 +380,7 @@ def test_in_an_old_ledger_the_first_release_fixes_the_person_column(tmp_path):
     population = old.population_of("people")
     assert population.persons == {"people": "pid"}
     assert [e.another_unit for e in population.entries] == [False, True, True, False]
-    assert "2 releases were for a different unit" in population.caveats[0]
+    assert "2 releases used a different unit" in population.caveats[0]
     with pytest.raises(LedgerError, match="fixed the person column 'pid'"):
         old.account("people").reserve(of("visit"), Budget.of(of("visit").plan, None), b"d")
     old.account("people").reserve(of("pid"), Budget.of(of("pid").plan, None), b"d")

@@ -59,13 +59,13 @@ def test_each_kind_of_question_is_answered(app: AppTest) -> None:
     for kind in ("Proportion", "Difference", "Odds ratio"):
         app.segmented_control[0].set_value(kind).run()
         assert not app.exception
-        group = next(b for b in app.selectbox if b.label in ("Among rows with", "Groups by"))
+        group = next(b for b in app.selectbox if b.label in ("Among rows with", "Group by"))
         group.set_value(next(o for o in group.options)).run()
         assert not app.exception
         assert not app.error
         assert len(app.dataframe[0].value) == 1, kind
     assert "is counted in bins" not in sentences(app)
-    field(app, "selectbox", "Groups by").set_value("experience").run()
+    field(app, "selectbox", "Group by").set_value("experience").run()
     assert "`experience` is counted in bins: the question is about only this bin." in sentences(app)
     assert "**Question:** the odds of hired" in sentences(app).replace("\\", "")
 

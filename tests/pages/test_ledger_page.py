@@ -208,7 +208,7 @@ def test_the_person_column_is_fixed_and_mended(app: AppTest, where: Path) -> Non
     field(app, "text_input", "Person column").set_value("").run()
     press(app, "Open this budget")
     assert budget(where, "survey").persons == {"visits": person, "survey": None}
-    assert "in 'survey', because no person column enforces this" in sentences(app).replace("\\", "")
+    assert "in 'survey'; no person column enforces this" in sentences(app).replace("\\", "")
 
 
 def test_diagnostics_are_recorded_before_the_next_release(app: AppTest, where: Path) -> None:
