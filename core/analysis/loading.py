@@ -193,7 +193,7 @@ def read_facts(data: bytes) -> dict[str, Any]:
             raise ProjectError(f"release.json: {key} is missing or has the wrong type", key=key)
     if facts["method"] not in METHODS and facts["method"] not in BLURRINGS:
         raise ProjectError(
-            "release.json: this version of Espalier does not have the method of the release.", key="method"
+            "release.json: this version of Espalier does not include the release's method.", key="method"
         )
     if facts.get("model", MODEL) not in (None, MODEL) or facts.get("noisy_counts", COUNTS) not in (None, COUNTS):
         raise ProjectError("release.json: model or noisy_counts names a different file", key="model")

@@ -77,7 +77,7 @@ def fit(
     if n > EXACT_ROWS and landmarks is None:
         raise SizeError(
             f"the cost of kernel ridge regression grows with the cube of the number of rows ({n:,} here); above "
-            f"{EXACT_ROWS:,} set landmarks, such as 1000",
+            f"{EXACT_ROWS:,} rows, set landmarks, such as 1000",
             limit=EXACT_ROWS,
         )
     tried = rng.choice(n, min(n, TRIED_ROWS), replace=False)

@@ -77,7 +77,7 @@ class Numbers:
         if not self.anonymized.shape[1]:
             raise ProjectError("choose at least one numeric column to anonymize", key="anonymize")
         if not all(np.isfinite(a).all() for a in (self.anonymized, self.untouched, self.outcome)):
-            raise TableError("this method cannot use rows with empty cells: fill them or leave the column out")
+            raise TableError("this method cannot use rows with empty cells: fill the cells or leave the column out")
 
     @property
     def scaled(self) -> NDArray[np.float64]:

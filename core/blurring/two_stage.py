@@ -222,7 +222,7 @@ def check(project: Project) -> None:
         )
     if holes := [c.name for c in project.schema.columns if c.kind == "numeric" and c.missing]:
         raise ProjectError(
-            f"this method cannot use empty cells of the numeric column {holes[0]!r}: fill them or leave it out",
+            f"this method cannot use empty cells of the numeric column {holes[0]!r}: fill them or leave the column out",
             key="method",
             column=holes[0],
         )

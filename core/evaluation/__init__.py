@@ -166,7 +166,7 @@ def evaluate(
 
 def _of_counts(project: Project, real: Source, synthetic: Table, report: Report) -> Evaluation:
     """Evaluate from counts and sums alone, for a database from which no rows are read."""
-    why = "it needs rows, but the rows of a database stay in the database"
+    why = "this figure needs rows, but the rows of a database stay in the database"
     unknown = dict.fromkeys(UTILITY_FIGURES, why)
     used, *further = (
         Utility(t, ITSELF, 0, reasons=unknown) for t in [target_of(project), *[*project.plan.weights][1:]]

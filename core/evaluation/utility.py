@@ -155,9 +155,9 @@ def _one_value(table: Table, target: str, which: str) -> str:
     if len(codes) > 1:
         return ""
     if not len(codes):
-        return f"every {which} row has {target} missing, so no model can be trained on them"
+        return f"every {which} row has {target} missing, so no model can be trained on these rows"
     value = table.schema[target].labels[int(codes[0])]
-    return f"every {which} row has {target} = {value}, so no model can be trained on them"
+    return f"every {which} row has {target} = {value}, so no model can be trained on these rows"
 
 
 def utility_of(predictions: Predictions) -> Utility:

@@ -55,7 +55,7 @@ def verdict(
         task = ""  # the first sentence already names the better model at home and states the difference
     sentences = [s for s in (*away, *(fair if fenced else ()), task, _missing(facts["tstr"]), columns) if s]
     if not away and keeps_causes_only(project.plan):
-        sentences.append("Without a table from another place, it is unknown whether this holds there.")
+        sentences.append("Without a table from another place, it is unknown whether this holds elsewhere.")
     if not fenced:
         sentences += fair
     grade: Grade = "poor" if "poor" in grades else "fair" if "fair" in grades else "good"

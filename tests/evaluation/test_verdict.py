@@ -51,7 +51,7 @@ def test_the_first_sentence_says_who_wins_at_home_and_who_elsewhere():
 
 def test_without_a_second_table_it_says_what_cannot_be_known():
     found = verdict(project(), facts(0.739, 0.995))
-    assert any("it is unknown whether this holds there" in s for s in found.sentences)
+    assert any("it is unknown whether this holds elsewhere" in s for s in found.sentences)
     assert not any("cannot be known" in s for s in verdict(project("predictive"), facts(0.74, 0.75)).sentences)
 
 

@@ -210,7 +210,7 @@ def blocked(figure: str, asked: HeldOutCounts, n: float, sigma: float) -> str:
     if figure == "one_way_tv":
         sizes = [asked.schema[name].size for name in asked.columns]
         blur = float(np.mean(sizes)) * sigma * math.sqrt(2 / math.pi) / 2 / max(n, 1.0)
-        return "" if blur <= BLUR else f"on {rows}, {noise} would look like an error of {blur:.2f} by itself"
+        return "" if blur <= BLUR else f"on {rows}, {noise} would by itself look like an error of {blur:.2f}"
     need = asked.cells * max(SPARSE, CELL_PER_SIGMA * sigma)
     what = f"the table of {', '.join(asked.conditional)} has {asked.cells:,} cells"
     return "" if n >= need else f"{what}; {rows} are too few for that with {noise}: {need:,.0f} would be needed"

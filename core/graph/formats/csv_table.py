@@ -125,12 +125,12 @@ def _matrix(rows: list[Row]) -> MixedGraph:
             raise broken(top, f"two columns are called {shown(name)}")
         builder.node(name, top)
     if len(body) != len(columns):
-        raise broken(rows[-1][0], f"a matrix of {len(columns)} nodes needs {len(columns)} rows below its first")
+        raise broken(rows[-1][0], f"a matrix of {len(columns)} nodes needs {len(columns)} rows below its first row")
     cells: dict[tuple[str, str], float] = {}
     line_of: dict[str, int] = {}
     for (line, row), name in zip(body, names, strict=True):
         if name not in builder.nodes or name in line_of:
-            raise broken(line, f"the row {shown(name)} must be one of the columns, exactly once")
+            raise broken(line, f"the row {shown(name)} must be the name of exactly one column")
         line_of[name] = line
         values = row[1:] if named else row
         if len(values) != len(columns):
