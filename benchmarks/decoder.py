@@ -14,7 +14,7 @@
 - **wide**: 222 binary columns, n = 5,000, a noisy-OR network. The table is simulated from the drawing that the decoder
   is given, so the benchmark also compares half, double and random drawings, a shared latent with a single arrow (a
   DP-VAE), mst, privbayes, and prism with the ten targets given. `--neighbors add-remove` halves the sensitivity.
-- **families**: interacting causes, with ``families`` set to "auto" and to "additive". Marks: XOR 0.87 at ε = 3;
+- **families**: interacting causes, with ``families`` set to "auto" and to "additive". Goals: XOR 0.87 at ε = 3;
   family TV 0.010 at ε = 10 and 8,000 rows or more on child, alarm and tables like sachs; slope 0.75 of arrows of 222
   columns with 3,000 rows at ε = 5.62. The last lines show a family that is too large for a table and has two
   interacting causes, with and without a drawn interaction.

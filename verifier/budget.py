@@ -306,7 +306,7 @@ def shares(folder: Folder, own: list[Draw], total: float) -> list[str]:
     drawn = network and (pairs < 2 or project["dag"]["edges"])  # such a network needs no choice
     if drawn or not published or any(math.isclose(found, share, rel_tol=1e-6) for share in published):
         return []
-    return [f"the draws of the pool {pool} have {found:.4g} of ρ, but the method gives them a different share"]
+    return [f"the draws of the pool {pool} get {found:.4g} of ρ, but the method gives this pool a different share"]
 
 
 SAME = """

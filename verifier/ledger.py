@@ -133,4 +133,4 @@ def check_ledger(folder: Folder, export: bytes | None) -> None:
     digest = hashlib.sha256(lines.encode()).hexdigest()
     if [e["kind"] for e in events if e["released"] == digest] != ["spend"]:
         wrong.append("the files do not match the entry")
-    folder.say(7, wrong, f"the ledger contains this release once, and its total is kept (last hash {previous})")
+    folder.say(7, wrong, f"the ledger contains this release once, and its total is not exceeded (last hash {previous})")

@@ -134,7 +134,7 @@ def steps(panel: Panel, head: Any, found: Codes) -> tuple[list[str], list[tuple[
         _, one, group = np.unique([cells(n) for n in parents], axis=1, return_index=True, return_inverse=True)
         held = np.bincount(group.ravel() * size + values, minlength=len(one) * size).reshape(-1, size)
         if not (off := far(held, p[one], golden=True)) <= 0:
-            wrong.append(f"{name} is {off:.1f} visits further from the model in a group than evenly drawn ones may be")
+            wrong.append(f"{name} is {off:.1f} visits further from the model in a group than an even draw allows")
         for other in known:
             at, many = cells(other), sizes[other]
             wanted = np.array([np.bincount(at, p[:, v], many) for v in range(size)]).T.ravel()

@@ -24,7 +24,7 @@ GOLDEN, BLOCK = (5**0.5 - 1) / 2, 16_384
 NUMBER = re.compile(r"-?(0|[1-9]\d*)(\.\d+)?(e[+-]\d+)?", re.ASCII)
 FORMULA = re.compile(r"'+([=@＝＠\t\r\n]|[+\-＋－].)", re.DOTALL)
 LATER = re.compile(r"(?<=[;\t\r\n])'(?='*([=@＝＠]|[+\-＋－][^;\t\r\n]))")
-"""Text beginnings (also after a separator) that get an apostrophe, so that spreadsheets do not run them."""
+"""Text beginnings (also after a separator) that get an apostrophe, which keeps spreadsheets from running them."""
 Codes = dict[str, Array]
 
 
@@ -111,7 +111,7 @@ def check_rows(folder: Folder, model: Model | None, answers: Answers | None) -> 
     shown = facts.get("rows_shown", facts["rows"])
     wrong = [f"the table has {rows:,} rows, but a different number is stated"] if rows != shown else []
     if "rows_shown" in facts and not facts["rows"] > min(1_000_000, 20_000_000 // len(folder.columns)):
-        wrong.append("a table of this size holds all rows, but another number is stated as shown")
+        wrong.append("a table of this size contains all rows, but a different number is stated")
     for clique, mask in answers.impossible.items() if answers else ():
         if mask[tuple(codes[n] for n in clique)].any():
             wrong.append(f"rows are in impossible cells of {' × '.join(clique)}")
@@ -140,7 +140,7 @@ def unlike(folder: Folder, total: float) -> list[str]:
     if not folder.statement or folder.statement["unit"]["rows"] is not None or plan.get("rows"):
         return []
     rows = max(round(total / (1 - (plan.get("private_evaluation") or 0))), 1)
-    return [] if folder.facts["rows"] == rows else [f"the table should have {rows:,} rows, as the model has"]
+    return [] if folder.facts["rows"] == rows else [f"the table should have {rows:,} rows, like the model"]
 
 
 def unlikely(tests: list[tuple[str, float, int]]) -> list[str]:
@@ -186,7 +186,7 @@ def rounded(nodes: Nodes, codes: Codes, golden: bool) -> list[str]:
             held = np.bincount(np.ravel_multi_index(part, table.shape), minlength=table.size)
             held = held.reshape(-1, table.shape[-1])
             if not (off := far(held, table.reshape(held.shape), golden)) <= 0:
-                return [f"{name} is {off:.1f} rows further from the model in a group than evenly drawn rows may be"]
+                return [f"{name} is {off:.1f} rows further from the model in a group than an even draw allows"]
     return []
 
 

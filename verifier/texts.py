@@ -58,7 +58,7 @@ PLAIN |= {"style", "tabindex", "title"}
 TURNED = re.compile("[\u202a-\u202e\u2066-\u2069]")
 """Characters that change the reading direction."""
 UNSEEN = {"head", "svg", "style", "title"}
-"""Elements whose text people do not read as a sentence."""
+"""Elements with text that people do not read as a sentence."""
 HIDING = re.compile(
     r"""\\|/\*|display:\s*(?:none|contents)|visibility|font(?:-size)?:\s*(?:0?\.[0-4]|[0-6](?:\.\d+)?(?:px|pt)|0(?![.\d]))
     |opacity:\s*(?:0?\.[0-4]|0(?![.\d]))|position:|clip|transform:|text-(?:indent|fill|security)|transparent|filter:
@@ -208,7 +208,7 @@ def check_texts(folder: Folder) -> None:
         registry = folder.json("registry.yaml")
         if entry(registry, "deployment.dp_variant.variant_name") != ("Approximate DP" if d else "Pure DP"):
             wrong.append("registry.yaml names another kind of privacy")
-        wrong += [f"registry.yaml has another {path}" for path in differing(SAME, registry, made)]
+        wrong += [f"registry.yaml has a different {path}" for path in differing(SAME, registry, made)]
         wrong += fixed(made, facts["project"]["tables"][folder.linked["visits"]] if folder.linked else {})
     folder.say(6, wrong, f"{', '.join(names)} agree with the statement")
 

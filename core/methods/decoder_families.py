@@ -163,7 +163,7 @@ def gradient_norm(heads: Heads, columns: Iterable[str]) -> float:
 
 
 def _drawn(heads: Heads, column: str, drawn: Sequence[Interaction], max_cells: int) -> tuple[Causes, ...]:
-    """Return the drawn interactions on ``column`` whose table is not too large."""
+    """Return the drawn interactions on ``column`` with a table that is not too large."""
     found = [tuple(n for n in heads.inputs(column) if n in some) for some, effect in drawn if effect == column]
     return tuple(s for s in dict.fromkeys(found) if len(s) > 1 and _cells(heads, column, s) <= max_cells)
 

@@ -318,7 +318,8 @@ def mid_ranks(codes: NDArray[Any], size: int) -> NDArray[np.float64]:
 def column_sets(
     coarse: Mapping[str, NDArray[np.int64]], pool: Rows, target: str, classes: int, rows: float
 ) -> ColumnSets | None:
-    """Return the score of all sets of 2 to `LARGEST_SET` columns, up to the size whose sets take `CHOICE_SECONDS`.
+    """Return the score for all sets of 2 to `LARGEST_SET` columns, up to the largest size that takes at most
+    `CHOICE_SECONDS`.
 
     Return `None` if even the pairs would take longer. The penalty is the expected distance between two samples of one
     model.

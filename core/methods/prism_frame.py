@@ -251,8 +251,8 @@ _KIND = {"causal": "direct causes", "graphical": "Markov blanket"}
 
 
 def _regime(project: Project, tasks: tuple[Task, ...], warnings: list[str]) -> tuple[Separation, ...]:
-    """Return, for each target, the separation that links it only to its S and to the targets whose S contains it (all
-    columns measured with it).
+    """Return a separation for each target. It allows links only to the target's S and to targets with an S that
+    contains it (all columns measured with it).
     """
     schema, regime = project.schema, _options(project).regime
     out = []

@@ -163,7 +163,7 @@ class Asked:
 
     @property
     def measurements(self) -> tuple[Measurement, ...]:
-        """Marginals, except those of counts."""
+        """All marginals except those of counts."""
         return (*self.base.measurements, *self.answers.marginals)
 
     @cached_property

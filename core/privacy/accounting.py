@@ -171,10 +171,9 @@ def total_up(spent: Iterable[float]) -> float:
 
 
 def round_up(x: float, figures: int = 4) -> str:
-    """Return a privacy figure rounded up to this number of digits, so that the displayed number is never less than
-    ``x``.
+    """Return a privacy figure rounded up to this number of digits. The displayed number is never less than ``x``.
 
-    It rounds the decimal representation of ``x``, so 0.1 stays 0.1.
+    The decimal representation of ``x`` is rounded, so 0.1 stays 0.1.
     """
     if x <= 0:
         return "0"

@@ -54,7 +54,7 @@ _Float = TypeVar("_Float", np.float32, np.float64)
 
 _EXACT = 2**53
 _CHUNK_ENTRIES = 2**18
-"""Number of one-hot entries held at once (2 MB), so that a chunk of rows stays in the processor's cache."""
+"""Number of one-hot entries held at a time (2 MB), which keeps a chunk of rows in the processor's cache."""
 
 _CHUNK_ROWS = 1024
 """Minimum number of rows in a chunk. With fewer, overhead would dominate for a wide table."""

@@ -1,7 +1,7 @@
 """The curator, the only object that can read the rows. It answers only paid requests. A method gets a :class:`Curator`
 and never a table. Every verb debits *before* it draws and refuses before it reads. :class:`PrivateCurator` queries the
 table and adds noise. The :class:`~espalier.core.privacy.rehearsal.Rehearsal` has no rows. A method run against it
-spends the same budget on made-up answers, so that a plan shows every draw and its price without reading data.
+spends the same budget on made-up answers. A plan can therefore show every draw and its price without reading data.
 """
 
 from __future__ import annotations
@@ -191,7 +191,7 @@ class Curator(ABC):
     def choose_step(self, score: StepScore, candidates: Sequence[Pair], rho: float, pool: str = "") -> Pair:
         """Choose one of ``candidates``, pairs of columns at a step, by the exponential mechanism of cost ``rho``."""
         if type(score) is not StepScore or not candidates:
-            raise TypeError("a choice among pairs of a step must use the score whose sensitivity is proved in steps.py")
+            raise TypeError("a choice among pairs of a step must use the score proved in steps.py")
         sensitivity, unit = score.sensitivity(self.unit), score.units
         scale = self._choice_scale(sensitivity, rho)
         each, noise, among = sensitivity / unit, scale / unit, len(candidates)

@@ -13,8 +13,8 @@ mechanism. An answer leaves :meth:`Journal.answer` only after it was stored. If 
 request, file or message depends on the answer, and it vanishes with the process. Whether storing failed does not depend
 on the answer's value, because the length of each record is public: answers are arrays of a public shape, or text padded
 to a public length. The resumed run draws from Mⱼ₊₁ again, and this draw is the only output of Mⱼ₊₁ that anyone sees.
-The bins or categories of a bought column are the output of one such mechanism, composed of several draws whose outputs
-exist nowhere else.
+The bins or categories of a bought column are the output of one mechanism, composed of several draws with outputs that
+are not stored elsewhere.
 
 A resumed release reuses the lots of a hold-out, but draws fresh lots for row limits and declared totals
 (`espalier.core.privacy.contribution`).
@@ -123,7 +123,7 @@ class Journal:
         return drawn
 
     def number(self, request: Any, draw: Callable[[], int]) -> int:
-        """Return a whole number, such as the place of a chosen candidate."""
+        """Return a whole number, such as the index of a chosen candidate."""
         return int.from_bytes(self.answer(request, lambda: draw().to_bytes(8, "little")), "little")
 
     def array(

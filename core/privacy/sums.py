@@ -81,7 +81,7 @@ PROVED: tuple[type, ...] = (
 
 @runtime_checkable
 class PureRecipe(SumRecipe, Protocol):
-    """Sums with a proof of their L1 sensitivity, so that they can be answered with Laplace noise."""
+    """Sums with a proof of their L1 sensitivity, which can be answered with Laplace noise."""
 
     def total_sensitivity(self, unit: Unit) -> int:
         """L1 sensitivity of the whole vector, in units."""

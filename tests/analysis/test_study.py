@@ -124,7 +124,7 @@ def test_what_is_assumed_comes_with_the_plan_that_would_have_counted_it():
     said = answer_text.remedy(drawn, other, assumed)
     assert "name noise as the target and choose the predictive regime and choose 3 features" in said
     effect = figure_from_text.effect(SCHEMA, "side", "sick", ["noise"], 6000)
-    assert "the regime effect with the treatment side, adjusted for noise" in answer_text.remedy(drawn, effect, assumed)
+    assert "the effect regime with the treatment side, adjusted for noise" in answer_text.remedy(drawn, effect, assumed)
     fenced = replace(every.project, roles=Roles(outcome=("sick",), protected=("side",), admissible=("hours",)))
     fenced = fenced.with_plan(method="privci")
     ratio = figure_from_text.odds_ratio(SCHEMA, "sick", "side")

@@ -127,7 +127,7 @@ ENTRANCES = {
 
 @pytest.mark.parametrize("entrance", ENTRANCES)
 def test_every_entrance_that_promises_privacy_refuses_it(entrance):
-    with pytest.raises(ProjectError, match="not private|promises nothing"):
+    with pytest.raises(ProjectError, match="not private|gives no guarantee"):
         ENTRANCES[entrance](project())
 
 

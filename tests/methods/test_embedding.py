@@ -130,11 +130,11 @@ def test_a_share_by_hand_has_no_probe():
 @pytest.mark.parametrize(
     ("plan", "said"),
     [
-        ({"method": "privci", "roles": Roles(outcome=("y",), protected=("a",), admissible=("b",))}, "does not follow"),
+        ({"method": "privci", "roles": Roles(outcome=("y",), protected=("a",), admissible=("b",))}, "cannot follow"),
         ({"method": "workload", "fair": True, "roles": Roles(("y",), ("a",), ("b",))}, "cannot keep a fence"),
         ({"method": "prism", "regime": "causal", "dag": Dag((("a", "y"),))}, "drawn regime|the drawing shapes"),
         ({"method": "prism", "regime": "graphical", "dag": Dag((("a", "y"),))}, "drawn regime|the drawing shapes"),
-        ({"method": "decoder", "dag": Dag((("a", "y"),))}, "does not follow"),
+        ({"method": "decoder", "dag": Dag((("a", "y"),))}, "cannot follow"),
         ({"target": None}, "Choose a target"),
     ],
 )

@@ -16,7 +16,7 @@ FAULTS = {
     "an edge across the fence and its end called a count": "['c'] and ['g'] are linked around",
     "real rows that depend on a hidden column": "a hidden column of the model does not follow from the others",
     "the model of another release behind questions and merged categories": "the model is far from the counts",
-    "a private number of rows that the model does not have": "rows, as the model has",
+    "a private number of rows that the model does not have": "rows, like the model",
     "two analyses in one draw": "the draws do not have the cells of the analyses",
     "sums of a regression almost without noise": "for this unit, not 0.001",
     "a question with two descriptions": "cannot be checked",

@@ -32,8 +32,8 @@ from espalier.verifier.rows import GOLDEN, stray
 
 FAULTS = {
     "real rows and a decoder without numbers": "arrays that are not numbers",
-    "real rows of a drawing that fits": "further from the model in a group than evenly drawn",
-    "thirty real rows in a decoder": "further from the model in a group than evenly drawn",
+    "real rows of a drawing that fits": "further from the model in a group than an even draw",
+    "thirty real rows in a decoder": "further from the model in a group than an even draw",
     "exact counts after the parameters of a decoder": "more parameters than its network has",
     "a decoder with a weight that the plan does not give": "weights a column that the plan does not",
     "real rows and potentials that add up to infinity": "no probabilities",

@@ -22,7 +22,7 @@ Expected = Callable[[Clique], NDArray[np.float64]]
 
 
 def noisy_total(curator: Curator, measurements: Sequence[Measurement]) -> float:
-    """Return n if it is public, else the mean of the measured totals (at least 0)."""
+    """Return n if it is public, otherwise the mean of the measured totals (at least 0)."""
     if curator.rows is not None:
         return float(curator.rows)
     return max(0.0, float(np.mean([m.values.sum() for m in measurements])))

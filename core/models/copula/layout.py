@@ -26,7 +26,7 @@ LEAST, LARGEST = 1e-150, 1e150
 """Minimum width of a tick and largest bound of a number. A regression sums the squares of both."""
 
 MOST_PRODUCTS = 400
-"""Maximum number of products in a polynomial, whose moments are then about 80,000 sums."""
+"""Maximum number of products in a polynomial. Their moments are then about 80,000 sums."""
 
 FREQUENCIES = 48
 """Number of random frequencies, with two features each."""

@@ -112,7 +112,7 @@ class Regions:
         return tables
 
     def marginals(self, nodes: Sequence[FloatArray]) -> FloatArray:
-        """Return the regions' marginals, computed from those of the tree's nodes."""
+        """Return the regions' marginals, computed from the marginals of the tree's nodes."""
         flat = np.empty(self.size)
         for place, span in zip(self.places, self.spans, strict=True):
             held = nodes[place.node]

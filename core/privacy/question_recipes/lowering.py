@@ -30,7 +30,7 @@ from espalier.core.privacy.question_recipes.automaton import IntArray, automaton
 from espalier.core.project.question_types import Count, Question, allowed
 
 DIRECT_CELLS = 4_096
-"""A question whose columns have at most this many joint combinations may be answered from their marginal."""
+"""A question may be answered from the marginal of its columns if these have at most this many joint combinations."""
 
 MOST_READ = 256
 """Maximum number of small questions for which automata are tried, because each adds hidden columns."""

@@ -94,7 +94,7 @@ class QuestionSums:
         return root if root * root == square else root + 1
 
     def total_sensitivity(self, unit: Unit) -> int:
-        """L1 sensitivity in units: k · Δ², where Δ is that of one row per person.
+        """L1 sensitivity in units: k · Δ², where Δ is the L2 sensitivity for one row per person.
 
         Proof: every answer is 0 or 1 for each row, so Σ_j |q_j(x) − q_j(x')| = Σ_j (q_j(x) − q_j(x'))², and Σ_j q_j(x)
         = Σ_j q_j(x)². `squared` is the largest value of each sum. For k rows, apply the triangle inequality.
@@ -162,9 +162,9 @@ class CountHistogram:
 class WorstQuestion:
     """A private choice of the question, and the sign, for which the ``expected`` answer (in rows) is most wrong.
 
-    Candidate j of the first half has the score c_j − e_j, and that of the second half e_j − c_j. Sensitivity: k rows
-    under both units. Proof: e is public and rounded once. A row that changes, is added or is removed moves c_j by at
-    most 1, because q_j is 0 or 1. By the triangle inequality, k rows move c_j by at most k.
+    Candidate j of the first half has the score c_j − e_j, and candidate j of the second half e_j − c_j. Sensitivity: k
+    rows under both units. Proof: e is public and rounded once. A row that changes, is added or is removed moves c_j by
+    at most 1, because q_j is 0 or 1. By the triangle inequality, k rows move c_j by at most k.
     """
 
     asked: QuestionSums

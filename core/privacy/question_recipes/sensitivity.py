@@ -51,8 +51,8 @@ class Sensitivity:
 def sensitivity(
     lowered: Lowered, *, replace: bool, rows_per_person: int = 1, pair_cells: int = PAIR_CELLS
 ) -> Sensitivity:
-    """Return the L2 sensitivity of the vector of all questions' counts, under replace-one if ``replace``, else under
-    add-remove.
+    """Return the L2 sensitivity of the vector of all questions' counts, under replace-one if ``replace`` is true,
+    otherwise under add-remove.
 
     Proof: see above. Raises `EspalierError` for statistics that are not 0 or 1.
     """
@@ -116,8 +116,8 @@ def _furthest(lowered: Lowered, *, pairs: bool) -> int:
 
 
 def _paired(table: FloatArray, shape: tuple[int, ...]) -> FloatArray:
-    """Return a table over (cell, cell') with one axis per column, whose code is the code of x times the size, plus the
-    code of x'.
+    """Return a table over (cell, cell') with one axis per column. The code on an axis is the code of x times the size,
+    plus the code of x'.
     """
     k = len(shape)
     axes = [axis for i in range(k) for axis in (i, k + i)]
