@@ -40,6 +40,12 @@ def test_every_module_that_is_named_exists(page):
         assert path.with_suffix(".py").exists() or (path / "__main__.py").exists(), name
 
 
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: str(p.relative_to(ROOT)))
+def test_every_test_that_is_named_exists(page):
+    for name in re.findall(r"`(tests/[A-Za-z0-9_/]+(?:\.py|/))`", page.read_text("utf-8")):
+        assert (ROOT / name).exists(), name
+
+
 def indented_blocks(page: Path) -> list[str]:
     """Return the blocks of a page that are indented by four spaces."""
     return re.findall(r"(?m)(?:^    .*\n)+", page.read_text("utf-8"))

@@ -112,8 +112,8 @@ def _member(archive: zipfile.ZipFile, name: str) -> bytes:
 
 
 def check_arrays(data: bytes, name: str) -> None:
-    """Raise :class:`ProjectError` for an ``.npz`` that is too large when unpacked, or whose arrays claim more data than
-    it contains.
+    """Raise :class:`ProjectError` for an ``.npz`` that is too large when unpacked, whose arrays claim more data than
+    it contains, or that contains arrays of anything but real numbers.
 
     Sizes are read from its directory and from the arrays' headers, before anything is unpacked.
     """
@@ -133,6 +133,8 @@ def check_arrays(data: bytes, name: str) -> None:
                     shape, _, kind = read(file)
                 if kind.hasobject or math.prod(shape) * kind.itemsize > info.file_size:
                     raise ProjectError(f"{name}: an array claims more data than the file contains")
+                if kind.kind not in "biuf" or kind.itemsize > 8:
+                    raise ProjectError(f"{name}: an array contains something other than numbers")
     except DAMAGED as error:
         raise ProjectError(f"{name} is damaged") from error
 

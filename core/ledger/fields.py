@@ -111,11 +111,12 @@ def line(name: str, value: Any, most: int = MOST_TEXT) -> str:
 
 
 def look_alike(name: str, known: Iterable[str]) -> str | None:
-    """Return the first of the ``known`` names that differs from ``name`` but may look the same on a screen.
+    """Return the first of the ``known`` names that differs from ``name`` but may look the same on a screen, or differs
+    only in the case of its letters.
 
     Names are compared in Unicode's normal form NFKC, without invisible characters. Each run of blanks counts as one
-    blank, and dashes, quotes and similar marks are compared in their plain form. Letters that look like other letters
-    are not detected.
+    blank, dashes, quotes and similar marks are compared in their plain form, and case is ignored. Letters that look
+    like other letters are not detected.
     """
     wanted = _as_seen(name)
     return next((other for other in known if other != name and _as_seen(other) == wanted), None)
@@ -124,7 +125,7 @@ def look_alike(name: str, known: Iterable[str]) -> str | None:
 def _as_seen(name: str) -> str:
     plain = unicodedata.normalize("NFKC", name.translate(_PLAIN_MARK))
     visible = (c for c in plain if unicodedata.category(c) not in ("Cf", "Cc") and c not in INVISIBLE)
-    return " ".join(unicodedata.normalize("NFKC", "".join(visible)).split())
+    return " ".join(unicodedata.normalize("NFKC", "".join(visible).casefold()).split())
 
 
 def one_of(name: str, value: Any, known: tuple[str, ...]) -> str:

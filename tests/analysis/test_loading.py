@@ -141,6 +141,8 @@ def crafted(files):
         yield f"{name} with nan", {**files, name: arrays_changed(files[name], lambda a: a * np.nan)}
         yield f"{name} of other shapes", {**files, name: arrays_changed(files[name], lambda a: np.ones((*a.shape, 2)))}
         yield f"{name} flat", {**files, name: arrays_changed(files[name], np.ravel)}
+        for kind in ("c16", "g", "M8[s]", "m8[s]", "U30", "S30"):  # numpy would turn most of them into numbers
+            yield f"{name} of {kind}", {**files, name: arrays_changed(files[name], lambda a, kind=kind: a.astype(kind))}
     yield "counts beyond all rows", {**files, "answers.npz": arrays_changed(files["answers.npz"], lambda a: a + 1e14)}
     for rows in (-1, 0, 10**13, 1.5, "4", True):
         yield f"counts of {rows!r} rows", {**files, "answers.npz": head_changed(files["answers.npz"], rows=rows)}

@@ -464,6 +464,8 @@ ALIKE = {
     "Mongolian selector": "ca\u180bfé",
     "code without a letter": "caf\U000e0080é",
     "empty note": "café\U0001d159",
+    "capitals": "Café",
+    "all capitals": "CAFE\u0301",
 }
 
 
