@@ -65,7 +65,7 @@ def run(opt: argparse.Namespace) -> None:
     else:
         if opt.out is None:
             raise ProjectError(
-                f"there is no unfinished release to a folder {opt.what}. For an entry of the ledger, give --out DIR"
+                f"there is no unfinished release to a folder {opt.what}. For a ledger entry, give --out DIR"
             )
         check_folder(opt.out)
         opened = ledger.open_ledger(opt)

@@ -367,7 +367,7 @@ def _warnings(events: Sequence[Event], store: Store, table: str, digest: bytes) 
     if mine and fingerprint.matches(secret, digest, mine[-1].fingerprint or "", whole=True) is False:
         out.append(
             (
-                f"the table differs from the one last released as {table!r} ({mine[-1].at[:10]}). If it is a "
+                f"the table has changed since it was last released as {table!r} ({mine[-1].at[:10]}). If it is a "
                 "different table, give it its own name",
                 False,
             )

@@ -339,7 +339,7 @@ def test_a_second_name_does_not_give_a_table_a_second_unit(tmp_path):
     ledger = opened(tmp_path / "l.db", neighbors="add-remove", rows_per_person=2, person="pid")
     ledger.open_table("visits", "people", person="visit")
     release(of("pid"), visits("pid"), ledger=ledger.account("people"))
-    with pytest.raises(LedgerError, match="as 'people'.*a different person column.*--again"):
+    with pytest.raises(LedgerError, match="as 'people'.*different person columns.*--again"):
         release(of("visit"), visits("visit"), ledger=ledger.account("visits"))
     assert ledger.population_of("visits").entries[-1].table == "people"
     release(of("visit"), visits("visit"), ledger=ledger.account("visits", again=True))
@@ -1212,7 +1212,7 @@ def test_fingerprints_warn(where):
     release(PROJECT, table(), ledger=account)
     assert account.warnings(table().digest) == []
     changed = table(CSV + b"x,u\n").digest
-    assert "differs from the one last released as 'people'" in account.warnings(changed)[0]
+    assert "has changed since it was last released as 'people'" in account.warnings(changed)[0]
     (warning,) = ledger.account("copy").warnings(table().digest)
     assert "already released as 'people'" in warning
     assert "no total covers both" in warning
