@@ -6,7 +6,7 @@ from __future__ import annotations
 def price(
     gap: tuple[float | None, float | None], accuracy: tuple[float | None, float | None], without: str, with_: str
 ) -> str:
-    """Return the sentence from pairs of figures (without and with the fence); empty if a gap is unknown."""
+    """Return the sentence, or "" if a gap is unknown. Each figure is a pair: without and with the fence."""
     before, after = gap
     if before is None or after is None:
         return ""

@@ -1,6 +1,6 @@
-"""Verdict on the effect of a plan's noise, computed before anything is spent from public facts and declared
-assumptions. Public facts determine the noise but not the signal. A verdict therefore states, for example, "a loss of up
-to 0.04 AUC" or "associations below V = 0.1 are hidden". Its ratings have the same names as in the verdict on a release
+"""Verdict on the effect of a plan's noise, computed from public facts and declared assumptions before anything is
+spent. Public facts determine the noise but not the signal. A verdict therefore states, for example, "a loss of up to
+0.04 AUC" or "associations below V = 0.1 are hidden". Its ratings have the same names as in the verdict on a release
 (`espalier.core.evaluation.verdict`). The rules were chosen on some tables and are checked on others (``python -m
 benchmarks.verdict``). One rule was changed after the results on the other tables had been seen, so these tables are not
 a clean test of that rule (`espalier.core.planning.expectation.HIDDEN`).

@@ -1,4 +1,4 @@
-"""Reader of days that are not written as ISO dates: ``31.12.2020``, ``12/31/2020``, ``5 Jan 2020``,
+"""Reading days that are not written as ISO dates: ``31.12.2020``, ``12/31/2020``, ``5 Jan 2020``,
 ``05JAN2020:10:30:00``.
 
 A column's ``date_order`` states which of day, month and year comes first. Separators, month names and times are

@@ -120,7 +120,7 @@ def _stage(made: Mapping[str, Any] | None) -> str:
     probe = ""
     if "missed" in made:
         probe = (
-            f" A probe estimated that the counts miss groups of similar rows that hold {made['missed']:.1%} of the "
+            f" A probe estimated that the counts miss groups of similar rows that make up {made['missed']:.1%} of the "
             f"table. Noise and sampling alone explain {made['by_noise']:.1%}."
         )
     if not made["used"]:

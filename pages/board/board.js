@@ -326,7 +326,7 @@ function make(parent) {
       data.selected = { columns: [], arrow: null };
       net.redraw();
       act({ do: "erase", arrows: [arrow] });
-      tell(name(arrow) + " is erased. Undo brings it back.");
+      tell(name(arrow) + " is erased. Undo restores it.");
     } else if (columns.length) {
       const gone = data.arrows.filter((a) => columns.includes(a[0]) || columns.includes(a[1]));
       if (gone.length) act({ do: "erase", arrows: gone });

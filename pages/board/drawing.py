@@ -28,7 +28,7 @@ columns in total, all are shown; with more, the columns without arrows are in th
 WIDE = 1000
 """Maximum width of a line of boxes, in the drawing's pixels; less on a narrow screen."""
 HINT = (
-    "Drag from a cause to its effect. Click a box or a line to select it, Shift and click for several. Keyboard: "
+    "Drag from a cause to its effect. Click a box or a line to select it; Shift-click to select several. Keyboard: "
     "arrow keys, Enter, Delete."
 )
 SLICED = (
@@ -116,9 +116,7 @@ def _erase(state: Session, action: Mapping[str, Any]) -> str:
     project = state.project
     between = project.linked and [arrow for arrow in project.linked.arrows if project.linked.boxes(arrow) not in gone]
     state.editor.redraw(project.dag.without(gone), between=tuple(between or ()))
-    return (
-        f"Erased: {', '.join(f'{a} → {b}' for a, b in gone[:6])}{' …' if len(gone) > 6 else ''}. Undo brings it back."
-    )
+    return f"Erased: {', '.join(f'{a} → {b}' for a, b in gone[:6])}{' …' if len(gone) > 6 else ''}. Undo restores it."
 
 
 def _role(state: Session, action: Mapping[str, Any]) -> str:

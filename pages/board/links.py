@@ -77,7 +77,7 @@ def unlink(state: Session, action: Mapping[str, Any]) -> str:
     one, other = arrow_of(state, ends)
     if kind == "share":
         state.editor.redraw(project.dag.sharing(one, other, False))
-        return f"{one} ↔ {other} is erased. Undo brings it back."
+        return f"{one} ↔ {other} is erased. Undo restores it."
     kept = [s for s in project.separations if not s.forbids(one, other)]
     if len(kept) == len(project.separations):
         raise GraphError(f"{one} and {other} are kept apart by roles or method: change a role, or the method on Plan")

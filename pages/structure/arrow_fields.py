@@ -1,4 +1,4 @@
-"""Fields of the Structure page, which offer all actions of the board without a mouse and show details."""
+"""Fields of the Structure page. They offer all actions of the board without a mouse, and show details."""
 
 from __future__ import annotations
 
@@ -253,7 +253,7 @@ def pair(state: Session) -> None:
             placeholder="Choose",
             on_change=_take_pair,
             args=(state, which, kept),
-            help="Or select two boxes on the drawing: click one, then Shift and click the other.",
+            help="Or select two boxes on the drawing: click one, then Shift-click the other.",
         )
     one, other = kept
     if one is None or other is None or one == other:
@@ -299,7 +299,7 @@ def _take_selected(state: Session) -> None:
 
 def _erase(state: Session, arrow: tuple[str, str]) -> None:
     state.editor.redraw(state.project.dag.without([arrow]))
-    drawing.say(state, f"{arrow[0]} → {arrow[1]} is erased. Undo brings it back.")
+    drawing.say(state, f"{arrow[0]} → {arrow[1]} is erased. Undo restores it.")
 
 
 def _take_pair(state: Session, which: int, kept: list[str | None]) -> None:
