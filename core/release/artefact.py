@@ -102,8 +102,8 @@ class Release:
     """A finished release. Everything in it is differentially private or public.
 
     - ``codes``, ``table``: the synthetic rows as codes, and as text with one list per column. Above one million rows or
-    20 million cells they contain the first `espalier.core.project.plan.rows_shown` rows; ``whole`` then holds all rows
-    as codes on disk until the release is garbage-collected.
+      20 million cells they contain the first `espalier.core.project.plan.rows_shown` rows; ``whole`` then holds all
+      rows as codes on disk until the release is garbage-collected.
     - ``seconds``: running times of the fit and the sampling. Steps that read private rows are not timed.
     - ``warnings``: warnings of the plan, computed for the public number of rows.
     - ``reservation``: the reservation in a ledger; `None` for a release without a ledger. ``ledger_trouble``: the

@@ -10,8 +10,8 @@ Such a server must listen on this machine only, and on Linux it refuses other us
 
     [roles]
     steward = ["anna@hospital.example"]                     # may open tables and spend
-    viewer = ["ben@partner.example", "@hospital.example"] # sees releases that are marked for sharing vouched = false #
-    true: trust a provider that does not state whether addresses are verified
+    viewer = ["ben@partner.example", "@hospital.example"]   # sees releases that are marked for sharing
+    vouched = false  # true: trust a provider that does not state whether addresses are verified
 
 An entry that begins with ``@`` admits a whole domain. Everyone else is refused. If the secrets are missing, cannot be
 read, or do not make sign-in safe, everyone is refused.
