@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from espalier.core.tables.text_table import TextTable
 
 MANY = 50
-"""Number of categories from which a column may contain names or numbers of people."""
+"""Minimum number of categories for a column that may contain people's names or numbers."""
 
 BUYING = """Next:
   1. In {out} (or on the Data page of the app) declare which columns are numbers, dates or identifiers, and declare

@@ -163,7 +163,7 @@ class Job:
         return past * (1 - self.fraction) / self.fraction
 
     def wait(self, seconds: float) -> None:
-        """Wait for the end of work that is likely to be quick (also used by tests)."""
+        """Wait for work that is likely to be quick (also used by tests)."""
         self._thread.join(seconds)
 
     def _report(self, fraction: float, message: str) -> None:

@@ -436,7 +436,7 @@ def calibration(
                 mode="lines+markers",
                 line={"color": color},
                 marker={"symbol": symbol, "size": 8},
-                hovertemplate="predicted %{x:.2f}, came true %{y:.2f}, %{customdata:,} rows<extra>"
+                hovertemplate="predicted %{x:.2f}, observed %{y:.2f}, %{customdata:,} rows<extra>"
                 + short(label)
                 + "</extra>",
             )

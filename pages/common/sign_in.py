@@ -202,7 +202,9 @@ def enter(needed: Role) -> None:
         st.button("Sign out", on_click=sign_out, icon=":material/logout:")
     if mine is None:
         st.title("Espalier", anchor=False)
-        st.error("Your address is not on this server's lists. Ask its steward to add it, or sign in with another.")
+        st.error(
+            "Your address is not on this server's lists. Ask the steward to add it, or sign in with another address."
+        )
         st.stop()
     if needed == "steward":
         need_steward()

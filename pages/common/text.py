@@ -1,6 +1,6 @@
 """Sentences for the user, safe for Streamlit's markdown.
 
-Names of columns come from uploaded files: they are shown as code. Whole messages are escaped, so that a name cannot
+Column names come from uploaded files, so they are shown as code. Whole messages are escaped, so that a name cannot
 become a link, a heading or a formula.
 """
 

@@ -1,7 +1,7 @@
 """State of one browser session: the open project, the private table, releases and results.
 
 The state has one plain key in ``st.session_state``, so it survives a change of page and ends with the session. No cache
-shared between sessions contains private rows. Changes of the project are in `espalier.core.project.editor`.
+shared between sessions contains private rows. Changes to the project are in `espalier.core.project.editor`.
 """
 
 from __future__ import annotations
@@ -193,14 +193,14 @@ class Session:
 
     @property
     def editor(self) -> ProjectEditor:
-        """Open project with its edits. Raises :class:`LookupError` if none is open; pages call `need_project`."""
+        """The open project with its edits. Raises :class:`LookupError` if none is open; pages call `need_project`."""
         if self.open_project is None:
             raise LookupError("no project is open")
         return self.open_project
 
     @property
     def project(self) -> Project:
-        """Open project. Raises :class:`LookupError` if none is open; pages call `need_project`."""
+        """The open project. Raises :class:`LookupError` if none is open; pages call `need_project`."""
         return self.editor.project
 
     def take_plan(self, plan: Plan) -> None:

@@ -22,7 +22,7 @@ from espalier.pages.common.text import plain
 from espalier.pages.session.session import Session
 
 MOST_BYTES = 2_000_000
-"""Maximum size of a graph file; one of this size takes about two seconds to read."""
+"""Maximum size of a graph file. A file of this size takes about two seconds to read."""
 MOST_QUESTIONS = 25
 KINDS = {
     "column": "Names that are not columns of the table",
@@ -127,10 +127,8 @@ def _resolve(state: Session, title: str, graph: MixedGraph) -> None:
         _list(resolved.remarks)
         arrows, drawn = len(resolved.dag.edges), len(slices.arrows(state.project))
         st.markdown(
-            f"It adds **{arrows} arrow{'s' * (arrows != 1)}**. Drawn now: {drawn}. Existing "
-            "notes, beliefs and sources stay."
-            + " None of its names is a column of this table yet. Assign its names to columns above."
-            * empty
+            f"It adds **{arrows} arrow{'s' * (arrows != 1)}**. Drawn now: {drawn}. Existing notes, beliefs and sources "
+            "are kept." + " None of its names is a column of this table yet. Assign its names to columns above." * empty
         )
     with st.container(horizontal=True):
         for keep, label in ((False, "Replace the drawing with it"), (True, "Add it to the drawing")):
@@ -148,7 +146,7 @@ def _resolve(state: Session, title: str, graph: MixedGraph) -> None:
 
 
 def _names(project: Project) -> tuple[str, ...]:
-    """Return the names that a graph file may use: columns, and those of the previous visit of linked tables."""
+    """Return the names that a graph file may use: columns and, for linked tables, columns of the previous visit."""
     steps = project.linked.step_columns(project.schema) if project.linked else ()
     return tuple(dict.fromkeys((*project.schema.names, *steps, *(name + BEFORE for name in steps))))
 
