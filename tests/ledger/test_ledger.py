@@ -339,7 +339,7 @@ def test_a_second_name_does_not_give_a_table_a_second_unit(tmp_path):
     ledger = opened(tmp_path / "l.db", neighbors="add-remove", rows_per_person=2, person="pid")
     ledger.open_table("visits", "people", person="visit")
     release(of("pid"), visits("pid"), ledger=ledger.account("people"))
-    with pytest.raises(LedgerError, match="as 'people'.*a different person column.*--again"):
+    with pytest.raises(LedgerError, match="as 'people'.*different person columns.*--again"):
         release(of("visit"), visits("visit"), ledger=ledger.account("visits"))
     assert ledger.population_of("visits").entries[-1].table == "people"
     release(of("visit"), visits("visit"), ledger=ledger.account("visits", again=True))
@@ -1224,7 +1224,7 @@ def test_fingerprints_warn(where):
     release(PROJECT, table(), ledger=ledger.account("sister"))
     release(PROJECT, table(), ledger=ledger.account("copy", again=True))
     made = release(PROJECT, table(CSV + b"x,u\n"), ledger=account)
-    assert "has changed" in made.reservation.warnings[0]
+    assert "differs from the one last released" in made.reservation.warnings[0]
     assert "changed" not in json.dumps([made.to_json(), ledger.to_json()]), "for the curator's eyes only"
 
 
