@@ -127,7 +127,7 @@ def test_intervals_that_hold_together_are_wider_and_max_t_needs_many_copies(stud
     joint = [answers[0] for answers in study.together(figures)]
     assert {one.family for one in joint} == {3}
     assert all(b.high - b.low > 1.1 * (a.high - a.low) for a, b in zip(single, joint, strict=True))
-    with pytest.raises(EspalierError, match="needs 100 copies"):
+    with pytest.raises(EspalierError, match="needs at least 100 copies"):
         study.together(figures, rule="max-t")
     with pytest.raises(EspalierError, match="must be between 0 and 1"):
         study.ask(figures[0], level=95)

@@ -201,7 +201,7 @@ def test_a_table_read_with_another_schema_is_refused():
     other = Schema(
         (replace(cast(Any, SCHEMA.columns[0]), categories=SCHEMA.columns[0].categories[::-1]), SCHEMA.columns[1])
     )
-    with pytest.raises(TableError, match="a different schema"):
+    with pytest.raises(TableError, match="a schema other than the project"):
         release(replace(PROJECT, schema=other), table())
 
 
