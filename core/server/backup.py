@@ -174,6 +174,13 @@ def _need_empty(url: sa.URL, path: Path | None) -> None:
     if path is not None:
         if path.exists():
             raise ProjectError(f"a ledger already exists at {path}; move it away first", path=str(path))
+        for end in ("-journal", "-wal", "-shm"):  # SQLite would apply what another database left to the restored one
+            if os.path.lexists(left := f"{path}{end}"):
+                raise ProjectError(
+                    f"{left} belongs to a database that was at this place; move it away with that database, or "
+                    "restore to another place",
+                    path=left,
+                )
         return
     engine = sa.create_engine(url, poolclass=sa.NullPool)
     try:

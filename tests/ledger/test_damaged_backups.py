@@ -5,8 +5,10 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -94,6 +96,36 @@ def test_a_restore_that_fails_is_undone(backup, tmp_path, monkeypatch):
         assert not new.exists()
         assert (memory.read_text() if memory.exists() else None) == before
     monkeypatch.undo()
+
+
+def half_written(database: Path) -> bytes:
+    """Return the journal that SQLite leaves if the process is killed while it changes a database."""
+    with closing(sqlite3.connect(database, isolation_level=None)) as there:
+        there.execute("PRAGMA cache_size = 2")
+        there.execute("BEGIN IMMEDIATE")
+        there.execute("CREATE TABLE further (data BLOB)")
+        for _ in range(50):
+            there.execute("INSERT INTO further VALUES (zeroblob(3000))")
+        return Path(f"{database}-journal").read_bytes()
+
+
+@pytest.mark.usefixtures("backup")
+def test_a_restore_to_where_a_killed_process_left_a_journal_is_refused(tmp_path, monkeypatch, capsys):
+    """Previously, SQLite applied the journal of the lost database to the restored ledger, which was then damaged."""
+    old, new = tmp_path / "old.db", tmp_path / "new.db"
+    journal = half_written(old)
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "first"))
+    Ledger(old).open_table("later", epsilon=3, delta=1e-9)
+    back_up(str(old), tmp_path / "later")
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "third"))
+    for end in ("-journal", "-wal", "-shm"):
+        left = Path(f"{new}{end}")
+        left.write_bytes(journal)
+        refused(tmp_path / "later", new, capsys, f"new.db{end} belongs to a database that was at this place")
+        assert left.read_bytes() == journal
+        left.unlink()
+    assert main(["restore", str(tmp_path / "later"), "--ledger", str(new)]) == 0
+    assert Ledger(new).verify() == []
 
 
 @pytest.mark.parametrize("name", ["new.db", "new?a=b.db", "new#%20.db"])
