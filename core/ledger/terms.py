@@ -48,7 +48,7 @@ def checked(given: Mapping[str, Any]) -> dict[str, Any]:
     if delta > LARGEST_DELTA:
         raise ProjectError(
             f"the total's delta ({delta:g}) must not be above {LARGEST_DELTA:g}: publishing one random row would "
-            "satisfy such a promise. Set delta far below 1/n, such as 1e-9",
+            "satisfy such a guarantee. Set delta far below 1/n, such as 1e-9",
             key="delta",
         )
     if not 0 <= kept < delta:
