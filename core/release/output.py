@@ -109,9 +109,14 @@ def arrow_columns(schema: Schema) -> Any:
             return pa.string()
         if column.dates is not None:
             return pa.date32()
-        return pa.int64() if column.integer and max(map(abs, column.edges)) < 2**62 else pa.float64()
+        return pa.int64() if _fits_int64(column) else pa.float64()
 
     return pa.schema([(name, kind(name)) for name in schema.released])
+
+
+def _fits_int64(column: Column) -> bool:
+    """Return whether the column contains whole numbers that are stored as 64-bit integers; others are floats."""
+    return column.integer and max(map(abs, column.edges)) < 2**62
 
 
 def _whole_cells(project: Project, whole: Snapshot, *, defused: bool = False) -> Iterator[list[Any]]:
@@ -211,8 +216,9 @@ def text_cells(column: Column | None, texts: Sequence[str], *, defused: bool = F
     if column is not None and column.dates is not None:
         return pa.array([None if t == MISSING else date.fromisoformat(t) for t in texts], type=pa.date32())
     if column is not None and column.kind == "numeric":
-        kept = [None if t == MISSING else (int(t) if column.integer else float(t)) for t in texts]
-        return pa.array(kept, type=pa.int64() if column.integer else pa.float64())
+        whole = _fits_int64(column)
+        kept = [None if t == MISSING else (int(t) if whole else float(t)) for t in texts]
+        return pa.array(kept, type=pa.int64() if whole else pa.float64())
     return pa.array([None if t == MISSING else defuse(t) if defused else t for t in texts], type=pa.string())
 
 
@@ -256,7 +262,7 @@ def _whole_numbers(column: Column, codes: NDArray[Any], rng: np.random.Generator
     last[-1] = np.floor(column.edges[-1])
     span, inside = last - first + 1, Inside(column.edges, counts)
     several, some = span > 1, bool((span == 1).any())
-    kind = np.int64 if max(abs(first).max(), abs(last).max()) < 2**62 else np.float64
+    kind = np.int64 if _fits_int64(column) else np.float64
     lowest = first.astype(kind)
     out = np.empty(len(codes), kind)
     for start in range(0, len(codes), CHUNK):

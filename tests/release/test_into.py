@@ -10,6 +10,7 @@ import duckdb
 import numpy as np
 import psycopg
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from espalier.core.cli.main import main
@@ -18,7 +19,7 @@ from espalier.core.project.file import Project
 from espalier.core.project.plan import Plan
 from espalier.core.project.schema import Column, Schema
 from espalier.core.project.schema_json import schema_from_json
-from espalier.core.release.output import arrow_columns, write_into, write_whole_into
+from espalier.core.release.output import arrow_columns, cells, write_into, write_texts, write_whole_into
 from espalier.core.tables.code_file import CodeFile
 from espalier.core.tables.destination import Destination
 from espalier.core.tables.frames import destination
@@ -181,3 +182,19 @@ def test_rows_are_written_only_to_a_duckdb_file(kind, tmp_path):
             con.execute("CREATE TABLE t (a)")
     with pytest.raises(TableError, match="not a DuckDB database" if kind == "sqlite" else "a pipe"):
         Destination("made", f"duckdb://{place}").check(pa.schema([("a", pa.string())]))
+
+
+@pytest.mark.parametrize("end", [2.0**53, 2.0**62, 2.0**63, 1e30])
+def test_whole_numbers_beyond_64_bits_are_written_to_every_target(end, tmp_path):
+    schema = Schema((Column("v", "numeric", edges=(-end, 0, end), integer=True, missing=True),))
+    project = Project("far", schema, Plan("independent", 1.0, 1e-6))
+    texts = [str(int(-end)), "7", "", str(int(end))]
+    expected = [-end, 7, None, end]
+    with duckdb.connect(str(tmp_path / "t.duckdb")) as con:
+        con.execute("CREATE TABLE far (v int)")
+    write_into(project, {"v": texts}, destination(f"duckdb://{tmp_path}/t.duckdb", "made"))
+    with duckdb.connect(str(tmp_path / "t.duckdb")) as con:
+        assert [v for (v,) in con.execute("SELECT v FROM made").fetchall()] == expected
+    write_texts([{"v": texts}], schema, 4, tmp_path / "t.parquet")
+    assert pq.read_table(tmp_path / "t.parquet")["v"].to_pylist() == expected
+    assert cells(schema["v"], np.array([0, 1, 2]), np.random.default_rng(0)).type == arrow_columns(schema)[0].type
