@@ -9,12 +9,9 @@ from __future__ import annotations
 
 import argparse
 import io
-import os
-import signal
 import sys
-import threading
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from collections.abc import Sequence
+from contextlib import redirect_stderr, redirect_stdout
 from typing import NoReturn
 
 from espalier import __version__
@@ -34,6 +31,7 @@ from espalier.core.cli import (
     serve,
     statement,
 )
+from espalier.core.cli.interrupts import Terminated, interruptible
 from espalier.core.cli.terminal import Lossy, Plain, write_rest
 from espalier.core.errors import BudgetError, EspalierError
 
@@ -85,7 +83,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if opt.command in ("app", "serve"):  # Streamlit's own output
         return _run(opt)
     said = Plain(None if sys.stderr is None else Lossy(sys.stderr))
-    with redirect_stdout(Plain(sys.stdout)), redirect_stderr(said), _terminable():
+    with redirect_stdout(Plain(sys.stdout)), redirect_stderr(said), interruptible():
         status = _run(opt)
     write_rest(sys.stderr)
     return status
@@ -125,32 +123,6 @@ def _run(opt: argparse.Namespace) -> int:
             file=sys.stderr,
         )
         return 143 if isinstance(error, Terminated) else 130
-
-
-class Terminated(KeyboardInterrupt):
-    """A cancellation requested by the system (SIGTERM)."""
-
-
-@contextmanager
-def _terminable() -> Iterator[None]:
-    """Turn SIGTERM into a cancellation inside the context, in this process only."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    own = os.getpid()
-
-    def terminate(*_: object) -> None:
-        signal.signal(signal.SIGTERM, signal.SIG_IGN if os.getpid() == own else signal.SIG_DFL)
-        if os.getpid() != own:  # worker processes keep the default behaviour
-            os.kill(os.getpid(), signal.SIGTERM)
-            return
-        raise Terminated
-
-    before = signal.signal(signal.SIGTERM, terminate)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
 
 
 def _notes(error: BaseException) -> str:
