@@ -326,7 +326,7 @@ def test_a_changed_table_is_warned_of(work, capsys):
     (work / "t.csv").write_text("a\n" + "x\ny\n" * 31)
     capsys.readouterr()
     assert spend("o2", "--ledger", "l.db", "--table", "t") == 0
-    assert "warning: the table differs" in capsys.readouterr().err
+    assert "warning: the table has changed" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -1224,7 +1224,7 @@ def test_fingerprints_warn(where):
     release(PROJECT, table(), ledger=ledger.account("sister"))
     release(PROJECT, table(), ledger=ledger.account("copy", again=True))
     made = release(PROJECT, table(CSV + b"x,u\n"), ledger=account)
-    assert "differs from the one last released" in made.reservation.warnings[0]
+    assert "has changed since it was last released" in made.reservation.warnings[0]
     assert "changed" not in json.dumps([made.to_json(), ledger.to_json()]), "for the curator's eyes only"
 
 
