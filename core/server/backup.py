@@ -175,7 +175,8 @@ def _need_empty(url: sa.URL, path: Path | None) -> None:
         if path.exists():
             raise ProjectError(f"a ledger already exists at {path}; move it away first", path=str(path))
         for end in ("-journal", "-wal", "-shm"):  # SQLite would apply what another database left to the restored one
-            if os.path.lexists(left := f"{path}{end}"):
+            left = f"{path}{end}"
+            if os.path.lexists(left) and (os.lstat(left).st_size > 0 or not Path(left).is_file()):
                 raise ProjectError(
                     f"{left} belongs to a database that was at this place; move it away with that database, or "
                     "restore to another place",
