@@ -1,4 +1,4 @@
-"""Espalier's headless core. It does all computing and never imports a user interface.
+"""Espalier's headless core. It performs all computation and never imports a user interface.
 
 Some names of the ``espalier`` package are also available here, for code written before the package had this name.
 """

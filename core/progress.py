@@ -10,8 +10,8 @@ T = TypeVar("T")
 PULSE = 0.3
 """Seconds between two checks for cancellation."""
 Report = Callable[[float, str], None]
-"""Function that is called with (fraction done, message). If it raises an exception, usually
-:class:`espalier.core.errors.Cancelled`, cancels the work.
+"""Function that is called with (fraction done, message). The work is cancelled if the function raises an exception,
+usually :class:`espalier.core.errors.Cancelled`.
 """
 
 

@@ -313,5 +313,8 @@ def _pair(schema: Schema, text: str) -> tuple[Level, Level]:
 def _apart(schema: Schema, event: str, group: str) -> tuple[Level, Level]:
     one, other = _pair(schema, group)
     if one.column == event.partition("=")[0]:
-        raise ProjectError("The two columns must differ.", column=one.column)
+        raise ProjectError(
+            f"The event and the groups both use {one.column!r}. Choose two different columns.",
+            column=one.column,
+        )
     return one, other

@@ -349,8 +349,8 @@ def _bought(curator: Curator, setting: Setting, one: PlannedAnalysis, rho: float
 
 
 def epsilon_needed(found: Sequence[Analysed], whole: Budget) -> float | None:
-    """Return the ε whose plan reaches every desired half-width with the same share of the ``whole`` budget, if there is
-    one.
+    """Return the ε at which every desired half-width is reached with the same share of the ``whole`` budget, if there
+    is one.
     """
     curves = [one.setting.curve(one.analysis) for one in found]
     if all(curve.wanted is None for curve in curves) or not all(curve.reachable for curve in curves):
@@ -374,7 +374,9 @@ def _epsilon(found: Sequence[Analysed], rho: float, whole: Budget) -> float:
 
 
 def epsilons(found: Sequence[Analysed], whole: Budget) -> dict[str, float | None]:
-    """Return the entries of ``plan --json``: ε for every desired half-width and for a promise of each analysis."""
+    """Return the entries of ``plan --json``: the ε at which every desired half-width is reached, and the ε at which
+    every analysis has a promise.
+    """
     if not found:
         return {}
     return {"analyses_epsilon": epsilon_needed(found, whole), "promises_epsilon": epsilon_promising(found, whole)}

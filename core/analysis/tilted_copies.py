@@ -1,4 +1,4 @@
-"""Copies of a release with a second stage for whole rows. Each copy fits the base and the weights again."""
+"""Copies of a release with a second stage that weights whole rows. Each copy fits the base and the weights again."""
 
 from __future__ import annotations
 

@@ -57,10 +57,10 @@ class Evaluation:
 
     ``tested_on`` names the rows on which the classifiers were tested: "holdout" or "the table itself". ``utility`` and
     ``fairness`` describe the first target, ``further`` the plan's further targets. ``fairness`` is None if roles are
-    missing; ``reasons`` then states this. ``asked`` compares the answers to the project's questions; None if it has
-    none. ``numbers`` compares numeric columns as numbers (`espalier.core.evaluation.numeric_fidelity`); if it is None,
-    ``reasons`` states why. ``drawn`` is the number of rows that the classifiers and ``fairness`` read at random from a
-    table read in place; None if they read all.
+    missing; ``reasons`` then states this. ``asked`` compares the answers to the project's questions; None if the
+    project has none. ``numbers`` compares numeric columns as numbers (`espalier.core.evaluation.numeric_fidelity`); if
+    it is None, ``reasons`` states why. ``drawn`` is the number of rows that the classifiers and ``fairness`` read at
+    random from a table read in place; None if they read all.
     """
 
     tested_on: str
@@ -118,9 +118,9 @@ def evaluate(
 
     Classifiers for every target of the plan are tested on ``holdout`` if it is given, else on ``real`` itself; fidelity
     and conditional mutual information always compare with ``real``. ``model`` is the released graphical model, for its
-    exact conditional mutual information. ``report(fraction, message)`` reports progress; raising from it cancels. The
-    same arguments always give the same figures. Raises :class:`TableError` for a table without rows or with a different
-    schema.
+    exact conditional mutual information. ``report(fraction, message)`` reports progress; if it raises an exception, the
+    evaluation is cancelled. The same arguments always give the same figures. Raises :class:`TableError` for a table
+    without rows or with a different schema.
 
     For a table read in place, fidelity and questions use counts of all its rows. Classifiers and fairness read
     `MOST_ROWS` random rows of a local file. Database rows stay in the database, so these figures are None, with a

@@ -119,8 +119,8 @@ def downstream(
 ) -> Downstream:
     """Train and judge every task; ``targets`` default to 20 random columns, or to all if there are fewer.
 
-    ``report`` is called for every fit and cancels by raising. Raises :class:`SizeError` if the one-hot table would have
-    more than `MAX_FEATURES` columns.
+    ``report`` is called for every fit; an exception from it cancels the work. Raises :class:`SizeError` if the one-hot
+    table would have more than `MAX_FEATURES` columns.
     """
     from threadpoolctl import threadpool_limits
 

@@ -1,7 +1,7 @@
 """Effect of a trained model on each protected group: AUC, calibration, and their uncertainty.
 
-Intervals are percentile intervals of the bootstrap over the tested rows: they reflect another draw of the same number
-of rows, not another draw of the release's noise.
+Intervals are percentile intervals of the bootstrap over the tested rows: they cover the sampling of these rows, but not
+the noise of the release.
 """
 
 from __future__ import annotations

@@ -67,7 +67,7 @@ def verdict(
             if grades[1] == "poor"
             else "models learn much less from it than from the real rows."
         )
-        sentences.append("Use more of the budget, count fewer columns, or coarsen those with many categories.")
+        sentences.append("Use more of the budget, include fewer columns, or coarsen those with many categories.")
     else:
         head = sentences.pop(0)
     return Verdict(grade, head, tuple(sentences))

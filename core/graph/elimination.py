@@ -2,10 +2,10 @@
 are joined if some clique contains both. Eliminating a column joins its remaining neighbours to each other. The column
 and those neighbours form a clique of the junction tree. Finding the best order is NP-hard; min-fill and min-weight are
 the usual greedy rules (Koller & Friedman 2009, section 9.4.3). Both are tried. If the graph without one column is a
-forest (a star and a tree of the others), the order with that column last is tried too. Its tables are no larger than
-the forest's tables times that column, and the greedy rules can miss it. The order with the fewest cells wins, and
-schema order breaks ties, so a graph always gives the same tree. Neighbourhoods are bit masks: one Python integer per
-column.
+forest (a star and a tree of the others), the order with that column last is tried too. Its tables have at most as many
+cells as the forest's tables times that column's categories, and the greedy rules can miss it. The order with the fewest
+cells wins, and schema order breaks ties, so a graph always gives the same tree. Neighbourhoods are bit masks: one
+Python integer per column.
 """
 
 from __future__ import annotations

@@ -15,8 +15,8 @@ max-plus     max                    the best category of v  the most likely row
 Because p(v | given) is kept, the downward pass needs no logarithm: p(clique) = p(v | given) p(given). Drawing rows is
 ancestral sampling in a Bayesian network with the parents ``given``.
 
-All arrays have their axes in *tree order* (last eliminated first, so that ``v`` is always the last axis and no
-message is ever transposed); ``JunctionTree.place`` maps a clique in schema order into it.
+All arrays have their axes in *tree order* (last eliminated first, so that ``v`` is always the last axis and no message
+is ever transposed); ``JunctionTree.place`` maps a clique from schema order to tree order.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 The generator of linked tables is a chain graph. Its first block is undirected: the columns of a person, the number of
 visits and the first visit. A directed network then draws one visit after another, each from the person and the two
-previous visits. A separation of this graph holds exactly in the tables that it draws: left ⊥ right | given holds if
+previous visits. A separation of this graph holds exactly in the tables drawn from it: left ⊥ right | given holds if
 `given` separates the two in the moral graph of their ancestors (Lauritzen 1996, Proposition 3.27).
 
 A separation of a project, (left, right, given), promises the following for every visit t: the left columns of the

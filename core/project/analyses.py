@@ -63,10 +63,10 @@ class PlannedCounts:
         if any(not isinstance(text, str) for text in texts.values()):
             raise _error(f"{what}: event, group and among must be text such as 'sick=yes'")
         if (data["kind"] == "proportion") == bool(texts["group"]) or (texts["among"] and texts["group"]):
-            raise _error(f"{what}: a proportion may have among; any other kind needs a group")
+            raise _error(f"{what}: a proportion may have among but no group; any other kind needs a group and no among")
         assumed = data.get("assume", {})
         if not isinstance(assumed, Mapping) or set(assumed) - _ASSUMED:
-            raise _error(f"{what}: assume may contain shares, groups and strata")
+            raise _error(f"{what}: assume may contain only shares, groups and strata")
         adjust = data.get("adjust")
         if (data["kind"] == "effect") != (adjust is not None):
             raise _error(
@@ -122,7 +122,7 @@ class PlannedCounts:
         column, event = self._level(schema, self.event)
         others = tuple(code for code in range(column.values) if code != event)
         if not others:
-            raise _error(f"analysis {self.name!r}: {column.name!r} has only one value")
+            raise _error(f"analysis {self.name!r}: {column.name!r} has only one value, so there is nothing to estimate")
         within: list[Condition] = [{}]
         if self.among:
             of, code = self._level(schema, self.among)
@@ -140,7 +140,7 @@ class PlannedCounts:
                 strata = self._strata(schema, (column.name, name))
                 within = [{**stratum, **one} for stratum in strata for one in within]
         if any(column.name in condition for condition in within):
-            raise _error(f"analysis {self.name!r}: the event and the groups must be of different columns")
+            raise _error(f"analysis {self.name!r}: the event and the groups must use different columns")
         return [({column.name: (event,), **more}, {column.name: others, **more}) for more in within]
 
     def check(self, schema: Schema) -> None:
@@ -162,8 +162,8 @@ class PlannedCounts:
         return shares, ((1 / schema[text.partition("=")[0]].values,) * self.many if text else (1.0,))
 
     def assumed_cells(self, schema: Schema) -> list[tuple[float, float]]:
-        """Return two assumed shares for each pair of `cells`: of its rows among all rows, and of the event among its
-        rows.
+        """Return two assumed shares for each pair of `cells`: the pair's share of all rows, and the event's share of
+        the pair's rows.
         """
         shares, groups = self.assumed(schema)
         if self.adjust is None:

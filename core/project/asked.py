@@ -25,7 +25,8 @@ class AskedQuestion:
     - ``among``: conditions on the rows, which must all be met. ``group``: compared groups. ``treatment``: the treatment
       of an effect.
     - ``at``: the probability of a quantile. ``level``: the level of the interval.
-    - ``on``: predictors of a regression, or the adjustment set of an effect (`None`: the drawing's cheapest).
+    - ``on``: predictors of a regression, or the adjustment set of an effect (`None`: the cheapest valid set in
+      the drawing).
     """
 
     kind: Kind
@@ -41,7 +42,7 @@ class AskedQuestion:
         if self.kind not in get_args(Kind):
             raise ProjectError(f"asked: kind must be one of {', '.join(get_args(Kind))}", key="asked")
         if not self.of:
-            raise ProjectError("asked: a question needs its subject (of)", key="asked")
+            raise ProjectError("asked: a question needs a subject (of)", key="asked")
         if (self.kind in _GROUPED) != bool(self.group):
             raise ProjectError(
                 f"asked: a {self.kind} {'needs a' if self.kind in _GROUPED else 'has no'} group", key="asked"
@@ -51,7 +52,7 @@ class AskedQuestion:
         if self.kind == "regression" and not self.on:
             raise ProjectError("asked: a regression needs predictors", key="asked")
         if self.among and self.kind in ("regression", "effect"):
-            raise ProjectError("asked: a regression or an effect has no conditions", key="asked")
+            raise ProjectError("asked: a regression or an effect cannot have conditions; remove among", key="asked")
         for key in ("at", "level"):
             if not 0 < getattr(self, key) < 1:
                 raise ProjectError(f"asked: {key} must be between 0 and 1", key="asked")
@@ -61,7 +62,10 @@ class AskedQuestion:
         """Return a question of the project file; raises :class:`ProjectError`."""
         known = {f.name for f in fields(cls)}
         if not isinstance(data, Mapping) or not {"kind", "of"} <= set(data) <= known:
-            raise ProjectError(f"asked: a question is an object with the keys {', '.join(sorted(known))}", key="asked")
+            raise ProjectError(
+                f"asked: a question must be an object with the keys {', '.join(sorted(known))}",
+                key="asked",
+            )
         on = data.get("on")
         if on is not None and not (isinstance(on, list) and all(isinstance(name, str) for name in on)):
             raise ProjectError("asked: on must be a list of columns", key="asked")
@@ -71,7 +75,7 @@ class AskedQuestion:
             raise ProjectError("asked: among must be a condition or a list of conditions", key="asked")
         numbers = {key: data[key] for key in ("at", "level") if key in data}
         if any(isinstance(x, bool) or not isinstance(x, int | float) for x in numbers.values()):
-            raise ProjectError("asked: at and level are numbers", key="asked")
+            raise ProjectError("asked: at and level must be numbers", key="asked")
         texts = {key: value for key, value in data.items() if key not in ("on", "among", "at", "level")}
         if not all(isinstance(text, str) for text in texts.values()):
             raise ProjectError("asked: the parts of a question must be text", key="asked")

@@ -154,7 +154,7 @@ class Column:
 
     @property
     def groups(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
-        """Categories with the table's values that count as them."""
+        """Categories, each with the table's values that are merged into it."""
         return ()
 
     @cached_property
@@ -195,7 +195,7 @@ class Column:
 
     @property
     def decimals(self) -> int | None:
-        """Declared number of decimals; `None` leaves it to the bins."""
+        """Declared number of decimals; if `None`, the bins determine it."""
         return None
 
     @property

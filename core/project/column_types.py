@@ -28,8 +28,8 @@ LARGEST_EDGE = 1e307
 class Categories(Column, kinds=("categorical", "ordinal")):
     """Closed categories, ordered if ``kind`` is "ordinal".
 
-    ``groups`` pairs a category with the table's values that count as it (public coarsening: ``("Other", ("baker",
-    "diver"))``). Text that counts as a code of the ``code_book`` is read as that code.
+    ``groups`` pairs a category with the table's values that are merged into it (public coarsening: ``("Other",
+    ("baker", "diver"))``). Text that counts as a code of the ``code_book`` is read as that code.
     """
 
     categories: tuple[str, ...] = ()
@@ -38,7 +38,7 @@ class Categories(Column, kinds=("categorical", "ordinal")):
 
     def _check(self) -> None:
         if self.kind not in ("categorical", "ordinal"):
-            raise self.error(f"kind is {self.kind!r}; a column with categories is categorical or ordinal")
+            raise self.error(f"kind is {self.kind!r}; a column with categories must be categorical or ordinal")
         if not self.categories:
             raise self.error("list at least one category")
         if not all(isinstance(c, str) for c in self.categories):

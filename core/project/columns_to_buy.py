@@ -61,7 +61,7 @@ class CategoriesToBuy(ToBuy):
 
     def _check(self) -> None:
         if self.kind == "numeric":
-            raise self.error("a column with categories is categorical or ordinal")
+            raise self.error("a column with categories must be categorical or ordinal")
         if not 1 <= self.at_most <= MOST_CATEGORIES:
             raise self.error(f"from 1 to {MOST_CATEGORIES:,} categories can be bought")
 
@@ -316,7 +316,7 @@ def with_categories(column: str, hierarchy: Mapping[str, str], categories: Seque
     for text in categories:
         if text in groups:
             raise SchemaError(
-                f"column {column!r}: the hierarchy puts others into {text!r}, which is a category",
+                f"column {column!r}: the hierarchy puts other values into {text!r}, which is a category",
                 column=column,
                 value=text,
             )

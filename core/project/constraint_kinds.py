@@ -147,18 +147,23 @@ class Determines:
         cause, effect = columns
         if cause.kind == "numeric":
             raise SchemaError(
-                f"determines: {cause.name!r} is numeric; a bin does not determine a value, so it must have categories",
+                f"determines: {cause.name!r} is numeric, but only a column with categories can determine another "
+                "column",
                 column=cause.name,
             )
         for text in cause.categories:
             if text not in self.table:
-                raise SchemaError(f"determines: the table of {self} lacks {text!r}", column=cause.name, value=text)
+                raise SchemaError(
+                    f"determines: the table of {self} has no entry for {text!r}",
+                    column=cause.name,
+                    value=text,
+                )
         for text in self.table:
             if text != MISSING and text not in cause.categories:
                 raise SchemaError(f"determines: {text!r} is not a category of {cause.name!r}", column=cause.name)
         out = np.zeros((cause.size, effect.size), dtype=np.bool_)
         for i, text in enumerate((*cause.categories, MISSING)[: cause.size]):
-            if text not in self.table:  # a missing cause has no implication unless the table lists it
+            if text not in self.table:  # a missing cause implies nothing unless the table lists it
                 continue
             out[i, : effect.values] = True
             try:

@@ -136,7 +136,11 @@ class Constraints:
         ordered = {name for c in self.monotone for name in c.columns}
         for c in self.determines:
             if schema[c.effect].kind == "numeric" and c.effect in ordered:
-                raise SchemaError(f"{c.effect!r} cannot be both determined and in a monotone pair", column=c.effect)
+                raise SchemaError(
+                    f"{c.effect!r} is determined by another column, so it cannot be in a monotone pair; remove one "
+                    "of these constraints",
+                    column=c.effect,
+                )
 
     def conflict(
         self, separations: Iterable[Separation], edges: Iterable[tuple[str, str]] = ()
@@ -187,7 +191,10 @@ class Constraints:
             tuple(map(Determines.from_json, given["determines"])),
         )
         if ring := _ring(made.monotone):
-            raise entry_error("monotone", f"{' ≤ '.join(ring)} is a cycle; all of these columns would have to be equal")
+            raise entry_error(
+                "monotone",
+                f"{' ≤ '.join(ring)} is a cycle, which would make all of these columns equal; remove a pair",
+            )
         return made
 
 

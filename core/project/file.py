@@ -92,7 +92,10 @@ class Project:
             regression.check(self.schema)
         bought = [one.name for one in self.plan.regressions]
         if twice := [one.name for one in self.analyses if one.kind == "regression" and one.name in bought]:
-            raise ProjectError(f"an analysis and a regression are both called {twice[0]!r}", key="analyses")
+            raise ProjectError(
+                f"an analysis and a regression have the same name, {twice[0]!r}; rename one of them",
+                key="analyses",
+            )
         if self.plan.person in self.schema:
             raise ProjectError(
                 f"plan: the person column {self.plan.person!r} would be released; remove it from the schema",
@@ -252,7 +255,7 @@ class Project:
             data = read_json(text, "the project file")
         except ProjectError as error:
             if error.data.get("start"):
-                why = f"{error}; a table is not a project file, but `init` or the Data page makes one from it"
+                why = f"{error}; if this is a table, create a project file from it with `init` or on the Data page"
                 raise ProjectError(why, **error.data) from None
             raise
         return cls.from_json(data)

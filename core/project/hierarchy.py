@@ -5,8 +5,9 @@ group. A column of thousands of categories is measured from the top down. The gr
 noise; a group with enough rows is divided into its members, and so on. The model treats an undivided group as one
 value, which is spread evenly over its categories when rows are drawn.
 
-Nothing here draws or counts: the caller passes in the answers. Everything is computed from noisy answers (or, in a
-plan, from public expectations), so it is post-processing. A histogram over groups has the sensitivity of any histogram.
+Nothing here draws noise or counts rows: the caller passes in the answers. Everything is computed from noisy answers
+(or, in a plan, from public expectations), so it is post-processing. A histogram over groups has the sensitivity of any
+histogram.
 """
 
 from __future__ import annotations
@@ -93,7 +94,7 @@ class Hierarchy:
         """
         if not given or not all(isinstance(x, str) for x in (*given, *given.values())):
             raise SchemaError(
-                f'column {column!r}: a hierarchy maps strings to strings: {{"I21": "I20-I25"}}', column=column
+                f'column {column!r}: a hierarchy must map strings to strings: {{"I21": "I20-I25"}}', column=column
             )
         if MISSING in given:
             raise SchemaError(f"column {column!r}: an empty string cannot be a code of the hierarchy", column=column)

@@ -129,7 +129,7 @@ LEAST_SHARE = 1e-6
 
 
 def check_number(key: str, value: Any, said: Option) -> None:
-    """Raise :class:`ProjectError` unless ``value`` is a number within the bounds that ``said`` names."""
+    """Raise :class:`ProjectError` unless ``value`` is a number within the bounds that ``said`` declares."""
     low, high = said.low, said.high
     assert low is not None
     assert high is not None
@@ -154,7 +154,7 @@ def check_weights(key: str, given: Any, most: float, none: bool = False) -> None
     most ``most``.
     """
     if not isinstance(given, Mapping) or not all(isinstance(name, str) for name in given):
-        raise ProjectError(f"plan: {key} maps column names to weights", key=key)
+        raise ProjectError(f"plan: {key} must map column names to weights", key=key)
     for name, weight in given.items():
         if not isinstance(weight, int | float) or isinstance(weight, bool) or not abs(weight) <= sys.float_info.max:
             raise ProjectError(f"plan: {key} ({short(weight)}) must be a number{unquoted(weight)}", key=key)

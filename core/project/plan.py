@@ -268,7 +268,7 @@ class Plan:
 def _check_shares(given: Mapping[Any, Any]) -> None:
     for name, share in given.items():
         if not isinstance(name, str) or isinstance(share, bool) or not isinstance(share, int | float):
-            raise ProjectError("plan: allocation by hand maps a marginal's name to a number", key="allocation")
+            raise ProjectError("plan: allocation must map names of marginals to numbers", key="allocation")
         if not 0 < share < 1:
             raise ProjectError(
                 f"plan: the share of {name!r} in allocation is {short(share)}; it must be above 0 and below 1",

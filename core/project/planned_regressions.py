@@ -36,7 +36,7 @@ class Assumed:
     def from_json(cls, what: str, data: Any) -> Assumed:
         """Return the assumptions of the analysis ``what``; raises :class:`ProjectError`."""
         if not isinstance(data, Mapping) or set(data) - set(_ASSUMED):
-            raise _error(f"{what}: assume may contain {', '.join(_ASSUMED)}")
+            raise _error(f"{what}: assume may contain only {', '.join(_ASSUMED)}")
         read: dict[str, Named] = {}
         for key in ("shares", "means", "spreads"):
             given = data.get(key, {})
@@ -139,7 +139,9 @@ class PlannedRegression:
             if schema[name].kind != "numeric":
                 raise _error(f"{what}: {name!r} has categories, so give shares instead of a mean or spread")
         if odd := {n for a, b, _ in self.assumed.correlations for n in (a, b)} - set(columns):
-            raise _error(f"{what}: it assumes a correlation of {sorted(odd)[0]!r}, which it does not use")
+            raise _error(
+                f"{what}: it assumes a correlation with {sorted(odd)[0]!r}, a column that the regression does not use",
+            )
         if np.linalg.eigvalsh(self.correlation(schema)).min() < 1e-6:
             raise _error(f"{what}: no columns can have all these correlations at the same time")
 

@@ -60,7 +60,7 @@ class PlannedSurvival:
             raise _error(f"{what}: a survival table needs at, the end of one of its intervals of time")
         assumed = data.get("assume", {})
         if not isinstance(assumed, Mapping) or set(assumed) - {"shares", "groups"}:
-            raise _error(f"{what}: assume may contain shares and groups")
+            raise _error(f"{what}: assume may contain only shares and groups")
         many = 2 if texts["group"] else 1
         read = {key: _shares(what, key, assumed.get(key), many) for key in ("shares", "groups")}
         if read["groups"] and sum(read["groups"]) > 1 + 1e-9:
@@ -123,7 +123,9 @@ class PlannedSurvival:
         if time.kind == "numeric" and time.edges[0] < 0:
             raise _error(f"{what}: {time.name!r} has negative times", column=time.name)
         if self._code(schema, self.event)[0].values < 2:
-            raise _error(f"{what}: {self.event.partition('=')[0]!r} has only one value")
+            raise _error(
+                f"{what}: {self.event.partition('=')[0]!r} has only one value, so there is nothing to estimate",
+            )
         self.cells(schema)
         self.last(schema)
 
@@ -171,7 +173,9 @@ class PlannedSurvival:
         return shares, (1 / schema[self.group.partition("=")[0]].values,) * 2
 
     def assumed_cells(self, schema: Schema) -> list[tuple[float, float]]:
-        """Return two assumed shares for each pair of `cells`: its rows among all rows, and the event among its rows."""
+        """Return two assumed shares for each pair of `cells`: the pair's share of all rows, and the event's share of
+        the pair's rows.
+        """
         shares, groups = self.assumed(schema)
         many = schema[self.time].values
         return [(g / many, p) for g, p in zip(groups, shares, strict=True) for _ in range(many)]

@@ -68,7 +68,7 @@ class Count:
 
     def __post_init__(self) -> None:
         if not self.members:
-            raise EspalierError(f"The count {self.name!r} counts no condition.", count=self.name)
+            raise EspalierError(f"The count {self.name!r} has no condition.", count=self.name)
         if self.up_to < 1:
             raise EspalierError(f"The count {self.name!r}: up_to ({self.up_to}) must be at least 1.", count=self.name)
 

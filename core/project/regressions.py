@@ -111,7 +111,7 @@ class BoughtRegression:
                     column=each,
                 )
             if schema[each].values < 2:
-                raise _error(f"{what}: {each!r} has only one value", column=each)
+                raise _error(f"{what}: {each!r} has only one value; leave that column out", column=each)
         if name in self.on:
             raise _error(f"{what}: {name!r} cannot be both the outcome and a predictor", column=name)
         column = schema[name]

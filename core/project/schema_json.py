@@ -79,9 +79,9 @@ def identifier_from_json(data: Mapping[str, Any], place: int) -> Identifier:
     """Return an identifier of the project file, with its position among all columns; raises :class:`SchemaError`."""
     name, invented = data.get("name"), data.get("invented", False)
     if not isinstance(name, str) or not name or not isinstance(invented, bool):
-        raise SchemaError('an identifier has a "name" and optionally "invented": true')
+        raise SchemaError('an identifier must have a "name", and may have "invented": true')
     if odd := set(data) - {"name", "kind", "invented"}:
-        raise SchemaError(f"column {name!r}: an identifier has no {sorted(odd)[0]!r}", column=name)
+        raise SchemaError(f"column {name!r}: an identifier cannot have {sorted(odd)[0]!r}", column=name)
     return Identifier(name, invented, place)
 
 
@@ -177,7 +177,7 @@ def _declared(data: Mapping[str, Any], more: Mapping[str, Any]) -> Column:
     }
     if kind == "date":
         if odd := {"edges", "categories", "integer", "decimals", "groups", "number_style", "code_book"} & set(data):
-            raise SchemaError(f"column {name!r}: a column of dates has no {sorted(odd)[0]}", column=name)
+            raise SchemaError(f"column {name!r}: a column of dates cannot have {sorted(odd)[0]}", column=name)
         try:
             dates = DateBins.from_json(data.get("dates"))
         except SchemaError as error:
@@ -198,7 +198,7 @@ def _declared(data: Mapping[str, Any], more: Mapping[str, Any]) -> Column:
         return Numbers(name, kind, edges, data.get("integer", False), data.get("decimals"), style, **common)
     if data.get("edges"):
         raise SchemaError(
-            f"column {name!r}: a column with categories has no edges; use kind numeric for edges", column=name
+            f"column {name!r}: a column with categories cannot have edges; use kind numeric for edges", column=name
         )
     if data.get("integer") or data.get("decimals") is not None or data.get("number_style"):
         raise SchemaError(
@@ -215,14 +215,14 @@ def _to_buy(data: Mapping[str, Any], key: str, texts: Mapping[str, Any]) -> ToBu
     allowed = {"bins", "range", "integer"} if kind == "numeric" else {"at_most"}
     if odd := set(data) - allowed - {"name", "kind"}:
         raise SchemaError(
-            f"column {name!r} is to be bought ({key}), so it has no {sorted(odd)[0]!r}", column=name, key=key
+            f"column {name!r} is to be bought ({key}), so it cannot have {sorted(odd)[0]!r}", column=name, key=key
         )
     for count in ("at_most", "bins"):
         if not isinstance(data.get(count, 0), int) or isinstance(data.get(count), bool):
             raise SchemaError(f"column {name!r}: {count} must be a whole number", column=name)
     ends = _numbers(name, data["range"]) if "range" in data else None
     if ends is not None and len(ends) != 2:
-        raise SchemaError(f"column {name!r}: a range is two numbers", column=name)
+        raise SchemaError(f"column {name!r}: a range must be a list of two numbers", column=name)
     if kind != "numeric":
         return CategoriesToBuy(name, kind, data["at_most"], **texts)
     limits = (ends[0], ends[1]) if ends else None
@@ -236,7 +236,7 @@ def _hierarchy(data: Mapping[str, Any], more: Mapping[str, Any]) -> HierarchyToB
     name, given, at_most = data["name"], data["hierarchy"], data.get("at_most", APART)
     allowed = {"name", "kind", "hierarchy", "at_most", "missing", "unknown", "categories", "guessed", "confirmed"}
     if odd := set(data) - allowed - {"missing_marks"}:
-        raise SchemaError(f"column {name!r} has a hierarchy, so it has no {sorted(odd)[0]!r}", column=name)
+        raise SchemaError(f"column {name!r} has a hierarchy, so it cannot have {sorted(odd)[0]!r}", column=name)
     if data.get("kind", "categorical") != "categorical":
         raise SchemaError(f"column {name!r} has a hierarchy, so its kind must be categorical", column=name)
     if not isinstance(at_most, int) or isinstance(at_most, bool):
@@ -248,7 +248,7 @@ def _hierarchy(data: Mapping[str, Any], more: Mapping[str, Any]) -> HierarchyToB
             column=name,
         )
     if not isinstance(given, Mapping):
-        raise SchemaError(f"column {name!r}: a hierarchy is an object that maps codes to groups", column=name)
+        raise SchemaError(f"column {name!r}: a hierarchy must be an object that maps codes to groups", column=name)
     if data.get("unknown") == "missing" and not data.get("missing", False):
         raise SchemaError(
             f'column {name!r}: "unknown": "missing" needs "missing": true, so that these cells have a category',
@@ -274,7 +274,7 @@ def _book(name: str, data: Any) -> str:
     if isinstance(data, str):
         return code_book(data).name
     if not isinstance(data, Mapping) or set(data) != {"name", "digest"}:
-        raise SchemaError(f'column {name!r}: a codebook has a "name" and a "digest"', column=name)
+        raise SchemaError(f'column {name!r}: a codebook must have a "name" and a "digest"', column=name)
     return checked_book(data["name"], data["digest"]).name
 
 

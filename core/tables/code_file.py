@@ -21,7 +21,7 @@ from espalier.core.errors import TableError
 from espalier.core.project.schema import smallest_unsigned
 
 PERSON = "person"
-"""Name of a file's column of people. It cannot clash with the columns of a schema, which are stored by number."""
+"""Name of the person column in a file. It cannot clash with the columns of a schema, which are named by number."""
 Batch = dict[str, NDArray[Any]]
 
 
@@ -29,7 +29,7 @@ class CodeFile:
     """Columns of codes, stored batch by batch in an unnamed temporary file. Small codes share a byte."""
 
     def __init__(self, sizes: Mapping[str, int]) -> None:
-        """``sizes`` are the numbers of codes by column: 0 … size − 1."""
+        """``sizes`` contains the number of codes of each column; its codes are 0 … size − 1."""
         self._columns = {name: _Packing(size) for name, size in sizes.items()}
         self._file = tempfile.TemporaryFile(prefix="espalier-")  # noqa: SIM115 (it lives as long as this object)
         self.close = weakref.finalize(self, _close, self._file)

@@ -18,7 +18,7 @@ LONGEST, LOCKED = 3600, 30
 """Default time limit of a statement, and its longest wait for a lock, in seconds."""
 
 CAUSES = {
-    "TLS": "the server and this machine do not agree on TLS. Check sslmode and the certificates in the URL",
+    "TLS": "the encrypted connection (TLS) to the server failed. Check sslmode and the certificates in the URL",
     "unknown host": "there is no machine with this host name. Correct the host in the URL",
     "refused": "no server answers at this address. Check host and port, and that the server is running",
     "authentication": "the server rejects this user. Check user and password in the URL, and the server's access rules",

@@ -1,7 +1,7 @@
 """Constraints on rows: correction of values inside their bins, counts of violations, and candidates found in a table.
 
 The model keeps every constraint in codes (`espalier.core.project.constraints`). This module handles cases that codes
-cannot express: two ordered numbers in one bin, and a number that a table determines.
+cannot express: two ordered numbers in one bin, and a number that another column determines.
 """
 
 from __future__ import annotations

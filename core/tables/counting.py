@@ -1,4 +1,4 @@
-"""Count many marginals at once in one process, most of them from a cover of blocks and pairs of small columns from bit
+"""Count many marginals at once in one process: most are counted in blocks of columns, and pairs of small columns on bit
 planes.
 
 A **block** is a set of columns whose joint table has at most `BLOCK_CELLS` cells. One pass over the rows counts it, and
@@ -75,8 +75,8 @@ def whole_cells(
     for clique in cliques:
         if (cells := math.prod(sizes[name] for name in clique)) > DENSE_CELLS:
             raise TableError(
-                f"columns {' and '.join(map(repr, clique))} make {cells:,} cells, too many to count in the database; "
-                "coarsen one of these columns, or use a file with fewer rows"
+                f"columns {' and '.join(map(repr, clique))} have {cells:,} cells together, too many to count in the "
+                "database; coarsen one of these columns, or use a file with fewer rows"
             )
     for counts in count_many(cliques):
         yield np.arange(counts.size), counts.ravel()
@@ -238,7 +238,7 @@ def marginal(counts: Counts, block: Clique, clique: Clique) -> Counts:
 
 class _Blocks:
     """Blocks as a matrix with one row per block and one column per table column, so that thousands of cliques are
-    placed fast.
+    placed quickly.
     """
 
     def __init__(self, logs: NDArray[np.float64]) -> None:

@@ -51,7 +51,7 @@ def plain_lines(data: bytes, shown: str) -> tuple[bytes, set[int]]:
             "in Excel)"
         )
     text = data
-    while text.startswith(b"\xef\xbb\xbf"):  # joined files may have several; the parser would remove one more
+    while text.startswith(b"\xef\xbb\xbf"):  # joined files may contain several byte-order marks
         text = text[3:]
     first = re.search(rb"\r?\n|\r", text)
     kind, other = (b"\r", b"\n") if first and first[0] == b"\r" else (b"\n", b"\r")

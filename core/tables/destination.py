@@ -31,7 +31,7 @@ class Destination:
     def check(self, columns: Any) -> None:
         """Raise :class:`TableError` unless a table with these ``columns`` (an Arrow schema) can be created there now.
 
-        It is created and rolled back, which tests names, types and permissions before anything is spent.
+        Creating the table and rolling back tests names, types and permissions before any budget is spent.
         """
         for name in (self.name.rpartition(".")[2], *columns.names):
             if len(name.encode()) > LONGEST_NAME:

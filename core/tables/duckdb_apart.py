@@ -1,4 +1,4 @@
-"""Separate process in which DuckDB reads a file, so that a damaged file can end that process but nothing else.
+"""Separate process in which DuckDB reads a file, so that a damaged file can crash only that process.
 
 The program of this module is started once, imports DuckDB, and forks for each question. A child answers one question:
 it opens the file and sends the rows as an Arrow stream. A crash therefore causes only an error message, and other

@@ -23,8 +23,8 @@ encoder computes ``code(text(cell))``, by one of four methods, chosen by the col
 A missing cell is recognised by its own validity bit. Each batch must have the types for which the encoder was made; any
 other type raises an error. The encoder keeps nothing between batches. ∎
 
-A *refusal* (an undeclared value, an empty cell, a cell without a text) may depend on any one row. It ends the release
-before the first draw.
+A *refusal* (an undeclared value, an empty cell, a cell without a text) may depend on any single row. It ends the
+release before the first draw.
 
 | cell | canonical text |
 | --- | --- |

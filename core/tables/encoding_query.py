@@ -24,7 +24,7 @@ from espalier.core.tables.code_file import PERSON
 from espalier.core.tables.row_limits import runs
 
 FEW = 32
-"""Maximum number of bin edges that are compared one after another. More are searched by bisection."""
+"""Maximum number of bin edges that are compared one after another. Larger sets of edges are searched by bisection."""
 _ISO_DAY = "[0-9]{4}-[0-9]{2}-[0-9]{2}"
 _DATE = f"^[ \t\n\r\f\v]*{_ISO_DAY}([T ][0-9]{{2}}:[0-9]{{2}}[^ \t\n\r\f\v]*)?[ \t\n\r\f\v]*$"
 _NUMBER = "^[ \t\n\r\f\v]*[+-]?([0-9]+([.][0-9]*)?|[.][0-9]+)([eE][+-]?[0-9]+)?[ \t\n\r\f\v]*$"
@@ -113,7 +113,7 @@ def _day_name(table: Any, index: int) -> str:
 def _code(value: Any, column: Column, dialect: str, day: Any = None) -> Any:
     kind = value.type()
     if column.number_style or (column.code_book and code_book(column.code_book).by_rule):
-        why = "reads longer codes as entries of a codebook" if column.code_book else "uses its own number style"
+        why = "assigns longer codes to entries of a codebook" if column.code_book else "uses its own number style"
         raise TableError(
             f"column {column.name!r} {why}, which this engine does not support. Release from a file, or provide "
             "plain values in a view",

@@ -42,8 +42,8 @@ FIRST = {
         f"SET SESSION lock_wait_timeout = {LOCKED}",
     ),
 }
-"""Session settings: one statement sees one state of the rows, times are in UTC, and a query returns all current rows
-and no earlier ones.
+"""Session settings: each statement sees one consistent state of the rows, times are in UTC, and a query returns all
+current rows and no earlier ones.
 """
 
 
@@ -358,8 +358,8 @@ def begin(con: Any, engine: str) -> None:
 
 
 def _shut(backend: Any) -> None:
-    """Restrict DuckDB to its own file, without access to files or the network through a relation's name or a view,
-    without tables of this process, and without spilling to disk.
+    """Restrict DuckDB to its own file. A relation's name or a view can then reach no other file, no network and no
+    table of this process, and DuckDB does not spill to disk.
 
     All connections of this process to one file share these settings, so a later one has them too. DuckDB does not allow
     them to be relaxed later. A lock on all settings would reject the time zone that Ibis sets on a second connection.

@@ -69,7 +69,7 @@ def read_excel(data: bytes, shown: str) -> TextTable:
             book = load_workbook(io.BytesIO(data), read_only=True)
             sheet = book.worksheets[0]
             if sheet.sheet_state != "visible":
-                raise TableError(f"the first sheet of {shown} is hidden; show it, or delete it to release the next one")
+                raise TableError(f"the first sheet of {shown} is hidden; show it, or delete it to use the next sheet")
             with book._archive.open(sheet._worksheet_path) as rows_of:
                 _check_ascending(rows_of, shown)
             sheet.reset_dimensions()  # the size that the file states is not trusted
@@ -94,7 +94,11 @@ def read_excel(data: bytes, shown: str) -> TextTable:
                 if number != place:
                     raise TableError(f"{shown}, row {place}: this row is empty; delete it from the sheet", row=place)
                 if any(cell is not None for cell in row[len(header) :]):
-                    raise TableError(f"{shown}, row {number}: more cells than the header has names", row=number)
+                    raise TableError(
+                        f"{shown}, row {number}: this row has more cells than the header has names; add names, or "
+                        "delete the extra cells",
+                        row=number,
+                    )
                 place += 1
                 for column, cell in zip_longest(columns, row[: len(header)]):
                     column.add(cell)

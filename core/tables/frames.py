@@ -39,7 +39,7 @@ from espalier.core.tables.table import Table
 from espalier.core.tables.text_table import WHOLE_FLOATS, Cells, TextColumn, TextTable, check_names
 
 LARGE_BYTES, LARGE_CELLS = 100_000_000, 50_000_000
-"""Number of bytes of a file, and number of cells of Parquet, above which it is read in place instead of as text in
+"""File size in bytes, and number of cells in a Parquet file, above which a file is read in place instead of as text in
 memory.
 """
 _WHOLE = re.compile(r"-?[0-9]+|")
@@ -271,7 +271,7 @@ def panel(linked: Linked, schema: Schema, data: Any) -> Panel:
     """Return linked tables as codes: a :class:`Panel` unchanged, else a pair of tables, frames or relations, people
     first, or two tables as read (:class:`LinkedText`).
 
-    A single table is enough if both are one file.
+    A single table is enough if one file contains both.
     """
     if isinstance(data, Panel):
         read = data.linked  # arrows and ``together`` do not affect the rows

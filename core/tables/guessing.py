@@ -221,8 +221,8 @@ def looks_like_contacts(column: TextColumn) -> bool:
 
 
 def reasons(column: TextColumn, guess: Column) -> tuple[str, ...]:
-    """Return the reasons for this guess of :func:`guess_column`, in sentences. They are private, because they count
-    values.
+    """Return sentences that explain this guess of :func:`guess_column`. They are private, because they state how many
+    values the column has.
     """
     values = [v for v in column.values if v != MISSING and v not in guess.missing_marks]
     numeric, _ = _numbers(values, number_style(values))

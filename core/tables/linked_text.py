@@ -35,7 +35,7 @@ class LinkedText(TextTable):
     """Two linked tables as read. ``columns`` holds the columns of both tables by their names in the project.
 
     Each column has as many cells as its table has rows; ``rows`` is the number of rows of the people's table. The
-    columns that link the two tables are excluded. ``visits_read`` is `None` if both tables are one file.
+    columns that link the two tables are excluded. ``visits_read`` is `None` if one file contains both tables.
     """
 
     linked: Linked | None = None
@@ -62,7 +62,7 @@ class LinkedText(TextTable):
 
     @property
     def tables(self) -> tuple[TextTable, ...]:
-        """Tables as they were read, people first; one table if both are one file."""
+        """Tables as they were read, people first; a single table if one file contains both."""
         assert self.people_read is not None
         return (self.people_read,) if self.visits_read is None else (self.people_read, self.visits_read)
 
@@ -165,8 +165,11 @@ def _unlinked(schema: Schema, linking: set[str]) -> list[Column]:
 
 
 def _parted(schema: Schema, person: Sequence[str], linking: set[str]) -> tuple[list[Column], list[Column]]:
-    """Return the columns of people and the columns of visits, both in one file."""
+    """Return the columns of people and the columns of visits from a file that contains both."""
     if odd := [name for name in person if name not in schema or name in linking]:
-        raise ProjectError(f"{odd[0]!r} is not a column of the person", column=odd[0])
+        raise ProjectError(
+            f"{odd[0]!r} cannot be a column of the person: the table lacks it, or it links or orders the visits",
+            column=odd[0],
+        )
     rest = _unlinked(schema, linking)
     return [c for c in rest if c.name in person], [c for c in rest if c.name not in person]

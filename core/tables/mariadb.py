@@ -72,9 +72,9 @@ def _chosen(query: str) -> dict[str, Any]:
         )
     read = {name: _read(name, text) for name, text in given.items()}
     if len(given) < len(pairs):
-        raise TableError("the mysql URL gives an option twice")
+        raise TableError("the mysql URL gives an option twice; give it once")
     if "ssl_ca" not in given and (alone := sorted(set(given) & set(TRUTHS))):
-        raise TableError(f"{alone[0]} needs ssl_ca, the file with the certificate of the server's authority")
+        raise TableError(f"{alone[0]} needs ssl_ca, the file with the server's CA certificate")
     return dict.fromkeys(TRUTHS, True) | read if "ssl_ca" in given else read
 
 

@@ -6,15 +6,15 @@ It also contains the kept visits of each person and counts their steps.
 These rules ensure that a panel's data about a person depend only on that person's rows:
 
 - Visits are ordered by the text of the order column. Ties are broken by the text of the visit's identifier, then by the
-  visit's codes, and then, if both tables are one file, by the person columns' codes. Numbers come first, in numerical
-  order; other text, such as an ISO date, follows in alphabetical order; an empty cell comes last. Dates with a
-  ``date_order`` are compared as ISO dates. The position of a row in a file never matters, because visits that are still
-  tied have equal codes.
+  visit's codes, and then, if one file contains both tables, by the person columns' codes. Numbers come first, in
+  numerical order; other text, such as an ISO date, follows in alphabetical order; an empty cell comes last. Dates with
+  a ``date_order`` are compared as ISO dates. The position of a row in a file never matters, because visits that are
+  still tied have equal codes.
 - The first ``keep`` visits are kept. The days between two visits are clipped to the declared range.
 - A person is included if both tables have a row of that person. People without visits, and visits of people without a
   row among the people, are left out.
 - If a person has several rows among the people, the row with the smallest codes is used, compared column by column.
-- If both tables are one file, the person columns have the values of the first kept visit.
+- If one file contains both tables, the person columns have the values of the first kept visit.
 """
 
 from __future__ import annotations
@@ -75,7 +75,9 @@ class Panel(Table):
         return np.stack(at).astype(np.int64)
 
     def return_counts(self, column: str, bins: int) -> NDArray[np.int64]:
-        """Return the weighted number of kept visits with each code of ``column``, in units, by what follows them."""
+        """Return the weighted number of kept visits with each code of ``column``, in units, by whether and how soon
+        another visit follows.
+        """
         assert self.linked is not None
         keep, many = self.linked.keep, self.steps.numbers
         who = np.concatenate([np.flatnonzero(many > t) for t in range(keep - 1)])
@@ -176,7 +178,7 @@ def panel_of(
     ranks: Mapping[str, NDArray[np.int64]] | None = None,
     digest: bytes = b"",
 ) -> Panel:
-    """Return the panel of two tables as read; ``people`` is ignored if both are one file.
+    """Return the panel of two tables as read; ``people`` is ignored if one file contains both.
 
     ``order`` lists the columns that order visits, by default the order column and the visit's identifier. ``ranks``
     order the visits by a column that was not read as text. ``digest`` identifies the tables; by default, it covers all

@@ -189,7 +189,7 @@ def _check_log(folder: Path, where: Path) -> None:
         kinds.append("Iceberg")
     if kinds:
         raise TableError(
-            f"the folder {folder} belongs to a table of {kinds[0]}, whose files also contain rows that were changed or "
+            f"the folder {folder} belongs to a {kinds[0]} table, whose files also contain rows that were changed or "
             "deleted since. Write its current rows into new Parquet files",
             path=str(folder),
         )

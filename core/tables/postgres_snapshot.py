@@ -2,8 +2,8 @@
 server.
 
 The relation is read once, and the temporary table is counted many times. The transaction ensures that the statement
-that fills it and all later queries see one state of the rows. Closing rolls back and removes the table. A lost
-connection does the same.
+that fills it and all later queries see one consistent state of the rows. Closing rolls back and removes the table. A
+lost connection does the same.
 
 **Fresh lots.** A holdout and a declared total need random numbers ("lots") that depend on no row
 (`espalier.core.privacy.contribution` has the proofs). `gen_random_uuid` draws them from the server's strong generator
@@ -227,7 +227,9 @@ class PostgresSnapshot(CodesOnly):
                 yield dict(zip(names, np.array(rows, dtype=np.int64).T, strict=True))
 
     def split(self, share: float, size: int | None = None) -> tuple[PostgresSnapshot, PostgresSnapshot]:
-        """Return (rest, held): each person, or each row, is held with probability ``share``; or ``size`` rows are."""
+        """Return (rest, held): each person, or each row, is held with probability ``share``; or exactly ``size`` rows
+        are held.
+        """
         lots, asked = self._lots(people=self.names_people), HeldOut(share, size, self.names_people)
         rest, held = (self._part(part_of(self.schema, self._table, lots, asked, held=h)) for h in (False, True))
         self._run(f"DROP TABLE {lots}", "divided its rows")

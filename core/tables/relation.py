@@ -3,8 +3,8 @@
 :func:`open_relation` connects, and reads only the catalogue, footers or header. :meth:`Relation.snapshot` scans the
 rows once and keeps what a release needs: at most k rows per person, as small whole numbers. Files and most engines
 return rows, which `espalier.core.tables.encoding` turns into codes. PostgreSQL and Spark encode rows themselves
-(`espalier.core.tables.encoding_query`). One statement sees one state of the table, and files that change during the
-scan are refused.
+(`espalier.core.tables.encoding_query`). Each statement sees one consistent state of the table, and files that change
+during the scan are refused.
 
 Messages name the column but never quote a cell or the number of wrong cells.
 """
@@ -106,8 +106,8 @@ class Relation:
     and ``table`` its relation. ``plain`` is then the query that reads ``table`` with text compared byte by byte, if the
     engine may compare differently: a collation that treats two identifiers as equal would merge two people. ``origin``
     is the kind of relation in the engine's catalogue (`espalier.core.tables.catalogue`); `None` for files. ``check``
-    raises :class:`TableError` if an engine's relation has since been replaced by one of another kind. ``keeps`` is true
-    if the engine may keep codes in a temporary table; otherwise PostgreSQL streams them.
+    raises :class:`TableError` if an engine's relation has since been replaced by a relation of another kind. ``keeps``
+    is true if the engine may keep codes in a temporary table; otherwise PostgreSQL streams them.
     """
 
     shown: str

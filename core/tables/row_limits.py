@@ -7,9 +7,9 @@ few whole numbers (see :func:`joined`), and *index* distinguishes rows with the 
 the rows with the smallest lots. MD5 is used because every engine has it; nothing depends on its strength.
 
 **Unit.** For every fixed key, the choice of a person's rows depends only on that person's own identifier and codes,
-never on positions in the table or on another person's rows. If at most k rows of each person are kept, tables that
-differ in one person's rows, however many, become tables that differ by adding or removing at most k rows. This holds
-for each key and needs no assumption about the hash. (A mixture over keys keeps the bound, see
+never on positions in the table or on another person's rows. If at most k rows of each person are kept, two tables that
+differ in any number of one person's rows become tables that differ by adding or removing at most k rows. This holds for
+each key and needs no assumption about the hash. (A mixture over keys keeps the bound, see
 `espalier.core.privacy.contribution`, Coupling.) Identifiers must be exact: they are compared as the bytes of their
 text, never by a hash.
 

@@ -162,7 +162,9 @@ class Snapshot(CodesOnly):
         return Table(self.schema, codes, min(most, self.rows))
 
     def split(self, share: float, size: int | None = None) -> tuple[Snapshot, Snapshot]:
-        """Return (rest, held): each person, or each row, is held with probability ``share``; or ``size`` rows are."""
+        """Return (rest, held): each person, or each row, is held with probability ``share``; or exactly ``size`` rows
+        are held.
+        """
         held = np.zeros(self.rows, dtype=np.bool_)
         if self.names_people:
             at = 0

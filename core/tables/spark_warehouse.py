@@ -17,7 +17,7 @@ def find(session: Any, warehouse: str, name: str) -> None:
 
     ``saveAsTable`` writes the rows of ``people`` to the folder ``people``, and those of ``clinic.people`` to
     ``clinic.db/people``. Raises :class:`TableError` for a partitioned table, for other or damaged files, and for files
-    whose columns differ, because Spark would use the columns of one of them for all.
+    whose columns differ, because Spark would apply the columns of one file to all files.
     """
     *database, own = parts_of(name)
     if not warehouse.strip("/") or any(part in ("", ".", "..") or "/" in part for part in (*database, own)):

@@ -1,9 +1,9 @@
 """Rows of an engine that keeps no snapshot, in Arrow batches from one statement.
 
-One SELECT of the columns that a release needs sees one state of the table. The SELECT compares and computes nothing.
-Its rows pass through this process in batches, `espalier.core.tables.encoding` turns them into codes, and no row is
-kept. The same encoding and the same row limits therefore apply to every engine. Identifiers are compared here, byte by
-byte, so no collation, optimiser or dialect merges two people.
+One SELECT of the columns that a release needs sees one consistent state of the table. The SELECT compares and computes
+nothing. Its rows pass through this process in batches, `espalier.core.tables.encoding` turns them into codes, and no
+row is kept. The same encoding and the same row limits therefore apply to every engine. Identifiers are compared here,
+byte by byte, so no collation, optimiser or dialect merges two people.
 
 A driver's cells must have the type of the catalogue. Other cells are refused, never guessed: SQLite can store text in a
 column of whole numbers, and other drivers may allow this too.
@@ -24,7 +24,7 @@ from espalier.core.tables.engine_errors import OURS, engine_errors
 from espalier.core.tables.text_table import cell_text
 from espalier.core.tables.unpacking import changes
 
-CHANGED = "{} was replaced by one of another kind after it was opened; open it again"
+CHANGED = "{} was replaced by a relation of another kind after it was opened; open it again"
 BATCH_ROWS, BATCH_CELLS = 1 << 16, 1 << 21
 """Maximum number of rows, and of cells, in a batch, because most drivers return Python objects, cell by cell."""
 

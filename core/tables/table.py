@@ -33,8 +33,8 @@ class Table:
     Both are `None` if no column was named. The person column is not a column of this table, so it is never counted or
     released. ``row_limit`` is the row limit per person; see :meth:`limited`. A table that was filled or cut to a
     declared total keeps its ``person_column`` but has no ``person``. ``values`` are the numbers of numeric columns as
-    read, one per row, NaN for missing cells. The schema's bins are a view of these numbers. ``texts`` are the text
-    values, as read, of columns whose categories are to be bought.
+    read, one per row, NaN for missing cells. The codes of these columns are the bins of these numbers. ``texts`` are
+    the text values, as read, of columns whose categories are to be bought.
     """
 
     schema: Schema
@@ -232,7 +232,9 @@ class Table:
         return self
 
     def split(self, share: float, size: int | None = None) -> tuple[Table, Table]:
-        """Return (rest, held): each person, or each row, is held with probability ``share``; or ``size`` rows are."""
+        """Return (rest, held): each person, or each row, is held with probability ``share``; or exactly ``size`` rows
+        are held.
+        """
         if self.person is not None:
             held = random_rows.by_chance(int(self.person.max(initial=-1)) + 1, share, self.deal)[self.person]
         elif size is None:

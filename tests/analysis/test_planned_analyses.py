@@ -90,7 +90,7 @@ def test_a_project_file_keeps_its_analyses_and_a_changed_schema_drops_what_no_lo
     ("changes", "said"),
     [
         ({"kind": "mean"}, "kind must be one of"),
-        ({"group": "ward=a"}, "a proportion may have among"),
+        ({"group": "ward=a"}, "a proportion may have among but no group"),
         ({"kind": "difference", "group": "ward=a", "assume": {}}, "column=value:other"),
         ({"event": "sick=maybe"}, "has no value 'maybe'"),
         ({"event": "thick=yes"}, "not a column"),

@@ -77,8 +77,8 @@ def test_no_more_groups_than_allowed_and_the_fullest_first():
     ("given", "text"),
     [
         (["A"], "an object that maps codes to groups"),
-        ({}, "maps strings to strings"),
-        ({"Ax0": 3}, "maps strings to strings"),
+        ({}, "must map strings to strings"),
+        ({"Ax0": 3}, "must map strings to strings"),
         ({"": "A"}, "empty string"),
         ({"Ax0": "A", "A": "B", "B": "A"}, "form a cycle"),
         ({"A": "B", "B": "A"}, "form a cycle"),
@@ -93,12 +93,12 @@ def test_what_cannot_be_is_refused(given, text):
     ("more", "text"),
     [
         ({"kind": "numeric"}, "kind must be categorical"),
-        ({"edges": [0, 1]}, "has no 'edges'"),
+        ({"edges": [0, 1]}, "cannot have 'edges'"),
         ({"at_most": "5"}, "whole number"),
         ({"at_most": 1}, "top of the hierarchy has 2 codes and groups"),
         ({"categories": ["a", "b", "c"], "guessed": ["categories"]}, "guessed categories are not allowed together"),
         ({"categories": ["b"]}, "names 'a', which is neither a category nor a group"),
-        ({"categories": ["a", "b", "g"]}, "puts others into 'g', which is a category"),
+        ({"categories": ["a", "b", "g"]}, "puts other values into 'g', which is a category"),
         ({"unknown": "missing"}, "needs .missing.: true"),
     ],
 )

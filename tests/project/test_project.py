@@ -105,7 +105,7 @@ def opened(data):
         (changed("plan", "rows_per_person", to=1.5), "whole number from 1"),
         (changed("plan", "features", to=0), "whole number from 1"),
         (changed("plan", "three_way", to=21), "whole number from 0 to 20"),
-        (changed("plan", "allocation", to={"age": True}), "maps a marginal"),
+        (changed("plan", "allocation", to={"age": True}), "must map names of marginals"),
         (changed("plan", "rows", to=-3), "whole number from 1"),
         (changed("plan", "test_drawing", to=5e-324), "is too small; use 0, or at least 1e-06"),
         (changed("plan", "question_share", to=1e-7), "is too small; use 0, or at least 1e-06"),
@@ -144,7 +144,7 @@ def test_refused(data, words):
     ("text", "words"),
     [
         ("not json", "not JSON: .* line 1"),
-        ("age,sex\n40,male\n", "a table is not a project file, but `init` or the Data page makes one"),
+        ("age,sex\n40,male\n", "if this is a table, create a project file from it with `init` or on the Data page"),
         (b"\xff\xfe\x00", "not UTF-8"),
         ("", "not JSON"),
         ('{"a": NaN}', "NaN is not allowed as a number"),

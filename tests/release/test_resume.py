@@ -424,7 +424,7 @@ def test_a_view_that_replaced_a_table_is_not_resumed(tmp_path, recorder, capsys)
         con.execute("ALTER TABLE visits RENAME TO stored")
         con.execute("CREATE VIEW visits AS FROM stored")
     assert main([*command, f"duckdb://{tmp_path}/clinic.duckdb"]) == 2
-    assert "replaced by one of another kind" in capsys.readouterr().err
+    assert "replaced by a relation of another kind" in capsys.readouterr().err
 
 
 def test_a_closed_entry_stays_spent_and_is_not_resumed(tmp_path, recorder):

@@ -245,7 +245,7 @@ def test_a_view_cannot_take_the_place_of_the_table_while_it_is_opened_and_read(p
                 con.query("DROP VIEW t")
 
     try:
-        with pytest.raises(TableError, match="was replaced by one of another kind"):
+        with pytest.raises(TableError, match="was replaced by a relation of another kind"):
             relation.snapshot(Schema((Column("a", "categorical", ("x", "y")),)), report=change_back)
         assert len(said) > 1
     finally:

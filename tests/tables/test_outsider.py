@@ -126,11 +126,11 @@ def test_a_folder_that_keeps_changed_rows_is_refused(tmp_path, log, rows, name):
     assert len(streamed(tmp_path / "t")) == 3
     (tmp_path / "t" / log).parent.mkdir(exist_ok=True)
     (tmp_path / "t" / log).write_text("{}")
-    with pytest.raises(TableError, match=f"belongs to a table of {name}"):
+    with pytest.raises(TableError, match=f"belongs to a {name} table"):
         read_data(tmp_path / "t")
     (tmp_path / "t" / "year=2024").mkdir()
     shutil.move(tmp_path / rows / "0.parquet", tmp_path / "t" / "year=2024" / "0.parquet")
-    with pytest.raises(TableError, match=f"belongs to a table of {name}"):
+    with pytest.raises(TableError, match=f"belongs to a {name} table"):
         read_data(tmp_path / "t" / "year=2024")
 
 

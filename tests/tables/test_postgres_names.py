@@ -182,9 +182,9 @@ def test_a_relation_that_is_replaced_after_it_was_opened_is_refused(database, ke
     con.execute("CREATE TABLE s AS SELECT 'x' AS a")
     relation = open_relation(url, "s")
     con.execute(change)
-    with pytest.raises(TableError, match="replaced by one of another kind|the engine failed"):
+    with pytest.raises(TableError, match="replaced by a relation of another kind|the engine failed"):
         replace(relation, keeps=keeps).snapshot(SCHEMA)
-    with pytest.raises(TableError, match="replaced by one of another kind|the engine failed"):
+    with pytest.raises(TableError, match="replaced by a relation of another kind|the engine failed"):
         narrow_text(relation, ["a"])
     relation.close()
 

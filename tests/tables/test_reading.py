@@ -276,7 +276,7 @@ def workbook(*rows, before=lambda sheet: None):
         ((("a", "b"), (1, 2), (3, "=SUM(B2:B2)")), "row 3: a formula"),
         ((("a", "=A1"), (1, 2)), "row 1: a formula"),
         ((("a", "b"), (1, 2), (), (5, 6)), "row 3: this row is empty"),
-        ((("a", "b"), (1, 2), (3, 4, "Zelda")), "row 3: more cells"),
+        ((("a", "b"), (1, 2), (3, 4, "Zelda")), "row 3: this row has more cells"),
     ],
 )
 def test_a_row_of_a_sheet_that_leans_on_others_is_refused(rows, words):

@@ -95,5 +95,5 @@ def test_a_table_that_became_a_view_after_it_was_opened_is_refused(table):
     con.execute("CREATE VIEW t AS SELECT CAST(count(*) AS text) AS a FROM u")
     con.commit()
     con.close()
-    with pytest.raises(TableError, match="replaced by one of another kind"):
+    with pytest.raises(TableError, match="replaced by a relation of another kind"):
         relation.snapshot(schema)

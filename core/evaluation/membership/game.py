@@ -95,7 +95,8 @@ def _by_rarity(game: Game) -> NDArray[np.intp]:
 def shadow_releases(
     game: Game, synthesise: Synthesise, rng: np.random.Generator, report: Report | None = None
 ) -> Shadows:
-    """Fit and release ``game.models`` times. ``report`` is called for each model and cancels by raising.
+    """Fit and release ``game.models`` times. ``report`` is called for each model; an exception from it cancels the
+    work.
 
     If a table is half of the pool, tables come in complementary pairs, so every target is in exactly half of the
     tables.

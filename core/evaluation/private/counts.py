@@ -48,8 +48,8 @@ class HeldOutCounts:
     columns treats a missing cell as an additional value, whose share the synthetic table should also match. ``reasons``
     names the figures that no rows could support. ``coarser`` lists separations with fewer strata, in which some
     admissible columns are replaced by ``merged`` ones. Each step halves the number of groups of the column with the
-    most groups (the first, in a tie), until no condition is left. Only the number of held-out rows determines how far
-    down this list CMI goes.
+    most groups (the first, in a tie), until no condition is left. Which of these separations CMI uses depends only on
+    the number of held-out rows.
     """
 
     schema: Schema

@@ -70,12 +70,12 @@ def area_interval(tables: Sequence[tuple[FloatArray, float]], k: int, least: flo
     the noise of different cells is independent. The interval uses the delta method: with g the gradient of A, the
     variance is Σ(σ² + k·c)g² (Σ c·g² is DeLong's variance of a binned score), plus σ⁴B²/2(n₀n₁)² for the product of two
     noises. The sampling errors of several tables are assumed to be identical, and their noise to be independent. The
-    figure is the mean over all tables. A table in which either truth has fewer rows than ``least``·σ√B shows nothing,
-    so its area may be anything from 0 to 1. Bins hide the ranking of the rows inside them, so the area is slightly too
-    small. The upper end includes the loss from binning normal scores with this area (`hidden`: 0.001 to 0.004 with ten
-    bins). The ``bound`` is valid for any scores: it starts at the low end for the area if every pair within a bin is
-    ranked wrongly, A − ½Σ_b h₀(b)h₁(b)/(n₀n₁), and ends at the high end for the area if every such pair is ranked
-    rightly.
+    figure is the mean over all tables. If either truth has fewer rows than ``least``·σ√B in a table, that table's area
+    may be anything from 0 to 1. Bins hide the ranking of the rows inside them, so the area is slightly too small. The
+    upper end includes the loss from binning normal scores with this area (`hidden`: 0.001 to 0.004 with ten bins). The
+    ``bound`` is valid for any scores: it starts at the low end for the area if every pair within a bin is ranked
+    incorrectly, A − ½Σ_b h₀(b)h₁(b)/(n₀n₁), and ends at the high end for the area if every such pair is ranked
+    correctly.
     """
     found = _area(tables, k, least, 0.5)
     if found is None:

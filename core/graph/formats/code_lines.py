@@ -1,7 +1,7 @@
 """Search for model code inside other text. Lines that are not code are left out.
 
 A line is code only if all of it parses as dagitty statements. A line that looks like code but does not parse is an
-error, so no arrow is lost as prose.
+error, so no arrow is mistaken for prose.
 """
 
 from __future__ import annotations
