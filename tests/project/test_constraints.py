@@ -122,7 +122,11 @@ def test_masks_are_the_forbidden_cells():
         ({"monotone": [["first", "last"], ["last", "first"]]}, ProjectError, "first ≤ last ≤ first is a cycle"),
         ({"determines": [["school", "years"]]}, ProjectError, "need their full value table"),
         ({"determines": [{"columns": ["school", "years"], "table": {"none": 3}}]}, ProjectError, "to a string, in"),
-        ({"determines": [{"columns": ["school", "years"], "table": {"none": "0"}}]}, SchemaError, "has no entry for 'basic'"),
+        (
+            {"determines": [{"columns": ["school", "years"], "table": {"none": "0"}}]},
+            SchemaError,
+            "has no entry for 'basic'",
+        ),
         ({"determines": [{"columns": ["years", "school"], "table": {}}]}, SchemaError, "'years' is numeric"),
         (
             {"determines": [{"columns": ["married", "sex"], "table": {"no": "male", "yes": "x"}}]},
