@@ -160,6 +160,12 @@ def _listed(folder: Path) -> list[Path]:
                     path=str(folder),
                 )
         _check_log(folder, Path(where))
+        if Path(where) != folder and {"release.json", "synthetic.parquet"} <= {*names}:
+            raise TableError(
+                f"the folder {folder} contains {_in(Path(where), folder)}, a release, whose synthetic rows would be "
+                "read as rows of the table. Move it elsewhere",
+                path=str(folder),
+            )
         for name in folders:
             if (inside := Path(where, name)).is_symlink():
                 raise TableError(

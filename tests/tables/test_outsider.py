@@ -101,6 +101,17 @@ def test_a_link_to_a_folder_is_refused(tmp_path):
         streamed(tmp_path / "table")
 
 
+def test_a_release_inside_the_table_s_folder_is_refused(tmp_path):
+    """Previously, after ``--out TABLE/out --as parquet``, the next release counted the synthetic rows as rows."""
+    stored(tmp_path / "table" / "a.parquet", ["x"])
+    stored(tmp_path / "table" / "out" / "synthetic.parquet", ["y"])
+    assert streamed(tmp_path / "table") == [0, 1], "a part with this name"
+    (tmp_path / "table" / "out" / "release.json").touch()
+    with pytest.raises(TableError, match="out, a release, whose synthetic rows"):
+        streamed(tmp_path / "table")
+    assert streamed(tmp_path / "table" / "out") == [1], "the release itself can be read"
+
+
 def test_a_part_with_another_ending_is_refused(tmp_path):
     """Previously, the rows of that part were left out."""
     stored(tmp_path / "a.parquet", ["x"])
