@@ -338,7 +338,7 @@ def driven(address: str, path: Path, project: Path, rows: int) -> str:
         box = page.locator("[data-testid=stFileUploader]").filter(has_text="Its project file")
         box.locator("input[type=file]").set_input_files(project)
         page.get_by_role("button", name="Open the project").click()
-        page.get_by_role("tab", name="Open something else").click()
+        page.get_by_text("Open something else", exact=True).click()
         page.get_by_role("textbox", name="A file or database on the server").fill(str(path))
         page.keyboard.press("Enter")
         page.get_by_role("button", name="Open it in this project").click()

@@ -14,11 +14,18 @@ state = shell.start(
     "your experts stand behind.",
     mark=introduction.MARK,
 )
+
+
+def own_table() -> None:
+    """Let the Data page show first where to upload a table, even if a project is open."""
+    state.drafts.own_table = True
+
+
 introduction.steps()
 st.subheader("Begin with an example", anchor=False)
 introduction.samples(state)
 st.subheader("Or with your own table", anchor=False)
 st.markdown("Nothing leaves this machine, and nothing is spent until you press the button on the Release page.")
-shell.link_to("Data", "Open my own table", primary=False)
+shell.link_to("Data", "Open my own table", primary=False, on_click=own_table)
 introduction.tour(state)
 shell.sidebar(state)

@@ -125,6 +125,19 @@ def opened(state: Session) -> None:
     table_state(state)
 
 
+def something_else(state: Session) -> None:
+    """Show the ways to open another table or project, expanded for a user who came from Home to open their own."""
+    with st.expander("Open something else", expanded=state.drafts.own_table, key=f"open-else-{state.opened}"):
+        if state.before is not None:
+            kept = state.before.open_project.project
+            st.button(f"Go back to {name(kept.name)}, as you left it", on_click=state.go_back, icon=":material/undo:")
+        opening.upload(state)
+        opening_on_server.show(state)
+        opening_on_server.show_linked(state)
+        st.subheader("Or a sample", anchor=False)
+        opening.samples(state)
+
+
 if "open" in state.trouble:
     st.error(plain(state.trouble.pop("open")))
 
@@ -137,6 +150,7 @@ if not state.has_project:
     opening.samples(state)
 else:
     opened(state)
+    something_else(state)
     head = st.container()
     if state.project.linked is None:
         person_question.show(state)
@@ -146,9 +160,7 @@ else:
     if not column_review.show(state):
         with head:
             column_review.lead_on(state)
-    coarse, constraints, rows, other = st.tabs(
-        ["Coarsen", "Constraints", "The rows", "Open something else"], key=f"tabs-{state.opened}"
-    )
+    coarse, constraints, rows = st.tabs(["Coarsen", "Constraints", "The rows"], key=f"tabs-{state.opened}")
     with coarse:
         coarsening.show(state)
         if state.project.linked is None:
@@ -170,13 +182,5 @@ else:
                 rows_for_the_curator(state, state.text)
             except EspalierError:
                 st.info("Counts appear here once the table fits its declared columns.")
-    with other:
-        if state.before is not None:
-            kept = state.before.open_project.project
-            st.button(f"Go back to {name(kept.name)}, as you left it", on_click=state.go_back, icon=":material/undo:")
-        opening.samples(state)
-        opening.upload(state)
-        opening_on_server.show(state)
-        opening_on_server.show_linked(state)
 
 shell.sidebar(state)

@@ -36,7 +36,7 @@ def said(key: str) -> str:
     """Return the name of a release on this page."""
     if key in made:
         return f"Release {key} of {plain(made[key].project.name)}"
-    return f"Release {key[:6]} of {plain(state.taken[key].project.name)}, opened"
+    return f"Release {key[:6]} of {plain(state.taken[key].project.name)} (opened)"
 
 
 def linked(key: str) -> Mapping[str, Any] | None:

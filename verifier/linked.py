@@ -90,7 +90,7 @@ def check_linked(folder: Folder) -> None:
     kept = [s for s in folder.facts["separations"] if s.get("holds")]
     bad = [s for s in kept if not separates(s, model.visible) or crossed(panel, model, head, s)]
     wrong = [f"{s['left']} and {s['right']} are linked around {s['given']} at a visit" for s in bad]
-    folder.say(4, wrong, f"{len(kept)} separations hold at every visit")
+    folder.say(4, wrong, f"{len(kept)} separation{'s hold' if len(kept) != 1 else ' holds'} at every visit")
     folder.note(4, "linked tables keep no counts: the fit of the models is not recomputed")
     wrong, people, nodes = list(panel.wrong), len(panel.many), model.nodes
     if not wrong:

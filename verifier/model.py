@@ -206,7 +206,7 @@ def check_model(folder: Folder, answers: Answers | None) -> Model | None:
     asked = model.hidden or (answers is not None and not answers.alone)
     if (asked and not {"questions", "counts"} & set(project)) or (ruled and not RULES & set(project)):
         wrong.append("the model depends on questions or constraints that the project does not have")
-    folder.say(4, wrong, f"{len(kept)} separations hold in the model's graph")
+    folder.say(4, wrong, f"{len(kept)} separation{'s hold' if len(kept) != 1 else ' holds'} in the model's graph")
     if answers is None or model.network:
         folder.note(4, "how this model was trained is not recomputed")
     elif asked or ruled or any(len(c.clique) > WIDEST_CLIQUE for c in answers.counts):

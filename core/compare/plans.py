@@ -26,7 +26,7 @@ FIGURES = {
     "accuracy": "accuracy on real rows",
     "r2": "R² of a regression on real rows",
     "gap": "gap between groups",
-    "cmi": "CMI: dependence on protected columns in the synthetic table (nats)",
+    "cmi": "CMI: dependence on protected columns (nats)",
     "one_way_tv": "error of single columns (share of rows)",
     "two_way_tv": "error of pairs (share of rows)",
 }

@@ -144,7 +144,7 @@ def figure(facts: Mapping[str, Any]) -> str:
     if drawn:
         said.append("Grey dashes were drawn but not measured, so the table has no direct link there.")
     if made.refused:
-        said.append("Red dashes are direct links that the fence (a rule of the plan) keeps out on purpose.")
+        said.append("Red dashes are direct links that the frame (the separations of the plan) keeps out on purpose.")
     if made.unseen > 0:
         many = f"{made.unseen} further measured pairs are" if made.unseen > 1 else "One further measured pair is"
         said.append(f"{many} not shown; release.json lists every pair.")

@@ -241,10 +241,14 @@ def need_unit(state: session.Session) -> None:
         st.stop()
 
 
-def link_to(page: str, label: str, primary: bool = True) -> None:
-    """Show a button that leads to another page."""
+def link_to(page: str, label: str, primary: bool = True, on_click: Callable[[], None] | None = None) -> None:
+    """Show a button that calls ``on_click`` and leads to another page."""
     if st.button(
-        label, type="primary" if primary else "secondary", key=f"way-{page}-{label}", icon=":material/arrow_forward:"
+        label,
+        type="primary" if primary else "secondary",
+        key=f"way-{page}-{label}",
+        icon=":material/arrow_forward:",
+        on_click=on_click,
     ):
         st.switch_page(PAGES[page])
 

@@ -19,4 +19,4 @@ def show(sample: str, source: bool = True) -> None:
         f'<img src="data:image/svg+xml;base64,{picture}" alt="{escape(story.said(told))}" '
         f'style="width:100%;max-width:{story.WIDE}px;height:auto;border-radius:6px">'
     )
-    st.caption(f"{told['said']} {story.SHIPPED}" if source else told["said"])
+    st.caption(f"{told['said']} {story.SHIPPED} They do not describe your release." if source else told["said"])

@@ -23,7 +23,7 @@ _NEXT = {
 }
 """Next step for an empty field, by the field that shows it."""
 _EMPTY = {
-    "rows": "the number of rows n, or δ",
+    "rows": "the number of rows n or δ",
     "person": "the declared total",
     "questions": "a question or a count",
     "target": "the target",

@@ -191,9 +191,10 @@ def _picture(released: ReleaseBundle) -> None:
     if shown == "In one" and made.whole:
         picture.show(made.whole, "release-picture", "release")
         st.caption(
-            "Solid: measured, with an arrowhead if also drawn; wider lines are stronger links in the released rows. "
-            "Dotted: measured, but no stronger than noise. Grey dashes: drawn, not measured. Red dashes: refused by "
-            "the fence."
+            "Solid: measured, with an arrowhead if also drawn; wider lines are stronger links in the released rows."
+            + " Dotted: measured, but no stronger than noise." * bool(made.drowned)
+            + " Grey dashes: drawn, not measured." * ('class="faded"' in made.whole)
+            + " Red dashes: kept out by the frame, the separations of the plan." * bool(made.refused)
             + (" A cross in a circle: causes that act together." if 'class="together"' in made.whole else "")
             + (f" Measured pairs that are not shown: {made.unseen}, listed as text below." if made.unseen > 0 else "")
             + (f" Without a drawn link: {', '.join(map(plain, made.apart))}." if made.apart else "")

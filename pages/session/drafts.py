@@ -141,6 +141,8 @@ class Drafts:
     review: ReviewDraft = field(default_factory=ReviewDraft)
     answering: bool = False
     """True if the user is changing the answer about rows per person."""
+    own_table: bool = False
+    """True if the user chose on Home to open their own table, and has opened nothing since."""
     upload: tuple[str, TextTable] | None = None
     """Id of the uploaded file, and the table read from it."""
     linked_uploads: dict[str, TextTable] = field(default_factory=dict)

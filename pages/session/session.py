@@ -150,7 +150,7 @@ class Session:
         """
         if self.found is not None and self.found.project is not None:
             self.found = None
-        self.drafts.upload = None
+        self.drafts.upload, self.drafts.own_table = None, False
         if self.has_project:
             self.before = self._opened()
         self.open_project = ProjectEditor(project)
@@ -228,6 +228,7 @@ class Session:
         """Replace the table. The new rows are not a sample's, and earlier comparisons used other rows."""
         self.text, self.relation, self.far, self._encoded = text, relation, far, None
         self.sample, self.compared = "", []
+        self.drafts.own_table = False
         self.opened += 1
         self.tables, self.paid_from = self._number_of_table(), None
         self._record_opening(source)

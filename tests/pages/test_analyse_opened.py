@@ -37,7 +37,7 @@ def test_a_zip_is_opened_and_answers(made):
     app.segmented_control[0].set_value("Proportion").run()
     assert not app.exception
     said = sentences(app)
-    assert "opened combine 20" in said
+    assert "(opened) combine 20" in said
     assert len(app.dataframe[0].value) == 1
 
 
@@ -180,7 +180,7 @@ def test_a_folder_of_linked_tables_is_opened_and_answers(linked, made, tmp_path)
     (other,) = [key for key in state(app).taken if key != which.value]
     which.set_value(other).run()
     assert not app.exception
-    assert "opened combine 20" in sentences(app), "the single table is still there"
+    assert "(opened) combine 20" in sentences(app), "the single table is still there"
 
 
 @pytest.mark.parametrize(

@@ -62,7 +62,7 @@ def test_tstr_and_cmi_are_named_and_explained_on_compare(app: AppTest, tmp_path:
     said = sentences(app)
     assert '[TSTR](glossary "Train on synthetic, test on real' in said
     assert '[CMI](glossary "Conditional mutual information' in said
-    assert "**CMI: dependence on protected columns in the synthetic table (nats)**" in said
+    assert "**CMI: dependence on protected columns (nats)**" in said
     shown = app.dataframe[0].value
     assert (shown["cmi"] > 0).all()
     assert shown["cmi"].tolist() == [o.facts["fairness"]["cmi_synthetic"] for o in state(app).compared]

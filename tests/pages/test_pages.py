@@ -98,6 +98,7 @@ def test_the_whole_way_on_a_sample(app: AppTest) -> None:
     assert made.files["report.html"].startswith(b"<!doctype html>")
     assert Project.loads(made.files["project.json"]) == made.release.project
     assert made.files["model.npz"][:2] == b"PK"
+    assert "Red dashes: kept out by the frame" in sentences(go(app, "release")), "gender and hired are not measured"
 
     finish(press(go(app, "diagnostics"), "Compare"))
     found = state(app).findings["The original table"]

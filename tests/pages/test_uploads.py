@@ -9,7 +9,7 @@ from streamlit.testing.v1 import AppTest
 
 from tests.conftest import SAMPLES
 from tests.support import corpus
-from tests.support.app import go, people, press, review, state, upload
+from tests.support.app import go, people, press, review, sample, state, upload
 
 TABLES = {c.name: c for c in corpus.tables()}
 REFUSED = [c for c in TABLES.values() if c.status == 2 and c.name.startswith(("csv", "xlsx", "parquet"))]
@@ -75,3 +75,22 @@ def test_the_number_of_rows_of_an_own_table_is_declared_with_one_click(app: AppT
     assert state(app).public_rows is None
     press(app, "Use the open table's number of rows")
     assert state(app).public_rows == 60
+
+
+def test_home_leads_to_the_upload_even_if_a_sample_is_open(app: AppTest) -> None:
+    def expanded() -> bool:
+        found = next(e for e in app.expander if e.label == "Open something else")
+        assert any(u.label == "Your table" for u in found.get("file_uploader"))
+        return found.proto.expanded
+
+    go(sample(app, "hiring"), "data")
+    assert not expanded()
+    press(go(app, "home"), "Open my own table")
+    go(app, "data")
+    assert expanded()
+    give(app, "Your table", "own.csv", corpus.text().encode())
+    assert expanded(), "it stays until a table is open"
+    press(app, "Guess the columns")
+    assert not expanded()
+    press(app, "Go back to")
+    assert not expanded()
