@@ -68,9 +68,9 @@ def test_a_release_of_dates_with_invented_identifiers(tmp_path):
     ("column", "said"),
     [
         ({"name": "d", "kind": "date"}, "range and a period"),
-        ({"name": "d", "kind": "date", "dates": RANGE, "edges": [1, 2]}, "has no edges"),
+        ({"name": "d", "kind": "date", "dates": RANGE, "edges": [1, 2]}, "cannot have edges"),
         ({"name": "d", "kind": "numeric", "edges": [0, 1], "dates": RANGE}, 'belongs to the kind "date"'),
-        ({"name": "d", "kind": "identifier", "categories": ["a"]}, "has no 'categories'"),
+        ({"name": "d", "kind": "identifier", "categories": ["a"]}, "cannot have 'categories'"),
         ({"name": "ill", "kind": "identifier"}, "twice"),
     ],
 )
