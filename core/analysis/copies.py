@@ -163,8 +163,8 @@ def one_ways(measurements: Sequence[Measurement]) -> list[Measurement]:
     """Return the counts of each single column that all ``measurements`` imply, with σ divided by `FIRM`.
 
     Each clique is summed over its other columns and weighted by its precision. The result is linear in the counts and
-    therefore unbiased. The fit is biased. It cannot go below zero in cells of pure noise, so it puts too many rows into
-    rare categories; copies contain the noise of the counts twice. On Adult at ε = 1 the most common categories of eight
+    therefore unbiased. The fit is biased: it cannot go below zero in cells of pure noise, so it puts too many rows into
+    rare categories. Copies contain the noise of the counts twice. On Adult at ε = 1 the most common categories of eight
     columns lacked 34 of 8,000 rows in the copies. With these counts in the fit they lack 15.
     """
     sums: dict[str, NDArray[np.float64]] = {}

@@ -1,10 +1,10 @@
 """Intervals computed directly from the released counts, for figures with a group about as small as its noise. A group's
-share or mean m is tested through the sum Σ (s − m) x over its noisy counts x, which is linear in the noise: its
-variance is σ² Σ (s − m)² for the noise and k n Var(s) for the sampling of rows, k per person. An interval contains
-every m that the test does not reject, so it also covers the noise in the group's size (Fieller 1954). Two groups have
-independent counts. The interval of their difference, or log odds ratio, contains every value for which some pair of
-means passes the sum of both tests. Each statistic is compared with its minimum over the possible range, so counts that
-noise makes negative do not widen an interval.
+share or mean m is tested through the sum Σ (s − m) x over its noisy counts x with scores s. The sum is linear in the
+noise. The noise contributes σ² Σ (s − m)² to its variance, and the sampling of n rows, k per person, contributes k n
+Var(s). An interval contains every m that the test does not reject, so it also covers the noise in the group's size
+(Fieller 1954). Two groups have independent counts. The interval of their difference, or log odds ratio, contains every
+value for which some pair of means passes the sum of both tests. Each statistic is compared with its minimum over the
+possible range. Counts that noise makes negative therefore do not widen an interval.
 """
 
 from __future__ import annotations

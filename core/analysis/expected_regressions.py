@@ -39,7 +39,7 @@ MOST_SPREAD = 1.25
 MARGIN = {"linear": 1.15, "logistic": 1.3, "poisson": 1.3}
 """Margin for the features of a table that shares and correlations do not describe. Like `POWER`, it was chosen on six
 regressions, and raised after an evaluation on regressions of three other populations. `benchmarks.planned_widths`
-reports results for further regressions of these three populations, which had not been run before.
+reports results for further regressions of these three populations that had not been run before.
 """
 POWER = 0.1
 """Exponent with which the margin grows with the ratio of the width to the width without noise, because noise magnifies

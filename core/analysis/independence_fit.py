@@ -84,7 +84,8 @@ class Null:
         return np.asarray(self.n / (self.n + cells * self.sigma**2), dtype=np.float64)
 
     def covariance(self) -> FloatArray:
-        """Return the covariance of the weighted sum of residuals under the null, IJ × IJ: k times sampling, plus noise.
+        """Return the covariance (IJ × IJ) of the weighted sum of residuals under the null: k times the covariance of
+        sampling, plus that of the noise.
 
         The residual of stratum z is (A ⊗ B) applied to its counts, with A = I − x 1ᵀ and B = I − y 1ᵀ.
         """

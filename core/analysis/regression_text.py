@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-NO_VALUE = "the noise exceeds the information about it, so it has no value"
-UNBOUNDED = "unbounded, because the noise exceeds the information about it"
+NO_VALUE = "no estimate, because the noise exceeds the information about the coefficient"
+UNBOUNDED = "unbounded, because the noise exceeds the information about the coefficient"
 _SCALES = {
     "outcome": "Coefficients are changes in {outcome}.",
     "log odds": "Coefficients are changes in the log odds of {outcome}.",

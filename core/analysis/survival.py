@@ -1,11 +1,13 @@
-"""Survival from noisy counts of rows with the event (d) and without it (c) in each interval of time. The hazard of
-interval t is the share of events among the rows at risk, h = d_t / r_t, and the survival after it is S_t = Π (1 − h_s)
-over the intervals up to t. r_t is the number of rows whose time is in t or later. Rows without the event leave during
-the interval; the counts do not show whether they leave before its events or after them. If all leave before the events,
-r_t is smaller by c_t. The exact Kaplan–Meier estimate at the end of t lies between the two products, because the factor
-of each event increases with the number of rows at risk. The low end of an interval therefore counts none of the leaving
-rows as at risk, the high end counts all of them, and the estimate counts half of them (the actuarial table). If each
-interval contains a single time, all leaving rows are counted, as Kaplan and Meier do.
+"""Survival from noisy counts of rows with the event (d) and without it (c) in each interval of time.
+
+The hazard of interval t is the share of events among the rows at risk, h_t = d_t / r_t, where r_t is the number of rows
+whose time is in t or later. The survival after t is S_t = Π (1 − h_s) over the intervals up to t. Rows without the
+event leave during their interval. The counts do not show whether they leave before or after its events. If all leave
+before the events, r_t is smaller by c_t. The exact Kaplan–Meier estimate at the end of t lies between the products for
+these two cases, because the factor of each event increases with the number of rows at risk. The low end of a confidence
+interval therefore counts none of the leaving rows as at risk, the high end counts all of them, and the estimate counts
+half of them (the actuarial table). If each interval contains a single time, all leaving rows are counted, as Kaplan and
+Meier do.
 
 Sampling and noise. The ends for S solve (Ŝ − S)² = z² (k S (1 − S) / m + V): Wilson's interval for a share of m rows,
 with k rows per person, widened by the variance V of the noise (delta method: σ² times the squared gradient of Ŝ in
@@ -136,8 +138,10 @@ def _part(counts: FloatArray, sigma: float, k: int, w: float) -> _Part:
 
 
 def _squared_gradient(survived: FloatArray, r: FloatArray, left: FloatArray, w: float) -> FloatArray:
-    """Return Σ (∂S_t / ∂count)² over all counts: with a = 1/(r − d) − 1/r, log S_t changes with d_u by the sum of a
-    up to the earlier of t and u, less 1/(r_u − d_u) if u ≤ t; and with c_u by that sum, less (1 − w) a_u if u ≤ t."""
+    """Return Σ (∂S_t / ∂count)² over all counts. Let a = 1/(r − d) − 1/r, and let s be the sum of a up to the earlier
+    of t and u. The derivative of log S_t with respect to d_u is s, minus 1/(r_u − d_u) if u ≤ t. The derivative with
+    respect to c_u is s, minus (1 − w) a_u if u ≤ t.
+    """
     many = r.shape[-1]
     inverse = 1 / (r * left)
     a = inverse - 1 / r

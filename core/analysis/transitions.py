@@ -4,11 +4,12 @@ A figure is *person-averaged*: each person with several visits has weight 1, so 
 1/m. Steps beyond the kept visits are ignored. The answer depends only on the release and may be shared.
 
 The interval. Let x_i be person i's weight at steps from value a, and y_i ≤ x_i the part that leads to b. With p = Σ E y
-/ Σ E x, a person contributes y − p·x to the error. Since 0 ≤ y ≤ x ≤ 1, E (y − p·x)² ≤ p(1 − p) E x: for p ≤ 1/2, (y −
-p·x)² = y² − 2pxy + p²x² ≤ xy(1 − 2p) + p²x², where xy ≤ y and x² ≤ x; for larger p take x − y instead of y. The
-sampling variance of Σ(y − p·x) is therefore at most p(1 − p)·Σ E x, and weighted counts may be treated as counts of
-independent rows. Independent noise of standard deviation σ on the K cells of the row adds σ²((1 − p)² + (K − 1)p²). The
-interval contains every p whose error is within z standard deviations (Fieller 1954; without noise it is Wilson's).
+/ Σ E x, a person contributes y − p·x to the error. Since 0 ≤ y ≤ x ≤ 1, E (y − p·x)² ≤ p(1 − p) E x. For p ≤ 1/2, this
+follows from (y − p·x)² = y² − 2pxy + p²x² ≤ xy(1 − 2p) + p²x², xy ≤ y and x² ≤ x. For larger p, the same argument
+applies to x − y instead of y. The sampling variance of Σ(y − p·x) is therefore at most p(1 − p)·Σ E x, and weighted
+counts may be treated as counts of independent rows. Independent noise of standard deviation σ on the K cells of the row
+adds σ²((1 − p)² + (K − 1)p²). The interval contains every p whose error is within z standard deviations (Fieller 1954;
+without noise it is Wilson's).
 """
 
 from __future__ import annotations

@@ -150,8 +150,9 @@ def alpha_for(near: NDArray[np.float64], lid: float) -> float:
     x − (αx + (1−α)s) = (1−α)(x − s), so row i is disclosed if m_i ≤ 1/(1−α). At most k = ⌊lid·n⌋ rows are disclosed as
     long as m₍k+1₎ > 1/(1−α); α is set below 1 − 1/m₍k+1₎ by a millionth of the distance. The paper's equation (10) is a
     bound for rows drawn independently; after matching, LID is several times larger, so this function does not use the
-    bound. Raises :class:`ProjectError` if even α = 0 discloses more: its ``data`` contains ``best``, the share that was
-    reached, and ``offer``, a share that another Latin hypercube will almost surely reach (None if only 1 would).
+    bound. Raises :class:`ProjectError` if even α = 0 discloses more. The error's ``data`` contains ``best``, the share
+    that was reached, and ``offer``, a share that another Latin hypercube will almost surely reach (None if only 1
+    would).
     """
     k = math.floor(lid * len(near) + 1e-9)
     if k >= len(near):

@@ -64,7 +64,7 @@ class Draft:
             listed = "; ".join(f"{u.column!r} has {u.problem}" for u in self.undecided)
             ways = ", ".join(f"{choice} ({what})" for choice, what in CHOICES.items())
             raise SchemaError(
-                f"these columns need a choice: {listed}. Choose for each (--undeclared COLUMN=CHOICE) one of: {ways}",
+                f"these columns need a choice: {listed}. Give one for each (--undeclared COLUMN=CHOICE): {ways}",
                 key="undeclared",
             )
 

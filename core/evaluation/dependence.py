@@ -35,9 +35,9 @@ def cmi(table: Table, separation: Separation) -> Dependence:
 
     I = Σ n(x,y,z)/n · log(n(x,y,z) n(z) / (n(x,z) n(y,z))) over the cells that occur (PrivCI §III-B), so no table is
     too large. With an empty ``given``, this is the mutual information. The chance level comes from `SHUFFLES` tables in
-    which ``left`` is shuffled among the rows that agree on ``given`` (fixed seed), which have the same number of rows,
-    the same margins, and a true separation. For sparse tables, the χ² distribution of the likelihood ratio would be too
-    low.
+    which ``left`` is shuffled among the rows that agree on ``given`` (fixed seed). The separation is true in these
+    tables, which have the same number of rows and the same margins. For sparse tables, the χ² distribution of the
+    likelihood ratio would be too low.
     """
     x, y, z = (cells_of(table, names)[0] for names in (separation.left, separation.right, separation.given))
     value = _plug_in(x, y, z)

@@ -55,7 +55,9 @@ class Dag:
         pairs = [frozenset(pair) for pair in self.hidden]
         for pair, ends in zip(self.hidden, pairs, strict=True):
             if len(pair) != 2 or len(ends) != 2:
-                raise GraphError(f"an unmeasured cause is shared by two columns, not by {' and '.join(pair)}")
+                raise GraphError(
+                    f"an unmeasured cause must be shared by two different columns, not by {' and '.join(pair)}"
+                )
         if len(set(pairs)) < len(pairs):
             raise GraphError("hidden lists a pair twice; list it once")
         for causes, effect in self.interactions:

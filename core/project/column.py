@@ -375,8 +375,9 @@ class Column:
         """Return this description with the marks of ``origin``, the description that it replaces.
 
         A mark stays as long as a part of the guess remains. A list stays guessed (or confirmed) as long as one of its
-        categories, bin edges or group members is present, even if categories became edges: adding values to a guessed
-        list does not declare its other values. Any other field stays marked as long as its value is unchanged.
+        categories, bin edges or group members is present, even if categories became edges. The reason is that adding
+        values to a guessed list does not declare its other values. Any other field stays marked as long as its value is
+        unchanged.
         """
         lists = {"categories", "edges"}
         same = {f for f in FIELDS.keys() - lists if getattr(self, f) == getattr(origin, f)}

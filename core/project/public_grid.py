@@ -44,18 +44,22 @@ def _finest(column: Column) -> Column:
             edges = tuple(column_grid(column, ends).tolist())
             return Numbers(column.name, "numeric", edges, missing=True, unknown="missing")
         case NumbersToBuy():
-            lacks, has, declare = "its bins", "a numeric column without a range has", "a range for them, or the bins"
+            lacks, has, declare = (
+                "its bins",
+                "a numeric column without a range has",
+                "a range for the bins, or the bins",
+            )
         case CategoriesToBuy():
             lacks, has, declare = (
                 "its categories",
                 "a text column without declared categories has",
-                "them, or a hierarchy",
+                "the categories, or a hierarchy",
             )
         case _:
             return column
     raise ProjectError(
-        f"column {column.name!r}: {lacks} cannot be bought from rows that stay in a database or a large file. "
-        f"Such rows are read once, as codes that must be known beforehand, and {has} none: declare {declare}, or "
+        f"column {column.name!r}: {lacks} cannot be bought from a database or a large file, because its rows "
+        f"are read once, as codes that must be known beforehand, and {has} no such codes. Declare {declare}, or "
         "release from a file that fits into memory",
         column=column.name,
         key="schema_share",

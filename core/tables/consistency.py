@@ -116,9 +116,9 @@ def _chains(pairs: Sequence[Monotone]) -> list[tuple[str, ...]]:
 def candidates(schema: Schema, codes: Codes) -> Constraints:
     """Return likely constraints that all rows satisfy, each marked as guessed; at most `MOST_CANDIDATES` of each kind.
 
-    A candidate is a pair of values that no row has although independence predicts at least `SURPRISE` rows, a pair of
-    columns in which the first never exceeds the second, or a column that determines another. Candidates are private,
-    and confirming one declares it public.
+    There are three kinds of candidates: a pair of values that no row has although independence predicts at least
+    `SURPRISE` rows; a pair of columns in which the first never exceeds the second; and a column that determines
+    another. Candidates are private, and confirming one declares it public.
     """
     empty: list[tuple[float, Impossible]] = []
     ordered: list[Monotone] = []

@@ -141,8 +141,8 @@ def check_lines(text: bytes, delimiter: str, shown: str) -> None:
             raise refused(
                 shown,
                 text.count(b"\n", 0, start) + 1,
-                f"{what}; put such a value in quotes and double the quotes inside it; a value with line breaks "
-                "cannot be read from CSV, so replace them with spaces, or use Parquet or Excel",
+                f"{what}. Put such a value in quotes, and double the quotes inside it. If a value contains line "
+                "breaks, replace them with spaces, or use Parquet or Excel",
             )
         at = text.find(b'"', end)
 

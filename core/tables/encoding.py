@@ -1,8 +1,8 @@
 """Encoder of Arrow batches from any reader. Each code is a function of one cell and its column's description.
 
 **Theorem.** ``codes(row) = f(row, public schema)``. The public schema is the project's description of each column and
-the Arrow type of each column, which belongs to the table and not to a row. No code of a row depends on other rows,
-their number and order, the file and the batch that contain the row, or statistics stored in a file.
+the Arrow type of each column, which belongs to the table and not to a row. No code of a row depends on other rows, on
+their number or order, on the file or batch that contains the row, or on statistics stored in a file.
 
 *Proof.* Let ``text(cell)`` be the canonical text of a cell (the table below) and ``code(text)`` be
 `espalier.core.project.schema.Column.judge` of that text. Both read one cell and the column's public description. The
@@ -17,8 +17,8 @@ encoder computes ``code(text(cell))``, by one of four methods, chosen by the col
    whole numbers of a batch contains exactly the values of this function. It only saves time.
 3. *Timestamps in calendar bins* (`_days`). The day is the whole part of a division of the cell by the length of a day.
 4. *Decimals in bins* (`_decimals`). The lower 64 bits hold all 18 digits. A cell with more digits is refused. ``float``
-   is monotone, so the decimals at or above an edge are those at or above one whole number of the last decimal place,
-   which the edge and the column's type determine.
+   is monotone, so the decimals at or above an edge are those with at least a certain whole number of units in the last
+   decimal place. This number depends only on the edge and the column's type.
 
 A missing cell is recognised by its own validity bit. Each batch must have the types for which the encoder was made; any
 other type raises an error. The encoder keeps nothing between batches. ∎

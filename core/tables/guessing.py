@@ -33,8 +33,8 @@ from espalier.core.tables.value_patterns import (
 FEW = 20
 """Maximum number of distinct numbers in a column that is guessed to have categories."""
 MANY_PEOPLE, ROWS_EACH = 100, 50
-"""Whole numbers in a column named like an identifier are treated as people if the column has at least this number of
-distinct values and, on average, at most this number of rows per value.
+"""Whole numbers in a column named like an identifier are treated as person identifiers if the column has at least this
+number of distinct values and, on average, at most this number of rows per value.
 """
 LEAST_WIDTH = 1e-307
 """Smallest difference between numbers for a guess of bins, because smaller powers of ten underflow."""

@@ -111,7 +111,8 @@ class Panel(Table):
         return self._known[name]
 
     def _by_weight(self, cells: NDArray[np.int64], size: int, shared: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return Σ 1/m over the steps in each cell, in units: exact, since each weight is a whole number of units.
+        """Return Σ 1/m over the steps in each cell, in units. The result is exact, since each weight is a whole number
+        of units.
 
         ``shared`` contains the m of each step, in any order; ``cells`` are sorted by m.
         """

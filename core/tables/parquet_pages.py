@@ -169,8 +169,8 @@ def _header(file: IO[bytes], at: int) -> tuple[Fields, int]:
 def _struct(data: bytes, at: int, within: int = 0) -> tuple[Fields, int]:
     """Return the fields of a struct, and the position after it.
 
-    A repeated field is refused, and so is a number that is too large for its type, because PyArrow would choose one
-    field by its type and cut off the upper bits of the number.
+    A repeated field is refused, because PyArrow would choose one of its values by type. A number that is too large for
+    its type is refused, because PyArrow would cut off its upper bits.
     """
     fields, seen, number = Fields(), set[int](), 0
     while kind := data[at]:

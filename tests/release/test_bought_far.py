@@ -222,8 +222,11 @@ def test_neighbouring_files_move_what_is_counted_by_its_sensitivity(neighbors, t
 @pytest.mark.parametrize(
     ("column", "said"),
     [
-        (to_buy("age", "numeric", bins=6), "'age'.*its bins cannot be bought.*declare a range"),
-        (to_buy("code", "categorical", 20), "'code'.*its categories cannot be bought.*declare them, or a hier"),
+        (to_buy("age", "numeric", bins=6), "'age'.*its bins cannot be bought.*Declare a range"),
+        (
+            to_buy("code", "categorical", 20),
+            "'code'.*its categories cannot be bought.*Declare the categories, or a hier",
+        ),
     ],
 )
 def test_what_only_a_table_in_memory_can_sell_is_refused_before_anything_is_read_or_spent(column, said, tmp_path):

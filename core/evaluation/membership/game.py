@@ -5,9 +5,9 @@ models on tables with and without t, learns to distinguish their releases, and i
 One set of models serves every target, because each table is a random part of the pool and every target is in about half
 of them. (Stadler, Oprisanu & Troncoso 2022; with a likelihood ratio per target, Carlini et al. 2022, "LiRA".)
 
-Splitting *releases* at random, as the causal-VAE paper does, puts several releases of one trained model on both sides,
-so that an attack only has to recognise the model. Folds here are over models, and each model releases one table.
-Everything here is computed from real rows. It is for the curator and never part of a report.
+The causal-VAE paper splits *releases* at random. Several releases of one trained model are then on both sides, and an
+attack only has to recognise the model. Folds here are over models, and each model releases one table. Everything here
+is computed from real rows. It is for the curator and never part of a report.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Private evaluation: the quality of the synthetic table, measured on held-out people and paid for from the budget.
 Unlike the figures for the curator (:func:`espalier.core.evaluation.evaluate`), these may be shared. They are computed
-on a part of the table that the release never saw (:func:`espalier.core.privacy.contribution.split`, which proves that
-evaluating it for ρ₂ and releasing for ρ₁ costs max(ρ₁, ρ₂) together), through a separate curator, from noisy counts
-alone. Everything after the counts is post-processing.
+on a part of the table that the release never saw, through a separate curator, from noisy counts alone.
+:func:`espalier.core.privacy.contribution.split` proves that evaluating this part for ρ₂ and releasing for ρ₁ costs
+max(ρ₁, ρ₂) together. Everything after the counts is post-processing.
 
 Each figure has a 95 % interval for that figure alone. It covers both the noise and the sampling of held-out rows from a
 larger population. With k rows per person the sampling variance is multiplied by k, as if each person had k equal rows.

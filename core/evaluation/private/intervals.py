@@ -73,7 +73,7 @@ def area_interval(tables: Sequence[tuple[FloatArray, float]], k: int, least: flo
     figure is the mean over all tables. If either truth has fewer rows than ``least``·σ√B in a table, that table's area
     may be anything from 0 to 1. Bins hide the ranking of the rows inside them, so the area is slightly too small. The
     upper end includes the loss from binning normal scores with this area (`hidden`: 0.001 to 0.004 with ten bins). The
-    ``bound`` is valid for any scores: it starts at the low end for the area if every pair within a bin is ranked
+    ``bound`` is valid for any scores. It starts at the low end for the area if every pair within a bin is ranked
     incorrectly, A − ½Σ_b h₀(b)h₁(b)/(n₀n₁), and ends at the high end for the area if every such pair is ranked
     correctly.
     """

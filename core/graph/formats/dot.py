@@ -1,6 +1,6 @@
-"""DOT, the language of Graphviz, and the grammar that it shares with dagitty's model code. pydot reads the same
-language, but it does not keep line numbers, takes about 30 s for 1 MB, and needs a level of Python's stack for each
-nested subgraph. Here the text is split into tokens in one pass, and groups are kept in a list.
+"""DOT, the language of Graphviz, and the grammar that it shares with dagitty's model code. pydot is not used, because
+it does not keep line numbers, takes about 30 s for 1 MB, and needs a level of Python's stack for each nested subgraph.
+Here the text is split into tokens in one pass, and groups are kept in a list.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""GML, as written by networkx, igraph and yEd, and by users of DoWhy and causal-learn. networkx's own reader does not
-keep line numbers, joins lines inside a string, refuses a repeated arrow, and recurses for each bracket. Here, open
-brackets are kept in a list.
+"""GML, as written by networkx, igraph and yEd, and by users of DoWhy and causal-learn. networkx's own reader is not
+used, because it does not keep line numbers, joins lines inside a string, refuses a repeated arrow, and recurses for
+each bracket. Here, open brackets are kept in a list.
 """
 
 from __future__ import annotations
