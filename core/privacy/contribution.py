@@ -2,7 +2,7 @@
 
 Each source carries out both steps (`Source.limited`, `to_total` and `split`); the proofs are here.
 
-Both are randomised transformations that preserve the guarantee, by one argument:
+Both are randomised transformations that preserve the guarantee, by the same argument:
 
 **Coupling.** Let r be all lots (random numbers) drawn here, one for each row or person (and for each filler row),
 independent of one another and of the content of every row. Let T_r be the resulting table. Take two neighbouring tables
@@ -15,22 +15,22 @@ difference between those tables.
 **Secrecy.** The bound holds for every r, so even someone who knew all the lots would learn no more than ρ allows: the
 lots need not stay secret. They must, however, be independent. If a seeded stream were assigned by row number, removing
 one row would shift the lots of all later rows, and with a known seed the two tables would differ in many rows. So every
-lot is 64 fresh bits of the operating system's generator, or of SHAKE-256 with 256 secret bits: HMAC-SHA256 of a nonce,
-under the key of the ledger's fingerprints. Without that key, the output of SHAKE-256 is indistinguishable from fresh
-bits, and the key is never stored with a release.
+lot is 64 fresh bits from the operating system's generator, or from SHAKE-256 with 256 secret bits: HMAC-SHA256 of a
+nonce, under the key of the ledger's fingerprints. Without that key, the output of SHAKE-256 is indistinguishable from
+fresh bits, and the key is never stored with a release.
 
 **A resumed release** reads the rows again. Without a hold-out it draws fresh lots for row limits and totals. They are
-independent of the earlier ones, so answers on T_r(D) and answers on T_s(D) add up to the sum of their ρ. Reusing the
-lots would not suffice, because they belong to positions and the rows may be in another order by then. If one person's
-row has moved, everyone between its two positions has a new lot, but in the table without that person no lot changes. A
-hold-out does reuse its lots. Otherwise a person could be in the rest of one run and in the held part of the other, and
-both costs would apply to that person. Before a row is counted, `same_parts` compares keyed fingerprints of both parts,
-and refuses different parts.
+independent of the earlier ones, so the total cost of the answers on T_r(D) and on T_s(D) is the sum of their ρ. Reusing
+the lots would not suffice, because they belong to positions and the rows may be in another order by then. If one
+person's row has moved, everyone between its two positions has a new lot. In the table without that person, no lot
+changes. A hold-out does reuse its lots. Otherwise a person could be in the rest of one run and in the held part of the
+other, and both costs would apply to that person. Before a row is counted, `same_parts` compares keyed fingerprints of
+both parts, and refuses parts that differ.
 
 **In a database** the server's cryptographic generator draws the lots, and they are stored in the snapshot before they
 are used (`espalier.core.tables.postgres_snapshot`). A lot is drawn for each distinct person or row of the snapshot, in
-any order: independent lots with one distribution remain so in any order, so the coupling may pair them with the people
-(rows) that both tables share. When rows are sorted by their lots, ties are broken by position (`split`), which a
+any order: independent lots with one distribution stay independent in any order, so the coupling may pair them with the
+people (rows) that both tables share. When rows are sorted by their lots, ties are broken by position (`split`), which a
 replaced row keeps, or by content (`bounded`), so all others keep their relative order.
 
 People are compared by the text of the person column as written: a person whose identifier is written in two ways counts
@@ -138,14 +138,14 @@ def bounded(table: S, most: int, total: int | None = None) -> S:
     the same, and the two tables differ by at most k kept rows of one person: they are neighbours under add-remove with
     k rows per person. The total is private, because it changes.
 
-    Unit, with R: one person's rows, however many, become any others, or none, and at most k rows of a table of R change
-    in place. Proof: the kept rows are ordered by fresh lots and followed by all filler rows, and the first R are taken.
-    Let L be that order for everyone else and the filler rows; it is the same in both tables. If a of the person's rows
-    are among the first R (a ≤ k, since no more were kept), the table consists of those a rows and the first R − a rows
-    of L. The other table consists of b ≤ k rows and the first R − b rows of L. If a ≥ b, the two differ in that a rows
-    became b others and the next a − b of L: a ≤ k rows changed in place; if b > a, the same holds with the roles
-    reversed. So they are neighbours under replace-one with n = R public and k rows per person, and every sensitivity
-    proved for that unit holds.
+    Unit, with R: if one person's rows are replaced by any number of other rows, or removed, at most k of the R rows
+    change in place. Proof: the kept rows are ordered by fresh lots and followed by all filler rows, and the first R are
+    taken. Let L be that order for everyone else and the filler rows; it is the same in both tables. If a of the
+    person's rows are among the first R (a ≤ k, since no more were kept), the table consists of those a rows and the
+    first R − a rows of L. The other table consists of b ≤ k rows and the first R − b rows of L. If a ≥ b, the two
+    differ in that a rows became b others and the next a − b of L: a ≤ k rows changed in place; if b > a, the same holds
+    with the roles reversed. So they are neighbours under replace-one with n = R public and k rows per person, and every
+    sensitivity proved for that unit holds.
 
     A table without person codes is refused with :class:`TableError`: its rows are bounded by promise, or were already
     filled or cut to a total. A snapshot was cut to k rows of a person when it was made
@@ -165,8 +165,8 @@ def split(table: S, share: float, size: int | None = None) -> tuple[S, S]:
     Guarantee: if everything computed from the rest is ρ₁-zCDP, and everything computed from the held part is ρ₂-zCDP
     for any outcome of the rest (which it may use), then both together are max(ρ₁, ρ₂)-zCDP for the table.
 
-    Proof by person. For fixed lots (see the module's coupling; a replaced person keeps the lot), the one person in whom
-    the tables differ falls into one part, the same in both, and the other part is equal. If that part is the rest:
+    Proof by person. For fixed lots (see the module's coupling; a replaced person keeps the lot), the one person by whom
+    the tables differ falls into one part, the same in both, and the other part is identical. If that part is the rest:
     given the rest's outcome, the held part's answers have the same distribution, so the divergence is that of the rest,
     at most αρ₁. If that part is the held part: the outcome of the rest has the same distribution, and for each such
     outcome the divergence is at most αρ₂; so is the pair's (adaptive composition, Bun & Steinke 2016, Lemma 2.3, with 0

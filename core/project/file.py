@@ -111,8 +111,8 @@ class Project:
             raise ProjectError(f"the group {taken[0]!r} has the name of a box at the next visit; rename it", key="dag")
         if self.plan.person != linked.key or self.plan.rows_per_person != 1:
             raise ProjectError(
-                f"plan: the person column of linked tables is {linked.key!r}, and each person has one row among the "
-                "people",
+                f"plan: linked tables need the person column {linked.key!r} and one row per person. Set person to "
+                f"{linked.key!r} and rows_per_person to 1",
                 key="person",
             )
 

@@ -23,7 +23,7 @@ def private_evaluation(section: Mapping[str, Any] | None, plan: Mapping[str, Any
     """Return the figures of the private evaluation; empty if the plan has none."""
     if section is None:
         return ""
-    others = ", only the first target" if plan.get("targets") else ""
+    others = ", the first target; the other targets are not evaluated" if plan.get("targets") else ""
     rows = []
     for f in section["figures"]:
         what = _FIGURES[f["figure"]]
@@ -41,8 +41,8 @@ def private_evaluation(section: Mapping[str, Any] | None, plan: Mapping[str, Any
     target = f" The model predicts <strong>{escape(section['target'])}</strong>{others}." if section["target"] else ""
     guess = section.get("accuracy_baseline")
     baseline = (
-        f"Always predicting the most common value would be correct for about {guess:.3f} of them, according to the "
-        "same noisy counts."
+        "According to the same noisy counts, always predicting the most common value would have an accuracy of about "
+        f"{guess:.3f}."
         if guess is not None
         else "These counts do not show the accuracy of always predicting the most common value. Compare the accuracy "
         "with the share of that value in the synthetic table."
@@ -50,12 +50,13 @@ def private_evaluation(section: Mapping[str, Any] | None, plan: Mapping[str, Any
     if any(f["figure"] == "accuracy" and f["value"] is not None for f in section["figures"]):
         target += f" {baseline}"
     bounds = "".join(f" {bounded(f)}" for f in section["figures"] if f["value"] is not None and bounded(f))
-    who = "of the people with all their rows" if section["by"] == "person" else "of the rows"
+    share = f"{100 * section['share']:.3g} %"
+    which = f"all rows of {share} of the people" if section["by"] == "person" else f"{share} of the rows"
     return (
         "<h2>Quality of the table: private evaluation</h2>"
         f"<p>These figures are safe to share. They were computed from noisy counts of {section['rows']:,} real rows "
-        f"({100 * section['share']:.3g} % {who}), which were held out at random before the release.{target} "
-        f"An interval contains the population's figure in 95 of 100 cases.{escape(bounds)}</p>"
+        f"({which}), which were held out at random before the release.{target} "
+        f"Each interval contains the population value in 95 of 100 cases.{escape(bounds)}</p>"
         + table("Figures on held-out rows", ["figure", "value#", "95 % interval#"], rows)
     )
 

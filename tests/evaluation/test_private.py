@@ -312,7 +312,7 @@ def test_the_report_shows_private_figures_and_says_that_they_are(made):
     counts = next(m.values for m in made.private_evaluation.measurements if m.clique == ("y",))
     guess = counts.max() / counts.sum()
     assert made.to_json()["looking"]["accuracy_baseline"] == pytest.approx(guess)
-    assert f"most common value would be correct for about {guess:.3f}" in html
+    assert f"most common value would have an accuracy of about {guess:.3f}" in html
     uncounted = replace(made.private_evaluation, measurements=made.private_evaluation.measurements[:1])
     assert uncounted.accuracy_baseline is None
     assert "do not show the accuracy of" in render({**made.to_json(), "looking": uncounted.to_json()})
