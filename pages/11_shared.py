@@ -19,7 +19,7 @@ shell.look()
 st.title("Shared releases", anchor=False)
 st.markdown(
     f"{text.SAFE} Synthetic tables that the steward chose to share. Every row is invented. Read the report before "
-    "you use it."
+    "you use a table."
 )
 found = shelf.shared()
 if not found:

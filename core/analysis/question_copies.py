@@ -18,7 +18,7 @@ from espalier.core.tables.table import Table
 
 
 def fitted_as_copy(asked: Asked) -> VisibleModel:
-    """Return the model fitted with the smoothing of copies."""
+    """Return the model fitted with the smoothing used for copies."""
     return asked.fitted(smoothing=SMOOTHING)
 
 

@@ -377,8 +377,8 @@ def _warnings(events: Sequence[Event], store: Store, table: str, digest: bytes) 
         mixed = population == here and persons.get(other, "") != persons.get(table, "")
         if mixed:
             how = (
-                "Both releases count in the same budget but have different person columns, and ρ of different units "
-                "does not add up"
+                "Both releases count in the same budget but have different person columns, and ρ "
+                "values for different units of privacy cannot be added"
             )
         elif population == here:
             how = "Both releases count in the same budget"

@@ -69,13 +69,13 @@ factor. On generated tables of pairs the factor was at most 2.1, except once; on
 """
 
 MOST_DRAWN = 4_000_000
-"""Maximum number of rows in the gate's bootstrap. With fewer, the gate opens less easily."""
+"""Maximum number of rows in the gate's bootstrap. With fewer, the gate opens less often."""
 
 MOST_CLASSES = 200
 """Maximum number of target classes, each of which has its own vector of noisy sums."""
 
 SECONDS = 8.0
-"""Seconds for weighting the rows twice, used in the planned time. All tables took 5 to 9 CPU seconds."""
+"""Seconds for weighting the rows twice, used in the planned time. Every benchmark table took 5 to 9 CPU seconds."""
 
 
 @dataclass(frozen=True)
@@ -175,10 +175,10 @@ class Embedded:
         if self.found is not None and rows:
             limit = detectable(self.found.sigma, self.found.sums, rows)
             said.append(
-                f"Its probe detects groups of similar rows of one class that the counts miss, if they hold at least "
+                f"Its probe detects groups of similar rows of one class that the counts miss, if they make up at least "
                 f"about {limit:.1%} of the rows. If it finds none, the rest of the share goes to the counts."
             )
-        copies = f", and the same for each of the {plan.copies} copies" if plan.copies else ""
+        copies = f", and as long again for each of the {plan.copies} copies" if plan.copies else ""
         return " ".join([*said, f"Weighting the rows takes {seconds}{copies}."])
 
     def model(self, report: Report = silent) -> GraphicalModel | TiltedModel:
@@ -214,7 +214,7 @@ def check(project: Project, method: Method, frame: Frame) -> None:
         refuse("may link any two columns, but the drawing shapes this plan's table. Set it to off.")
     if plan.question_share and project.question_list:
         refuse(
-            "and a share for questions exclude each other, because the rows would no longer follow the "
+            "and a share for questions cannot be combined, because the rows would no longer follow the "
             "answers. Keep one of them."
         )
     if plan.target is None:
@@ -286,8 +286,8 @@ def _counted_again(base: Marginals, curator: Curator, split: BudgetSplit, share:
 def _further(base: Marginals, rho: float) -> dict[Clique, float]:
     """Return ρ of further counts of the base's tables of several columns, in proportion to their earlier ρ.
 
-    If there are such tables, single columns get no further counts, because their share of half a budget was already
-    larger.
+    If there are such tables, single columns are not measured again: with half the budget, the base already spent a
+    larger share on them.
     """
     joint = [m for m in base.measurements if len(m.clique) > 1] or list(base.measurements)
     whole, out = math.fsum(m.rho for m in joint), dict[Clique, float]()
@@ -340,8 +340,8 @@ def column_sets(
 
 
 def directions(rows: float, sigma: float, columns: int) -> int:
-    """Return how many columns one random direction may read while a neighbourhood still contains more rows than
-    noise."""
+    """Return how many columns one random direction may read while a neighbourhood still contains enough rows
+    to exceed the noise."""
     return max(1, min(columns, math.floor(math.log2(max(2.0, rows / (8 * sigma))))))
 
 

@@ -223,7 +223,7 @@ class Decoder:
                     interactions.setdefault(name, {})[tuple(causes)] = factors
                 return Decoder(heads, parameters, total, steps, tables, interactions)
         except (*DAMAGED, GraphError, SizeError) as error:
-            raise EspalierError("This is not a decoder saved by this program.") from error
+            raise EspalierError("This is not a decoder saved by Espalier.") from error
 
 
 def _check_tables(heads: Heads, tables: Mapping[str, FloatArray]) -> None:

@@ -177,7 +177,7 @@ def loads(data: bytes) -> GraphicalModel | VisibleModel | TiltedModel:
             weights = file["weights"].astype(np.float64)
             _check(base, pool, weights, sums)
         except DAMAGED as error:
-            raise EspalierError("This is not a model saved by this program.") from error
+            raise EspalierError("This is not a model saved by Espalier.") from error
     return TiltedModel(base, pool, weights, sums)
 
 

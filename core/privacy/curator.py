@@ -284,7 +284,7 @@ class Curator(ABC):
         if type(score) not in (EdgeScore, FeatureScore, ConditionalScore):
             raise TypeError("a score must be one of the recipes proved in scores.py")
         if not cliques or not all(score.fits(clique) for clique in cliques):
-            raise ValueError("a choice needs one or more sets of columns, each defined for its score")
+            raise ValueError("a choice needs one or more sets of columns for which its score is defined")
         for clique in cliques:
             if clique and clique not in self._fine:
                 _check_clique(clique, self.whole, self._order, self._max_cells)

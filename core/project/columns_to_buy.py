@@ -102,7 +102,7 @@ class NumbersToBuy(ToBuy):
         if self.kind != "numeric":
             raise self.error("only numeric columns have bins")
         if not 2 <= self.bins <= MOST_BINS:
-            raise self.error(f"from 2 to {MOST_BINS} bins can be bought")
+            raise self.error(f"the number of bins must be from 2 to {MOST_BINS}")
         if self.range is None:
             return
         low, high = self.range

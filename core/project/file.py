@@ -30,7 +30,7 @@ from espalier.core.project.schema import Schema
 from espalier.core.project.schema_json import left_out_to_json, schema_from_json, schema_to_json
 
 FORMAT = "espalier-project/1"
-LINKED_UNIT = "Both tables identify the person of each row, so all rows of one person are protected together."
+LINKED_UNIT = "Both tables identify the person to whom each row belongs, so a person's rows are protected together."
 
 
 @dataclass(frozen=True)
@@ -314,5 +314,6 @@ def _check_text(data: Any) -> None:
         json.dumps(data, ensure_ascii=False).encode()
     except (UnicodeEncodeError, ValueError):
         raise ProjectError(
-            "the project contains half a character (a lone surrogate) or too long a number; it cannot be written"
+            "the project contains half a character (a lone surrogate) or a number that is too long, so it cannot be "
+            "written"
         ) from None

@@ -173,7 +173,7 @@ def check_weights(key: str, given: Any, most: float, none: bool = False) -> None
 
 
 def unquoted(value: Any) -> str:
-    """Return advice about a number in quotes, to end a message with; empty for anything else."""
+    """Return advice about a number in quotes, to append to a message; empty for anything else."""
     plain = isinstance(value, str) and re.fullmatch(r"\d{1,9}(\.\d{1,9}|,\d\d?)?", value)  # "1,000" is ambiguous
     return f"; write {value.replace(',', '.')} without quotes" if plain else ""
 

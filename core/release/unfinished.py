@@ -81,7 +81,7 @@ class Begun:
         try:
             data = json.loads(text)
             if data["format"] != FORMAT:
-                raise Unfinished(f"The release was begun in the format {data['format']!r}, not {FORMAT!r}.")
+                raise Unfinished(f"The release was started with format {data['format']!r}, not {FORMAT!r}.")
             made = cls(
                 Project.from_json(data["planned"]),
                 Project.from_json(data["given"]),

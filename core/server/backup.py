@@ -178,8 +178,8 @@ def _need_empty(url: sa.URL, path: Path | None) -> None:
             left = f"{path}{end}"
             if os.path.lexists(left) and (os.lstat(left).st_size > 0 or not Path(left).is_file()):
                 raise ProjectError(
-                    f"{left} belongs to a database that was at this place; move it away with that database, or "
-                    "restore to another place",
+                    f"{left} was left by a database that used to be at this location. Move it to where that "
+                    "database is now, or restore to a different location",
                     path=left,
                 )
         return

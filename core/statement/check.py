@@ -19,7 +19,7 @@ def checked_folder(folder: Path) -> tuple[bool, str]:
     failed = [f for f in found if f.holds is False]
     if failed:
         count = f"{len(failed)} check{'s' * (len(failed) > 1)} of the release fail{'s' * (len(failed) == 1)}"
-        return False, f"{count}: {failed[0].text}. Run `espalier verify` on its folder, and ask its publisher."
+        return False, f"{count}: {failed[0].text}. Run `espalier verify` on its folder, and contact its publisher."
     signed = next((f.text for f in found if f.check == 1 and "signed" in f.text), "not signed")
     untested = "; ".join(f.text for f in found if f.holds is None and f.check in (3, 4))
     return True, f"Checked: the release passes all checks that apply ({signed}{f'; {untested}' if untested else ''})."

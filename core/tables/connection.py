@@ -20,9 +20,9 @@ LONGEST, LOCKED = 3600, 30
 CAUSES = {
     "TLS": "the encrypted connection (TLS) to the server failed. Check sslmode and the certificates in the URL",
     "unknown host": "there is no machine with this host name. Correct the host in the URL",
-    "refused": "no server answers at this address. Check host and port, and that the server is running",
-    "authentication": "the server rejects this user. Check user and password in the URL, and the server's access rules",
-    "no such database": "the server has no database of this name. Correct the name at the end of the URL",
+    "refused": "no server answers at this address. Check the host and port, and that the server is running",
+    "authentication": "the server rejects this user. Check the user, the password and the server's access rules",
+    "no such database": "the server has no database with this name. Correct the name at the end of the URL",
     "no such relation": "the database has no such table or view, or this user may not see it. Write SCHEMA.NAME",
     "no such file": "there is no such file. Correct the path",
     "permission": "this user may not read it. Request SELECT on the relation, or read permission for the file",

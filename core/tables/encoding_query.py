@@ -215,7 +215,7 @@ def _periods(value: Any, column: Column, unknown: Any, dialect: str, ordered: An
     if kind.is_timestamp() and kind.timezone is not None:
         raise TableError(
             f"column {column.name!r} contains timestamps with a time zone, so their day depends on the zone; "
-            "give them as dates",
+            "convert them to dates",
             column=column.name,
         )
     if ordered is not None and (kind.is_string() or kind.is_integer()):

@@ -80,8 +80,8 @@ def read_excel(data: bytes, shown: str) -> TextTable:
                     raise TableError(_too_many(shown))
                 if any(cell.data_type == "f" for cell in cells):
                     raise TableError(
-                        f"{shown}, row {number}: a formula, whose value may come from other rows; replace formulas "
-                        "with their values (Paste Special), or use CSV",
+                        f"{shown}, row {number} contains a formula, whose value may depend on other rows; replace "
+                        "formulas with their values (Paste Special), or use CSV",
                         row=number,
                     )
                 row = [cell.value for cell in cells]

@@ -1,9 +1,9 @@
 """Codes streamed by PostgreSQL if the role cannot create a temporary table: on a replica, or in a read-only session.
 
 PostgreSQL encodes each row separately (`espalier.core.tables.encoding_query`), joins the codes into a few whole
-numbers, and sends them through one cursor, which sees one state of the rows. Neither rows nor text values leave the
-server, except the person identifier if there is one. Numbers arrive in PostgreSQL's binary form, so no number is parsed
-from text.
+numbers, and sends them through one cursor, which sees one consistent state of the rows. Neither rows nor text values
+leave the server, except the person identifier if there is one. Numbers arrive in PostgreSQL's binary form, so no number
+is parsed from text.
 """
 
 from __future__ import annotations

@@ -55,7 +55,9 @@ def together(state: Session, action: Mapping[str, Any]) -> str:
         if not shared:
             raise GraphError(f"{' and '.join(names)} have no common effect: draw an arrow from each to that column")
         if len(shared) > 1:
-            raise GraphError(f"{' and '.join(names)} cause {', '.join(shared[:6])}: select one of these as well")
+            raise GraphError(
+                f"{' and '.join(names)} have several common effects ({', '.join(shared[:6])}). Also select one of them"
+            )
         effect = shared[0]
     causes = state.project.schema.clique(n for n in names if n != effect)
     state.editor.redraw(dag.interacting(causes, effect))

@@ -66,7 +66,7 @@ def allowed(state: Session) -> bool:
     if state.sample:
         return True
     return st.checkbox(
-        "This table is public, or comes from a release: no one needs protection here",
+        "This table is public, or comes from a release: no one in it needs protection",
         key=f"compare-public-{state.opened}",
     )
 
@@ -194,11 +194,11 @@ def results(state: Session, plans_by_name: Mapping[str, Project]) -> None:
             charts.show(charts.wrapped(figure, [o.name for o in found]), f"compare-{key}", what)
     if len(found) > 1:
         numbers = "; ".join(f"**{i}** is {plain(o.name)}" for i, o in numbered)
-        st.markdown(f"Plans in the pictures below: {numbers}.")
+        st.markdown(f"Plans in the charts below: {numbers}.")
     places = itertools.cycle(st.columns(2))
     for key, what in PARETO.items():
         if len(found) > 1 and (front := best(found, key)):
-            listed = ", ".join(str(i) for i, o in numbered if o.name in front)
+            listed = " and ".join(str(i) for i, o in numbered if o.name in front)
             called = f"plan {listed}" if len(front) == 1 else f"any of plans {listed}"
             points = [(o.name, x, y, o.name in front) for o in found for x, y in [(o.figures[key], o.figures["auc"])]]
             with next(places):
@@ -219,7 +219,7 @@ def results(state: Session, plans_by_name: Mapping[str, Project]) -> None:
     if any(keeps_causes_only(p.plan) for p in plans_by_name.values()):
         st.info(
             "Unless another table is chosen under *Tested on*, these figures refer to the open table. A plan with "
-            "the causal regime keeps direct causes only: it may predict worse here and better in another place. "
+            "the causal regime keeps direct causes only: it may predict worse here and better elsewhere. "
             "On the Diagnostics page you can test a release on a table from that place."
         )
     names_of = [o.name for o in found if o.name in plans_by_name]

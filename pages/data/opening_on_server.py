@@ -30,9 +30,9 @@ def show(state: Session) -> None:
             "A file or database on the server",
             key=f"far-{state.opened}",
             placeholder=f"{listed.folders[0]}/…" if listed.folders else f"env:{listed.connections[0]}",
-            help="A CSV or Parquet file or a folder of them, of any size, or env:NAME for a database, as listed by the "
-            "server's operator. It is read in place. Once it is open, the page states what a release stores on this "
-            "machine.",
+            help="A CSV or Parquet file of any size, a folder of such files, or env:NAME for a database. The server's "
+            "operator lists what may be opened. The table is read in place. Once it is open, the page states what a "
+            "release stores on this machine.",
         )
         relation = st.text_input("Name of the table in a database", key=f"far-table-{state.opened}")
         place = st.container(horizontal=True)
@@ -51,7 +51,7 @@ def show_linked(state: Session) -> None:
     """Show fields for two linked tables of one database, then the fields that open or draft their project."""
     if not (listed := allowed()).connections or sign_in.role() != "steward":
         return
-    with st.expander("People with several visits: two tables of a database", expanded=bool(state.drafts.linked_far)):
+    with st.expander("People with several visits: two tables in a database", expanded=bool(state.drafts.linked_far)):
         where = st.text_input(
             "The database",
             key=f"far-linked-{state.opened}",

@@ -124,7 +124,7 @@ class RowsAtWork:
 
 @dataclass(frozen=True, repr=False)
 class Results:
-    """Releases and findings that outlive a reload of the tab. They contain no rows of a table."""
+    """Releases and findings that survive a reload of the tab. They contain no rows of a table."""
 
     released: ReleaseBundle | None
     earlier: list[ReleaseBundle]

@@ -121,7 +121,7 @@ def test_a_restore_to_where_a_killed_process_left_a_journal_is_refused(tmp_path,
     for end in ("-journal", "-wal", "-shm"):
         left = Path(f"{new}{end}")
         left.write_bytes(journal)
-        refused(tmp_path / "later", new, capsys, f"new.db{end} belongs to a database that was at this place")
+        refused(tmp_path / "later", new, capsys, f"new.db{end} was left by a database that used to be at this location")
         assert left.read_bytes() == journal
         left.unlink()
     Path(f"{new}-journal").touch()  # a ledger that was moved away leaves an empty one

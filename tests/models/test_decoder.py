@@ -279,7 +279,7 @@ def test_a_file_with_a_wrong_interaction_is_refused(wrong):
     factors[0, 0, 0] = np.nan if wrong == "number" else 0.0
     causes = ("a", "y") if wrong == "causes" else ("a", "b")
     made = Decoder(heads, np.zeros(heads.parameters), interactions={"y": {causes: factors}})
-    with pytest.raises(EspalierError, match="not a decoder saved by this program"):
+    with pytest.raises(EspalierError, match="not a decoder saved by Espalier"):
         Decoder.loads(made.dumps())
 
 

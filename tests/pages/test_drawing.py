@@ -180,7 +180,7 @@ def test_causes_that_act_together_are_drawn_listed_erased_and_undone() -> None:
     state = fresh(edges=(("a", "y"), ("b", "y"), ("a", "z"), ("b", "z")))
     send(state, {"do": "together", "columns": ["b", "a"]})
     assert state.drafts.board.message is not None
-    assert "cause y, z: select one of these as well" in state.drafts.board.message["text"]
+    assert "have several common effects (y, z). Also select one of them" in state.drafts.board.message["text"]
     send(state, {"do": "together", "columns": ["b", "a", "y"]}, {"do": "together", "columns": ["a", "y", "b"]}, start=2)
     assert state.project.dag.interactions == ((("a", "b"), "y"),), "once, in the order of the columns"
     (sent,) = board.data(state, implications.now(state)[1])["together"]

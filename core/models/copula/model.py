@@ -245,7 +245,7 @@ class CopulaModel:
             surface = Surface(features, arrays["weights"], head["middle"], head["half"])
             return cls(inputs, Response(surface, arrays["left"], arrays["left_edges"]), head["total"])
         except DAMAGED as error:
-            raise EspalierError("this is not a model saved by this program") from error
+            raise EspalierError("this is not a model saved by Espalier") from error
 
 
 def _packed(head: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> bytes:

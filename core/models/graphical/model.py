@@ -269,7 +269,7 @@ class GraphicalModel:
         try:
             return cls.loads(Path(path).read_bytes())
         except EspalierError as error:
-            raise EspalierError(f"{path} is not a model saved by this program.", path=str(path)) from error
+            raise EspalierError(f"{path} is not a model saved by Espalier.", path=str(path)) from error
 
     @staticmethod
     def loads(data: bytes) -> GraphicalModel:
@@ -300,7 +300,7 @@ class GraphicalModel:
                     first=first,
                 )
         except DAMAGED as error:
-            raise EspalierError("This is not a model saved by this program.") from error
+            raise EspalierError("This is not a model saved by Espalier.") from error
 
 
 def _check_potentials(sizes: Mapping[str, int], potentials: Mapping[Clique, NDArray[Any]], total: float) -> None:

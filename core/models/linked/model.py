@@ -129,7 +129,7 @@ def load_linked(data: bytes) -> LinkedModel:
             people = GraphicalModel.loads(file["people"].tobytes())
             return LinkedModel(people, StepModel(linked, sizes, tuple(columns)), TwoSlices(**{**slices, **names}))
     except DAMAGED as error:
-        raise EspalierError("This is not a model saved by this program.") from error
+        raise EspalierError("This is not a model saved by Espalier.") from error
 
 
 def _tuples(data: Mapping[str, Any], keys: tuple[str, ...]) -> dict[str, Any]:

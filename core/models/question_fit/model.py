@@ -125,7 +125,7 @@ def loads(data: bytes) -> GraphicalModel | VisibleModel:
             visible, counts = tuple(map(str, names["visible"])), tuple(map(str, names["counts"]))
             links = tuple((str(a), str(b)) for a, b in names["links"])
         except DAMAGED as error:
-            raise EspalierError("This is not a model saved by this program.") from error
+            raise EspalierError("This is not a model saved by Espalier.") from error
     if not {*visible, *counts} <= set(inner.sizes):
-        raise EspalierError("This is not a model saved by this program.")
+        raise EspalierError("This is not a model saved by Espalier.")
     return VisibleModel(inner, visible, counts, links)

@@ -78,7 +78,7 @@ def test_another_file_is_refused(tmp_path):
     np.savez(tmp_path / "other.npz", a=np.zeros(3))
     (tmp_path / "text.npz").write_text("hello")
     for name in ("other.npz", "text.npz"):
-        with pytest.raises(EspalierError, match="is not a model saved by this program"):
+        with pytest.raises(EspalierError, match="is not a model saved by Espalier"):
             GraphicalModel.load(tmp_path / name)
 
 
