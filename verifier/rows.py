@@ -24,7 +24,9 @@ GOLDEN, BLOCK = (5**0.5 - 1) / 2, 16_384
 NUMBER = re.compile(r"-?(0|[1-9]\d*)(\.\d+)?(e[+-]\d+)?", re.ASCII)
 FORMULA = re.compile(r"'+([=@＝＠\t\r\n]|[+\-＋－].)", re.DOTALL)
 LATER = re.compile(r"(?<=[;\t\r\n])'(?='*([=@＝＠]|[+\-＋－][^;\t\r\n]))")
-"""Text beginnings (also after a separator) that get an apostrophe, which keeps spreadsheets from running them."""
+"""Beginnings of text (also after a separator) that get an apostrophe, which prevents spreadsheets from executing the
+text as a formula.
+"""
 Codes = dict[str, Array]
 
 

@@ -60,7 +60,7 @@ class Account:
         """
         if not project.plan.has_epsilon:
             raise LedgerError(
-                "a ledger counts private releases, but this plan sets no epsilon, so its release is not private",
+                "a ledger records only private releases, but this plan has no epsilon. Set epsilon, or use no ledger",
                 key="epsilon",
             )
         population = self.population
@@ -179,8 +179,8 @@ class Reservation:
         }
 
     def spend(self, rho: float, files: Mapping[str, bytes], acts: Sequence[Subtotal] = (), delta: float = 0.0) -> str:
-        """Record the release, which ``acts`` produced: ``rho`` and ``delta`` (its δ₀) count for it, and its ``files``
-        are kept.
+        """Record the release and keep its ``files``. ``acts`` are its draws, and ``rho`` and ``delta`` (its δ₀) are the
+        amounts counted for it.
 
         Neither amount may exceed the reservation. Returns an empty string, or a warning if the ledger could not be
         written. In that case, the reservation pays for the release, which is returned anyway.
@@ -384,7 +384,8 @@ def _warnings(events: Sequence[Event], store: Store, table: str, digest: bytes) 
             how = "Both releases count in the same budget"
         else:
             how = (
-                f"That release was counted in another budget, {population!r}. The two add up, and no total covers both"
+                f"That release was counted in another budget, {population!r}. The privacy losses of both releases add "
+                "up, but no total covers both"
             )
         out.append((f"this table was already released as {other!r}. {how}", mixed or population != here))
     if unknown := [e for e in marks if seen[e.seq] is None]:

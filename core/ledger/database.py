@@ -96,8 +96,8 @@ def engine_of(url: sa.URL, table: str) -> sa.Engine:
 
 
 def _need_own_logs(path: Path) -> None:
-    """Raise :class:`LedgerUnavailable` if another user has put SQLite's log next to the file: that user would read what
-    is written, and decide what is undone.
+    """Raise :class:`LedgerUnavailable` if another user has put SQLite's log next to the file: that user could read what
+    is written, and control what is rolled back.
     """
     for end in ("-journal", "-wal", "-shm"):
         with suppress(FileNotFoundError):

@@ -3,9 +3,9 @@
 Events are only ever added: ``open`` and ``join`` (a table), ``reserve``, ``stop`` (a release that was interrupted and
 can be resumed; it stays reserved), ``spend``, ``return``, ``diagnose``, and for the parts of an entry ``select``,
 ``measure``, ``look`` (the private evaluation). Parts are written together with the event that ends their entry, in one
-transaction. Writing each part when it is paid for would reveal how long each part took. It would protect nothing, since
-the whole reservation counts until the end. A crashed run therefore has no parts and counts in full. Its noisy answers
-are in a separate table until it is resumed or closed.
+transaction. Writing each part when it is paid for would reveal how long each part took. It would not improve
+protection, because the whole reservation counts until the end. A crashed run therefore has no parts and counts in full.
+Its noisy answers are in a separate table until it is resumed or closed.
 
 Nothing in an event depends on private rows. Events contain plans, sums of ρ and δ₀, hashes of the released files, keyed
 fingerprints (`espalier.core.ledger.fingerprint`), and times to the minute (finer times would reveal how long counting

@@ -21,10 +21,10 @@ could use almost 2δ (`tests/ledger/test_delta.py` does). (ε, δ − D) is conv
 (rational numbers) and shown rounded up; the remainder is rounded down. The ρ of an entry's parts adds up in the same
 way, with one exception: the private evaluation affects different people from the other parts, so an entry counts the
 larger of the two sums (`espalier.core.evaluation.private.held_out`). Their δ₀ all add up. The sum covers one person
-with at most this number of rows in each table, so all releases of a table must refer to the same people. A release with
-a different person column is therefore refused. With the user's consent, a table may be released for **another unit**.
-The ledger records and shows this, and the sum then adds up ρ for different units. Without a person column the sum is
-valid if the promise is true.
+with at most the unit's number of rows in each table, so all releases of a table must refer to the same people. A
+release with a different person column is therefore refused. With the user's consent, a table may be released for
+**another unit**. The ledger records and shows this, and the sum then adds up ρ for different units. Without a person
+column the sum is valid if the promise is true.
 
 **Diagnostics** that are not private influence later plans and releases, and no budget covers this influence. The ledger
 records a view of diagnostics before they are computed. Each entry states the number of earlier views.

@@ -247,7 +247,8 @@ class Population:
             if given != fixed and not (key == "delta" and given is None):
                 raise LedgerError(
                     f"the ledger fixed {key.replace('_', ' ')} at {fixed} for {self.name!r} when it was opened, but "
-                    f"the plan uses {given}: ρ of different units does not add up. Set the plan's to {fixed}",
+                    f"the plan uses {given}. Releases with different units cannot share a budget. Set the plan's to "
+                    f"{fixed}",
                     key=key,
                     fixed=fixed,
                     population=self.name,
@@ -257,9 +258,9 @@ class Population:
             column = "no person column" if person is None else f"the person column {person!r}"
             named = "none" if plan.person is None else short(plan.person)
             raise LedgerError(
-                f"the ledger fixed {column} for the table {table!r}, but the plan uses {named}, and ρ of "
-                "different units does not add up. Change the plan's person column, or release for another unit "
-                "on the command line (--another-unit); the ledger records and shows this",
+                f"the ledger fixed {column} for the table {table!r}, but the plan uses {named}. Their ρ "
+                "values cannot be added. Change the plan's person column, or release for another unit on the command "
+                "line (--another-unit); the ledger records and shows this",
                 key="person",
                 fixed=person,
                 population=self.name,

@@ -170,7 +170,8 @@ class Store:
                 return
             if undrawn is not None and self._drawn(connection, undrawn):
                 raise LedgerError(
-                    f"another process has drawn noise for the entry {undrawn}, so the entry counts", entry=undrawn
+                    f"another process has drawn noise for the entry {undrawn}, so its reserved budget counts as spent",
+                    entry=undrawn,
                 )
             connection.execute(_events.insert(), [dict(row) for row in rows])
             self._check_stored(connection, [*there, *rows])

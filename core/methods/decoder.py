@@ -218,7 +218,7 @@ class Trained:
 
 
 def decoder(curator: Curator, project: Project, frame: Frame, report: Report = silent) -> Trained:  # noqa: ARG001
-    """Spend 30 % of ρ on one-way counts, and divide the rest over the drawn families.
+    """Spend 30 % of ρ on one-way counts, and divide the rest among the drawn families.
 
     1. Measure every column.
     2. Choose the model of each family from public numbers (`decoder_families`).

@@ -145,7 +145,7 @@ class Weighted:
         lowered = self.lowered
         network = _network(lowered, self.ones)
         said = f"{self.rounds} rounds" + (
-            "because a noisy margin showed that choices had become noise" if self.stopped else ""
+            "because a noisy margin showed that choices were no better than random" if self.stopped else ""
         )
         inner = network.model(self.weights, self.total, FitSummary(self.rounds, 0.0, 0.0, True, said))
         names = [question.name for question in self.answers.questions]
@@ -244,9 +244,7 @@ def published_prices(budget: Budget, rounds: int) -> tuple[float, float]:
     :class:`ProjectError` for a pure budget.
     """
     if budget.pure:
-        raise ProjectError(
-            "noise is published, which needs δ above 0: set accounting to zcdp, or noise to zcdp", key="noise"
-        )
+        raise ProjectError("published noise needs δ above 0: set accounting to zcdp, or noise to zcdp", key="noise")
     draws = 2 * rounds
     once = math.sqrt(2 * draws * math.log(1 / budget.delta))
     low, high = budget.epsilon / draws, budget.epsilon

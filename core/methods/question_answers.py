@@ -91,7 +91,7 @@ def ask(curator: Curator, project: Project, budget: Budget, *, direct: bool = Fa
 
     Questions are asked directly or through marginals of their columns, whichever has the smaller worst expected error
     according to public figures. ``direct`` forces direct questions. Raises :class:`SizeError`, before anything is
-    drawn, for questions that are too wide together.
+    drawn, for questions that together need too many cells.
     """
     questions, counts = project.question_list.resolve(project.schema)
     split = BudgetSplit.of(project.plan, budget, curator.whole)

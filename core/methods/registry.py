@@ -182,7 +182,7 @@ def asks(project: Project) -> bool:
     if method.capabilities.questions == "no":
         able = ", ".join(m.name for m in METHODS.values() if m.capabilities.questions == "beside")
         raise ProjectError(
-            f"the method {method.name} counts no marginals, so it cannot measure questions: set the share "
+            f"the method {method.name} measures no marginals, so it cannot measure questions: set the share "
             f"of the budget for questions (question_share) to 0, or choose one of {able}",
             key="question_share",
         )

@@ -74,18 +74,19 @@ FITS = 1 + BATCHES
 """Number of intermediate models, for the planned time: one for the tree, and one per batch."""
 
 CLEAR = 0.03
-"""Largest expected error that noise adds to a score, as a TV, if the scores of all pairs are bought together. Mean TV
-with all pairs scored together minus one at a time, two to four runs: 0.018, tables of 10,000 rows and 22 columns at
-ε = 1, −0.0164 to −0.0016; 0.033, child with 5,000 rows at ε = 1, −0.0010 ± 0.0023, but its rare outcome is found less
-often (AUC 0.49, with mst 0.58); 0.065, the same at ε = 0.5, +0.0019 ± 0.0013; at ε = 0.2, +0.0105 ± 0.0051.
+"""Largest expected error that noise adds to a score, as a TV, if the scores of all pairs are bought together. Compared
+with choosing one pair at a time, buying all scores together changed the mean TV as follows (two to four runs). At an
+expected error of 0.018 (tables of 10,000 rows and 22 columns, ε = 1): −0.0164 to −0.0016. At 0.033 (child with 5,000
+rows, ε = 1): −0.0010 ± 0.0023, but the rare outcome is found less often (AUC 0.49, with mst 0.58). At 0.065 (the same
+rows, ε = 0.5): +0.0019 ± 0.0013; at ε = 0.2: +0.0105 ± 0.0051.
 """
 
 GOOD_PAIR = 0.0105
 """Expected TV error of a typical pair up to which more pairs than `MOST_ROUNDS` are measured, one at a time: with all
 pairs scored together, alarm with 50,000 rows has a TV of 0.0043 instead of 0.0037 at ε = 1. With up to 80 pairs instead
-of 40, whatever the error, alarm with 30,000 rows has a TV of 0.0054 instead of 0.0058 at ε = 1 (pairs err by 0.0075 to
-0.0106). But child with 20,000 rows has 0.0087 instead of 0.0079 (pairs err by 0.011 or more), and alarm with 8,000 rows
-at ε = 0.2 has 0.056 instead of 0.053.
+of 40, whatever the error, alarm with 30,000 rows has a TV of 0.0054 instead of 0.0058 at ε = 1 (expected error 0.0075
+to 0.0106). But child with 20,000 rows has 0.0087 instead of 0.0079 (expected error 0.011 or more), and alarm with 8,000
+rows at ε = 0.2 has 0.056 instead of 0.053.
 """
 
 

@@ -34,7 +34,7 @@ cause and no base.
 """
 
 LARGEST_PARAMETER = 1e100
-"""Bound on a parameter. Within it, sums stay finite. Fitted parameters are at most a few thousand."""
+"""Bound on a parameter, which keeps sums finite. Fitted parameters are at most a few thousand."""
 
 _CHUNK = 16_384
 

@@ -13,7 +13,7 @@ normal around their start with variance τ², their posterior mean given the mea
 
 so a weight whose signal is lost in noise stays near its start, and a well-measured weight moves freely. τ² is estimated
 for every arrow from its weights (expectation maximisation, as in automatic relevance determination: MacKay 1994,
-Tipping 2001), with `STRENGTH` as a prior that is worth `PRIOR_WEIGHTS` weights.
+Tipping 2001), with `STRENGTH` as a prior equivalent to `PRIOR_WEIGHTS` weights.
 """
 
 from __future__ import annotations
@@ -173,7 +173,7 @@ class _Solver:
         )
 
     def solve(self, gradient: FloatArray, away: FloatArray) -> FloatArray:
-        """Return the step for weights that are ``away`` from their start."""
+        """Return the step for weights at the distance ``away`` from their start."""
         pull = (self._inputs @ (gradient @ self._vectors)) * self._values
         pull -= self._ridge[:, None] * (away @ self._vectors)
         return np.asarray(np.einsum("kij,jk->ik", self._inverse, pull) @ self._vectors.T)

@@ -79,7 +79,7 @@ def given_by_hand(plan: Plan, lines: tuple[Line, ...]) -> list[str]:
     out = []
     counted = {label(line.columns): line.pool for line in lines if line.columns}
     if odd := [name for name in plan.allocation if name not in counted]:
-        out.append(f"A share is given by hand for {', '.join(odd[:5])}, which this plan does not count.")
+        out.append(f"A share is given by hand for {', '.join(odd[:5])}, which this plan does not measure.")
     for pool in dict.fromkeys(counted.values()):
         taken = sum(share for name, share in plan.allocation.items() if counted.get(name) == pool)
         if taken > MOST_BY_HAND and any(p == pool and name not in plan.allocation for name, p in counted.items()):

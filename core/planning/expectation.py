@@ -28,7 +28,7 @@ in benchmarks/verdict.py.
 ALONG, ALONG_ODDS = 1.35, 0.5
 """`COLUMNS` and `ODDS` if every column is drawn from its causes, because errors of causes then reach their effects. The
 first was fitted to decoder releases of all tables of ``TUNED``, for which the weight of pairs is 0.12. The second is
-the smallest value with which the rating "works" for an outcome is right for nine of ten of these plans.
+the smallest value with which the rating "works" for an outcome is correct for nine out of ten of these plans.
 """
 
 ODDS, CROWD = 0.2, 300.0
@@ -80,7 +80,7 @@ class Expectation:
     the share of rows that noise moves in a typical pair of columns. In a typical pair, noise hides associations below
     Cramér's V = ``drowned``. ``outcome`` is the rating for predicting the target, "noise" if the assumed AUC falls
     below `CHANCE` and noise hides even a perfect association of each column with the target. If it is "works",
-    ``rarest`` is the smallest share of rows with the target's rarest value for which it still is.
+    ``rarest`` is the smallest share of rows with the target's rarest value at which the plan still works.
     """
 
     epsilon: float

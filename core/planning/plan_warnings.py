@@ -70,7 +70,7 @@ def warnings_of(
         use = "they are" if len(others) > 1 else "it is"
         out.append(f"The method {method.title} does not read {', '.join(others)}: {use} not used.")
     out += [
-        f"{option.unbought}: it goes to the counts."
+        f"{option.unbought}, and is added to the counts' share."
         for key, option in declared(method.options).items()
         if option.pool and plan.options.get(key) and not any(line.pool == option.pool for line in lines)
     ]
@@ -100,9 +100,9 @@ def warnings_of(
         )
     if plan.person is not None and plan.neighbors == "replace-one":
         out.append(
-            f"Before the table is counted, it is filled with invented rows, or cut, to the declared {plan.rows:,} "
-            "rows. The real number stays confidential. Declare a number close to the number of rows that are left when "
-            f"each person keeps at most {plan.rows_per_person}."
+            "Before anything is measured, the table is filled with invented rows, or cut, to the declared "
+            f"{plan.rows:,} rows. The real number stays confidential. Declare a number close to the number of "
+            f"rows that are left when each person keeps at most {plan.rows_per_person}."
         )
     if plan.private_evaluation and rows is None:
         out.append(

@@ -1,4 +1,4 @@
-"""Row limits per person and hold-outs, both applied before anything is counted.
+"""Row limits per person and hold-outs, both applied before anything is measured.
 
 Each source carries out both steps (`Source.limited`, `to_total` and `split`); the proofs are here.
 
@@ -67,7 +67,7 @@ def check_fits(project: Project, table: Source, what: str = "the table", *, figu
     The two must agree on the schema, on whether there is a person column, and on its name, because a row limit for one
     person column does not limit another. The curator checks that at most k rows of a person are counted
     (:func:`known_rows`). With ``figures``, the table is used only for figures that are never released, and may have
-    been read without its people.
+    been read without its person column.
     """
     if not table.encodes(project.schema):
         differs = next((c.name for c in project.schema.columns if c not in table.schema.columns), None)
@@ -101,16 +101,17 @@ def known_rows(source: Source, unit: Unit) -> int | None:
         if source.row_limit is None or source.row_limit > unit.rows_per_person:
             left = "any number" if source.row_limit is None else str(source.row_limit)
             raise TableError(
-                f"the table names people (column {source.person_column!r}) and keeps {left} of each person's rows, but "
-                f"the unit of privacy allows at most {unit.rows_per_person}. Release it with a plan that names this "
-                "column and this limit.",
+                f"the table has the person column {source.person_column!r} and keeps {left} of each person's rows, but "
+                f"the unit of privacy allows at most {unit.rows_per_person}. Release the table with a plan that names "
+                "this column and this limit.",
                 column=source.person_column,
             )
         if source.names_people:
             return None
         if unit.neighbors == "add-remove":
             raise TableError(
-                "the table was filled or cut to a declared total, which protects people under replace-one only",
+                "the table was filled or cut to a declared total, which protects people only under replace-one. "
+                "Use replace-one",
                 column=source.person_column,
             )
     return source.rows if unit.neighbors == "replace-one" else None
@@ -169,8 +170,9 @@ def split(table: S, share: float, size: int | None = None) -> tuple[S, S]:
     the tables differ falls into one part, the same in both, and the other part is identical. If that part is the rest:
     given the rest's outcome, the held part's answers have the same distribution, so the divergence is that of the rest,
     at most αρ₁. If that part is the held part: the outcome of the rest has the same distribution, and for each such
-    outcome the divergence is at most αρ₂; so is the pair's (adaptive composition, Bun & Steinke 2016, Lemma 2.3, with 0
-    for the rest). The two costs do not add up: the bound is max(ρ₁, ρ₂), and the mixture over lots preserves it.
+    outcome the divergence is at most αρ₂. The divergence of both together is then also at most αρ₂ (adaptive
+    composition, Bun & Steinke 2016, Lemma 2.3, with 0 for the rest). The two costs do not add up: the bound is max(ρ₁,
+    ρ₂), and the mixture over lots preserves it.
 
     Proof by row. With k = 1 the same proof applies, with "row" for "person" (under replace-one a row is identified by
     its position in the table and keeps its lot). With up to k rows of a person, j may fall into the rest and k − j into

@@ -239,7 +239,7 @@ class Curator(ABC):
         return self.prepay(recipe, rho, 1, pool)(recipe)
 
     def prepay(self, like: SumRecipe, rho: float, times: int, pool: str = "") -> Callable[[SumRecipe], SumMeasurement]:
-        """Buy ``times`` vectors of sums like ``like``, for ``rho`` each, before the first of them is drawn.
+        """Buy ``times`` vectors of sums of the same kind as ``like``, for ``rho`` each, before drawing the first one.
 
         The returned function answers one recipe per call, at most ``times`` times; each recipe has the kind and the
         sensitivity of ``like`` and may depend on earlier answers. Unused calls stay spent.
@@ -340,7 +340,7 @@ class PrivateCurator(Curator):
     is proved in :class:`Unit` or by its recipe (`espalier.core.privacy.draws.PROOFS`). ρ adds up, and a filter that
     stops at a fixed total is also valid for adaptive choices (Whitehouse et al. 2023, Theorem 1). Under a pure budget,
     Laplace noise replaces Gaussian noise, and everything is also ``budget.epsilon``-DP with δ = 0 (:class:`Spending`
-    has the proof). Choosing rows at random before anything is counted changes neither guarantee: a mixture with equal
+    has the proof). Choosing rows at random before anything is measured changes neither guarantee: a mixture with equal
     weights on both sides has no larger likelihood ratio than its parts. If a table has a person column, the curator
     refuses it if a person may have more than ``unit.rows_per_person`` rows
     (:func:`espalier.core.privacy.contribution.bounded` ensures the limit). Without a person column, the limit is a
@@ -492,7 +492,7 @@ class PrivateCurator(Curator):
         for clique in cliques:
             counts = found[clique]
             if counts.shape != tuple(self.whole[name] for name in clique) or int(counts.sum()) != self._source.rows:
-                raise ValueError(f"the table miscounts {clique}")
+                raise ValueError(f"the table returned inconsistent counts for {clique}")
             out.append(fold(counts, clique, self._merged))
         return out
 

@@ -9,12 +9,12 @@ Let M₁, M₂, … be the mechanisms of a release; each may depend on earlier a
 ρ. A journal holds a₁, …, aⱼ and public facts (the plan, seeds that generate no noise, a keyed fingerprint). Returning
 aᵢ again is post-processing of aᵢ. The plan is rehearsed and debited again from the same public facts, so the debits of
 the whole run sum to those of an uninterrupted run. It remains to show that no one ever sees two outputs of one
-mechanism. An answer leaves :meth:`Journal.answer` only after it was stored. If storing failed or never ended, no later
-request, file or message depends on the answer, and it vanishes with the process. Whether storing failed does not depend
-on the answer's value, because the length of each record is public: answers are arrays of a public shape, or text padded
-to a public length. The resumed run draws from Mⱼ₊₁ again, and this draw is the only output of Mⱼ₊₁ that anyone sees.
-The bins or categories of a bought column are the output of one mechanism, composed of several draws with outputs that
-are not stored elsewhere.
+mechanism. An answer leaves :meth:`Journal.answer` only after it was stored. If storing failed or never finished, no
+later request, file or message depends on the answer, and it vanishes with the process. Whether storing failed does not
+depend on the answer's value, because the length of each record is public: answers are arrays of a public shape, or text
+padded to a public length. The resumed run draws from Mⱼ₊₁ again, and this draw is the only output of Mⱼ₊₁ that anyone
+sees. The purchase of a column's bins or categories is one mechanism with several draws: only its final output is
+stored.
 
 A resumed release reuses the lots of a hold-out, but draws fresh lots for row limits and declared totals
 (`espalier.core.privacy.contribution`).
@@ -150,7 +150,8 @@ class Journal:
         flat = np.frombuffer(data, dtype="<f8").astype(np.float64) if len(data) == 8 * ends[-1] else np.full(1, np.nan)
         if not np.isfinite(flat).all():
             raise Unfinished(
-                f"Stored answer {self.place} does not have the requested shape, or is not a number. It stays spent."
+                f"Stored answer {self.place} does not have the requested shape, or is not a number. "
+                "Its cost stays spent."
             )
         return [one.reshape(shape) for one, shape in zip(np.split(flat, ends[:-1]), shapes, strict=True)]
 

@@ -260,9 +260,9 @@ class Moments:
     def sums(self, source: Source) -> NDArray[np.int64]:
         """Return the weighted sums, exact within int64 and clipped to it. For the curator only.
 
-        The number of rows may be private, so no number is refused. Clipping never moves two sums farther apart, so the
-        sensitivity is unchanged. Raises :class:`OverflowError` for a ``square`` (which is public) too large for floats
-        to sum.
+        The number of rows may be private, so a table of any size is accepted. Clipping never moves two sums farther
+        apart, so the sensitivity is unchanged. Raises :class:`OverflowError` for a ``square`` (which is public) too
+        large for floats to sum.
         """
         p, block = self.vectors.size, (2**53 - 1) // self.square
         if not block:

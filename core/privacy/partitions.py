@@ -26,7 +26,7 @@ exactly 1 − δ₀ and leaves the conditional distributions unchanged.
    each outcome the answers are (ρ₂, δ₂)-close: a mixture with equal weights as in 1. Both together are (max ρ, max
    δ)-close.
 3. *Held out by row, k rows per person.* With j rows in the rest and k − j held out, a histogram calibrated to k rows
-   meets the distances of j rows: j·√2 or j in L2, so ρ costs at most (j/k)²·ρ₁ as in `people.split`; and at most 2j
+   has the distances of j rows: j·√2 or j in L2, so ρ costs at most (j/k)²·ρ₁ as in `people.split`; and at most 2j
    or j keys, each by at most j. δ₀ is no larger than for k rows, since OpenDP's map does not fall when distances
    grow: at most δ₁. Together at most (max ρ, δ₁ + δ₂). Nothing is bought with a threshold from the held part
    (δ₂ = 0), so the release and its private figures are (max ρ, δ₁).

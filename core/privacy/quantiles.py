@@ -4,18 +4,18 @@ A quantile q = a/b is a choice among the points z of a finite public grid. Its s
 
     −|(b − a)·below(z) − a·above(z)|,    below(z) = #{x < z},  above(z) = #{x ≥ z},
 
-0 if a share q of the values lies below z (Smith 2011, with the score in whole numbers). Bins are half-open, so values
-equal to an edge z lie on its right, as here. Several quantiles are found by halving: first the median, then the
-quantiles of each half among the values of that half (Kaplan, Schnapp & Stemmer 2022). The sequence of choices depends
-on the grid and on earlier choices alone, never on the values.
+It is 0 if a share q of the values lies below z (Smith 2011, with the score in whole numbers). Bins are half-open, so
+values equal to an edge z lie on its right, as in the score. Several quantiles are found by halving: first the median,
+then the quantiles of each half among the values of that half (Kaplan, Schnapp & Stemmer 2022). The sequence of choices
+depends on the grid and on earlier choices alone, never on the values.
 
 Edges are chosen from one histogram, the numbers of values between the points of the grid (`Source.grid_counts`). Any
 engine that counts can compute this histogram, so the values stay in the engine.
 
-Nothing here draws. The caller pays for ``choose(scores, sensitivity)``, the exponential mechanism. Missing values (NaN)
-are not counted. Infinite values are clipped to the grid like all others.
+This module draws nothing. The caller pays for ``choose(scores, sensitivity)``, the exponential mechanism. Missing
+values (NaN) are not counted. Infinite values are clipped to the grid like all others.
 
-If rows are held out or limited at random: every sensitivity here is k times a constant, so an answer calibrated to k
+Rows may be held out or limited at random. Every sensitivity here is k times a constant, so an answer calibrated to k
 rows costs at most (j/k)² of its price if j of these rows are present. The proof in
 :func:`espalier.core.privacy.contribution.split` requires this for each answer.
 """
@@ -118,7 +118,7 @@ def choose_edges(
     the ends of ``grid``. If many values are equal, or the grid is coarse, there are fewer bins. ``rho`` is the price of
     one call. It sets the noise scale. The score of a cut is lowered by one noise scale, a public number of rows, for
     each doubling of its distance from the lower end of its part. So among cuts with the same counts, the one next to
-    the equal values below is preferred, and a bin for "none" ends just above 0. Adding a public number to a score does
+    the equal values below is preferred, and a bin of zeros ends just above 0. Adding a public number to a score does
     not change its sensitivity.
 
     Guarantee: with ``choose`` at price ρ per call, `calls_of_edges` (bins, unit) × ρ in zCDP.

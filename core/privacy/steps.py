@@ -75,7 +75,7 @@ class StepCounts:
         """Return the exact counts, in units. For the curator only."""
         (counts,) = source.step_counts([self.pair])
         if counts.shape != self.shape:
-            raise ValueError(f"the table miscounts {self.what}")
+            raise ValueError(f"the table returned inconsistent counts for {self.what}")
         return counts.ravel()
 
 
@@ -172,7 +172,7 @@ class VisitCounts:
         """Return the exact counts. For the curator only."""
         counts = source.visit_counts(self.column)
         if counts.shape != (self.visits, self.size):
-            raise ValueError(f"the table miscounts {self.what}")
+            raise ValueError(f"the table returned inconsistent counts for {self.what}")
         return counts.ravel()
 
 
@@ -226,7 +226,7 @@ class ReturnCounts:
         """Return the exact counts, in units. For the curator only."""
         counts = source.return_counts(self.column, self.bins)
         if counts.shape != (self.size, 3):
-            raise ValueError(f"the table miscounts {self.what}")
+            raise ValueError(f"the table returned inconsistent counts for {self.what}")
         return counts.ravel()
 
 

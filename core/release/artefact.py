@@ -354,7 +354,7 @@ class Release:
 
     @cached_property
     def _counted(self) -> NoisyCounts | None:
-        """Noisy counts of the fit, for copies made later; `None` for a method that counts no marginals."""
+        """Noisy counts of the fit, for copies made later; `None` for a method that measures no marginals."""
         return NoisyCounts.of(self.fitted)
 
     def save(self, folder: str | Path, kind: TableFormat = "csv", report: Report = silent) -> None:

@@ -22,7 +22,7 @@ def link_strengths(
 
     ``strength`` is the share of rows that would have to change to unlink the pair. ``noise`` is the expected error of
     the pair's counts as a share of rows, in the best marginal that contains both columns; `None` if there is no such
-    marginal. A link that is no stronger than its noise has not survived.
+    marginal. A link that is no stronger than its noise cannot be recognised in the released rows.
     """
     sizes, out = synthetic.schema.sizes, []
     for a, b in edges:

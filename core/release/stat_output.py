@@ -149,8 +149,8 @@ def _cut(text: str, most: int) -> str:
 
 
 def check_stat(schema: Schema, kind: StatFormat) -> None:
-    """Raise an error before anything is spent if the file cannot be written. This writes and deletes a row of first
-    values.
+    """Raise an error before anything is spent if the file cannot be written. The check writes a file with one row,
+    which contains the first value of each column, and deletes it.
 
     Columns whose description is bought are left out. After this check, the file can be written, because longer text is
     cut.

@@ -119,8 +119,8 @@ class Job:
         """``ended(session, reason)`` is called instead of ``done`` if the work failed or was cancelled.
 
         ``wanted()`` returns whether a session still waits for the result. Neither ``done`` nor ``ended`` should hold
-        rows or a session: a result may outlive its tab. ``work`` may hold them; it is dropped when the job has ended.
-        Raises :class:`EspalierError` if the queue is full.
+        rows or a session: a result may remain after its tab is closed. ``work`` may hold them; it is dropped when the
+        job has ended. Raises :class:`EspalierError` if the queue is full.
         """
         self.kind, self.done, self.ended = kind, done, ended
         self.state: Literal["waiting", "running", "done", "failed", "cancelled"] = "waiting"
@@ -171,7 +171,7 @@ class Job:
             raise Cancelled("cancelled")
         if time.monotonic() > self._deadline:
             raise Cancelled(
-                f"this took longer than {LONGEST / 60:.0f} minutes and was stopped; coarsen the columns with the "
+                f"the job took longer than {LONGEST / 60:.0f} minutes and was stopped; coarsen the columns with the "
                 "most categories"
             )
         self.fraction, self.message = min(max(float(fraction), 0.0), 1.0), message
@@ -184,7 +184,7 @@ class Job:
             if self._wanted():
                 seen = time.monotonic()
             elif time.monotonic() - seen > GONE:
-                raise Cancelled("no one was waiting for it any more")
+                raise Cancelled("no one was still waiting for the result")
 
     def _run(self) -> None:
         try:

@@ -152,7 +152,7 @@ def test_spends_what_was_asked_and_nothing_is_left(made):
 def counted(made):
     """A release whose method counts marginals."""
     if not isinstance(made.fitted, Marginals):
-        pytest.skip("this method counts no marginals")
+        pytest.skip("this method measures no marginals")
     return made
 
 

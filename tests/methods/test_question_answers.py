@@ -183,7 +183,7 @@ def test_a_widened_separation_holds_in_the_methods_graph_and_the_questions_toget
 def test_a_method_without_marginals_refuses_a_share():
     unable = [name for name, m in METHODS.items() if m.capabilities.questions == "no"]
     for name in unable:
-        with pytest.raises(ProjectError, match="counts no marginals"):
+        with pytest.raises(ProjectError, match="measures no marginals"):
             frame_of(project(method=name, question_list=ASKED, question_share=0.2))
 
 

@@ -423,9 +423,9 @@ def test_a_fence_that_the_plan_asks_for_stays_when_the_method_leaves_it_to_the_p
 def test_a_share_for_questions_that_a_method_cannot_use_can_be_taken_back(app: AppTest) -> None:
     go(sample(app, "services"), "plan")
     next(s for s in app.selectbox if s.label == "Method").set_value("decoder").run()
-    assert "counts no marginals" in sentences(app)
+    assert "measures no marginals" in sentences(app)
     next(s for s in app.slider if s.label.startswith("Share of the budget for questions")).set_value(0).run()
-    assert "counts no marginals" not in sentences(app)
+    assert "measures no marginals" not in sentences(app)
     assert any(m.label == "Time to fit" for m in unfold(app, "Details").metric)
 
 

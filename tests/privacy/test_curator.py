@@ -141,7 +141,7 @@ def test_only_proved_scores_are_evaluated():
 def test_a_table_that_miscounts_is_refused():
     c, table = curator()
     table.count = lambda clique: np.full(2, 50)
-    with pytest.raises(ValueError, match="miscounts"):
+    with pytest.raises(ValueError, match="inconsistent counts"):
         c.measure({("a",): 0.01})
 
 

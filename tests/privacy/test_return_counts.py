@@ -92,7 +92,7 @@ def test_impossible_counts_are_refused():
     ):
         with pytest.raises(ValueError, match="at least one value"):
             odd.check({})
-    with pytest.raises(ValueError, match="miscounts"):
+    with pytest.raises(ValueError, match="inconsistent counts"):
         ReturnCounts("visits.x", 3, 2, 1).sums(panel([((0,), ())], 2))
     alone = Table(Schema((Column("x", "categorical", ("n",)),)), {"x": np.zeros(1, dtype=np.int64)}, 1)
     with pytest.raises(TableError, match="visits"):

@@ -95,7 +95,7 @@ def test_counts_at_each_visit_move_by_their_sensitivity_and_no_more(keep, relati
     assert reached <= bound <= reached + 1e-12
     seen = recipe.sums(panel([(0, (1, 0, 1)[:keep]), (1, (1, 1)), (0, (0,))], keep)).reshape(-1, 2).tolist()
     assert seen == [[1, 1], [0, 1], [0, 0]][: keep - 1]
-    with pytest.raises(ValueError, match="miscounts"):
+    with pytest.raises(ValueError, match="inconsistent counts"):
         VisitCounts("visits.x", 3, keep - 1).sums(panel([(0, (0, 0))], keep))
 
 

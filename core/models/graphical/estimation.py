@@ -55,8 +55,7 @@ def estimate(
     records whether this was reached within ``max_iterations``; if not, the best point found is returned.
 
     Raises ``ValueError`` for a measurement that does not fit the columns, and `espalier.core.errors.EspalierError` if
-    the impossibilities leave no row. Check sizes first (`check_size`), because this function refuses nothing for its
-    size.
+    the impossibilities leave no row. Check sizes first (`check_size`), because this function has no size limit.
 
     ``smoothing`` > 0 adds λ N KL(p ‖ q) to the objective, where λ = smoothing / (median noise scale), and q is the
     distribution with independent columns and the pooled one-way counts. The best fit to noisy counts follows the noise.
@@ -69,7 +68,7 @@ def estimate(
     The method is in `espalier.core.models.graphical.solver`. It was chosen by measurement (``python -m
     benchmarks.inference algorithms``). The table shows CPU seconds until the objective is certified to be within 0.1 %
     of the best, on 12 columns of Adult's shape, with equal σ | σ alternating between 1 and 1,000. ">" marks fits that
-    were not certified in 1,000 steps or that rounding ended:
+    were not certified in 1,000 steps or that rounding errors stopped:
 
     ====================================  =============  =============  =============  =============
     algorithm                             star           tree           star+tree      star+six

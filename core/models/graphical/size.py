@@ -136,7 +136,7 @@ def too_large(
     text = f"{what} needs one table of {held:,} cells over {named}; the limit is {limit:,}. {advice}"
     if culprit and culprit != (clique,):
         shown = "; ".join(" × ".join(one) for one in culprit[:5]) + ("; …" if len(culprit) > 5 else "")
-        text += f" It comes from measuring {shown} together."
+        text += f" This table results from measuring {shown} together."
     return SizeError(text, clique=clique, cells=held, limit=limit, culprit=culprit, coarsen=widest)
 
 

@@ -74,7 +74,7 @@ class Network:
     """Statistics of ``blocks``, concatenated, over all rows that ``zeros`` allow.
 
     ``sizes`` are all columns, including hidden ones. ``length`` is the number of statistics. Raises ``LookupError`` or
-    ``ValueError`` for cliques that do not fit the columns. Check sizes first, because this class refuses nothing.
+    ``ValueError`` for cliques that do not fit the columns. Check sizes first, because this class has no size limit.
     """
 
     def __init__(

@@ -31,8 +31,8 @@ from espalier.core.models.question_fit.network import Network
 
 ROUNDS = 500
 PERTURBED = 8
-"""Number of weight vectors near λ whose best rows each round also adds. They reduce the number of rounds by a factor of
-six to nine.
+"""Number of weight vectors near λ that each round also tries. Adding their best rows reduces the number of rounds by a
+factor of six to nine.
 """
 
 

@@ -4,9 +4,9 @@ A count is a sum of 0s and 1s, and a question is an automaton that reads its col
 functions of a few columns and a running *state*. Each state becomes a hidden column. Impossible cells (`Zeros`) over
 the previous state, one column and the next state make the hidden column a function of the row. Each row therefore has
 one extension to the hidden columns, and every sum or maximum over rows is a sum or maximum over extended rows. The cost
-depends on the width of this gate network. The width of the paper's incidence graph does not bound it: a family of
-incidence width 2 encodes 3-SAT, because a diagram that is small in one column order need not be small in the order
-forced by the rest of the workload.
+depends on the width of this gate network. The width of the paper's incidence graph does not bound the width of the gate
+network: a family of incidence width 2 encodes 3-SAT, because a diagram that is small in one column order need not be
+small in the order forced by the rest of the workload.
 
 The order in which columns are read follows the tree of the measured marginals: from a column to its branches, the
 heaviest branch last. Therefore, at most log₂ d of the current column's ancestors wait for their next branch at any

@@ -130,8 +130,8 @@ def marginal_errors(
     """Return the questions' own cliques and the errors of answers computed from their marginals, which share ρ evenly;
     None if a question has no clique.
 
-    The answer to a question that holds in a of a clique's C cells is the sum of a noisy cells, with variance a σ². If
-    the total is known, the cells are first corrected to sum to it, so the variance is a (1 − a/C) σ².
+    If a question holds in m of a clique's C cells, its answer is the sum of m noisy cells, with variance m σ². If the
+    total is known, the cells are first corrected to sum to it, so the variance is m (1 − m/C) σ².
     """
     if any(name not in lowered.visible for block in lowered.blocks for name in block.clique):
         return None

@@ -74,7 +74,9 @@ class QuestionSums:
         return {}
 
     def squared(self, replace: bool) -> int:
-        """Δ² in rows for one row per person. Raises :class:`SizeError` if the questions are too wide together."""
+        """Δ² in rows for one row per person. Raises :class:`SizeError` if the questions together need too many
+        cells.
+        """
         if len(self.questions) == 1:
             return 1
         if replace not in self._squared:
