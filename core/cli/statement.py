@@ -89,11 +89,15 @@ def _new(opt: argparse.Namespace) -> None:
 
 
 def _sign(opt: argparse.Namespace) -> None:
+    from espalier.core.statement.check import checked_folder
     from espalier.core.statement.folder import sign_folder
 
     key = signer(opt.key)
     assert key is not None  # the option is required
     sign_folder(opt.folder, key)
+    passes, result = checked_folder(opt.folder)
+    if not passes:  # an honest release may fail too, for example if a column is named like a privacy parameter
+        print(f"warning: {result}", file=sys.stderr)
     print(f"{opt.folder}: signed by {key.facts['fingerprint']}", file=sys.stderr)
 
 

@@ -54,6 +54,21 @@ def test_a_release_is_signed_later_on_the_command_line(made, tmp_path, monkeypat
     assert main(["sign", str(tmp_path / "r"), "--key", str(tmp_path / "k.pem")]) == 2
 
 
+def test_signing_a_release_that_was_changed_prints_a_warning(made, tmp_path, monkeypatch, capsys):
+    """Previously, nothing told the signer that the table is not the one that the statement describes."""
+    monkeypatch.setenv(PASSPHRASE, WORDS)
+    new_key(tmp_path / "k.pem", WORDS)
+    for name, says in (("honest", ""), ("changed", "synthetic.csv was changed")):
+        made.save(tmp_path / name)
+        if says:
+            with (tmp_path / name / "synthetic.csv").open("a") as file:
+                file.write("x\n")
+        assert main(["sign", str(tmp_path / name), "--key", str(tmp_path / "k.pem")]) == 0
+        said = capsys.readouterr().err
+        assert says in said
+        assert ("warning" in said) == bool(says)
+
+
 def test_a_server_signs_with_its_key_and_the_report_names_it(tmp_path, monkeypatch):
     assert server_signer() is None
     key = new_key(tmp_path / "k.pem", WORDS)
