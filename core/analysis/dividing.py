@@ -22,7 +22,7 @@ ROUGH = 0.02
 SLACK = 1.05
 """If no budget reaches a desired half-width, the target is this multiple of the half-width without noise."""
 UNPROMISED = 0.5
-"""An analysis without a promise gets this share of an equal part of the budget."""
+"""An analysis without a promise gets this fraction of an equal share of the budget."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -314,7 +314,7 @@ def _counts(files: Mapping[str, bytes], facts: Mapping[str, Any], project: Proje
         groups[name] = len(used)
     for one in counts.marginals:
         if not one.clique or any(name not in groups for name in one.clique):
-            raise ProjectError(f"{COUNTS} counts a column that is not in the project.", key="columns")
+            raise ProjectError(f"{COUNTS} contains counts of a column that is not in the project.", key="columns")
         if one.values.shape != tuple(groups[name] for name in one.clique):
             raise ProjectError(f"{COUNTS} and the columns of the project have different numbers of cells.", key="cells")
     for one in (*counts.marginals, *counts.histograms):

@@ -151,7 +151,9 @@ def _opposite(labels: Sequence[str]) -> bool:
 
 
 def _sequence_and_others(codes: Sequence[str], labels: Mapping[str, str]) -> bool:
-    """Return whether only special codes follow a sequence. A label with digits, as in "97 or more", is a value."""
+    """Return whether only special codes follow a sequence. A code whose label contains digits, as in "97 or more", is a
+    value.
+    """
     special = {
         float(code)
         for code in codes

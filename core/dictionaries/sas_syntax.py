@@ -145,7 +145,7 @@ class _Program:
             if same not in read:
                 labelled += len(made.labels) + len(made.missing)
                 if labelled > MOST_LABELS:
-                    raise SchemaError(f"more than {MOST_LABELS:,} codes of variables have labels")
+                    raise SchemaError(f"the variables have more than {MOST_LABELS:,} labelled codes in total")
                 read[same] = _of_format(variable, made, notes)
             yield replace(read[same], name=variable.name, label=variable.label)
 

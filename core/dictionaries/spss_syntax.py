@@ -194,7 +194,7 @@ class _Variables:
             named = self.named(before[:count])
             self._labelled += len(named) * len(labels) // 2
             if self._labelled > MOST_LABELS:
-                raise SchemaError(f"more than {MOST_LABELS:,} codes of variables have labels")
+                raise SchemaError(f"the variables have more than {MOST_LABELS:,} labelled codes in total")
             for variable in named:
                 if anew:
                     variable.labels = {}

@@ -144,7 +144,7 @@ def check_prices(schema: Schema, price: str, sales: str, per: str | None = None)
     if price == sales:
         raise ProjectError(f"price and sales are both {price!r}; choose two different columns", key="sales")
     if per is not None and (per not in schema or schema[per].kind == "numeric"):
-        raise ProjectError(f"one elasticity for each value needs a column of categories, not {per!r}", key="per")
+        raise ProjectError(f"per must be a column of categories, each with its own elasticity, not {per!r}", key="per")
 
 
 def holds_amounts(column: Column) -> bool:

@@ -1,4 +1,4 @@
-"""Dependence between columns that a tree keeps: PrivCI's proxy objective q (§V-B1)."""
+"""Dependence between columns that a tree captures: PrivCI's proxy objective q (§V-B1)."""
 
 from __future__ import annotations
 

@@ -152,12 +152,12 @@ def verdict(effect: Effect, chosen: Iterable[str]) -> Validity:
     if wrong := tuple(name for name in columns if name in effect.forbidden or name in effect.unseen):
         return Validity(False, " ".join(_why_not(effect, name) for name in wrong), forbidden=wrong)
     if separated(effect.back_door, [t], [y], columns):
-        given = f"given {_listed(columns)}" if columns else "with nothing adjusted for"
+        given = f"given {_listed(columns)}" if columns else "without adjustment"
         return Validity(
             True, f"{given[0].upper()}{given[1:]}, every path from {t} to {y} that is not part of the effect is closed."
         )
     path = open_paths(effect.back_door, [t], [y], columns, most=1).paths[0]
-    after = f"given {_listed(columns)}" if columns else "with nothing adjusted for"
+    after = f"given {_listed(columns)}" if columns else "without adjustment"
     opened = [n for a, n, b in zip(path, path[1:], path[2:], strict=False) if {(a, n), (b, n)} <= set(effect.edges)]
     blame = f"; adjusting opens it at {_listed(opened)}, where two arrows meet" if opened else ""
     return Validity(False, f"The path {effect.sentence_of(path)} stays open {after}{blame}.", path=path)
@@ -280,8 +280,8 @@ def refuse_fenced(effect: Effect, chosen: Iterable[str], separations: Iterable[S
 
 @dataclass(frozen=True)
 class Way:
-    """A path between treatment and outcome, with flags for being part of the effect and for being open, and a
-    sentence.
+    """A path between treatment and outcome, with a sentence about it, and flags that state whether it is part of the
+    effect and whether it is open.
     """
 
     path: tuple[str, ...]

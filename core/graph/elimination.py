@@ -24,8 +24,8 @@ Bucket = tuple[str, Clique]
 def eliminate(sizes: Mapping[str, int], cliques: Iterable[Clique]) -> list[Bucket]:
     """Return the buckets of the best elimination order found, in the order of elimination.
 
-    Columns with one category are left out, because they cost nothing. Every other column of ``sizes`` appears
-    once, even if no clique covers it. Within a bucket the neighbours keep the order of ``sizes``.
+    Columns with one category are left out, because they do not enlarge any table. Every other column of ``sizes``
+    appears once, even if no clique covers it. Within a bucket the neighbours keep the order of ``sizes``.
     """
     columns = [name for name, size in sizes.items() if size > 1]
     position = {name: i for i, name in enumerate(columns)}
@@ -141,7 +141,7 @@ def _greedy(start: Sequence[int], columns: Sequence[int], weights: Sequence[floa
     """Return one greedy order of ``columns``: each step takes the column with the smallest (fill, weight, position).
 
     The heap contains lower bounds of the weights. A weight is summed exactly only when its bound is the smallest, so a
-    column with many neighbours, whose weight changes at nearly every step, costs little.
+    column with many neighbours, whose weight changes at nearly every step, takes little time.
     """
     masks, by_fill = list(start), rule == "fill"
     fills = {v: _fill(masks, v) if by_fill else 0 for v in columns}

@@ -144,7 +144,7 @@ class PlannedCounts:
         return [({column.name: (event,), **more}, {column.name: others, **more}) for more in within]
 
     def check(self, schema: Schema) -> None:
-        """Raise :class:`ProjectError` unless its columns and values are in the schema."""
+        """Raise :class:`ProjectError` unless the schema contains the analysis's columns and values."""
         self.cells(schema)
         if self.strata is not None and len(self.strata) != math.prod(schema[n].values for n in self.adjust or ()):
             raise _error(f"analysis {self.name!r}: list one share for each stratum")
@@ -233,7 +233,7 @@ def read_analyses(data: Any) -> tuple[PlannedAnalysis, ...]:
     if not isinstance(data, Sequence) or isinstance(data, str):
         raise _error("analyses must be a list of objects")
     if len(data) > MOST:
-        raise _error(f"analyses lists {len(data)}; a project has at most {MOST}")
+        raise _error(f"analyses has {len(data)} entries, but at most {MOST} are allowed")
     found = tuple(map(read_analysis, data))
     names = [one.name for one in found]
     if len(set(names)) < len(names):

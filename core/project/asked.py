@@ -45,7 +45,7 @@ class AskedQuestion:
             raise ProjectError("asked: a question needs a subject (of)", key="asked")
         if (self.kind in _GROUPED) != bool(self.group):
             raise ProjectError(
-                f"asked: a {self.kind} {'needs a' if self.kind in _GROUPED else 'has no'} group", key="asked"
+                f"asked: a {self.kind} {'needs a' if self.kind in _GROUPED else 'cannot have a'} group", key="asked"
             )
         if (self.kind == "effect") != bool(self.treatment):
             raise ProjectError("asked: an effect needs a treatment; other kinds must not have one", key="asked")

@@ -1,4 +1,5 @@
-"""Density of a numeric column inside its bins: one line per bin, with a slope suggested by the neighbouring bins.
+"""Density of a numeric column inside its bins: a straight line in each bin, with a slope derived from the neighbouring
+bins.
 
 The counts of the released rows show the change in density from bin to bin. Inside a bin the density is a straight line
 with the smaller of the two slopes towards its neighbours (van Leer 1979). It is flat at a peak or in a trough, and

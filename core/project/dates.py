@@ -86,7 +86,7 @@ class DateBins:
         days = [day_number(data[key]) if isinstance(data[key], str) else None for key in ("from", "to")]
         if days[0] is None or days[1] is None:
             raise SchemaError(
-                f"the ends of a date column's range are written like 2020-01-31, not {data['from']!r} and "
+                f"the ends of a date column's range must be written like 2020-01-31, not {data['from']!r} and "
                 f"{data['to']!r}"
             )
         return cls(date.fromordinal(days[0]), date.fromordinal(days[1]), data["by"])

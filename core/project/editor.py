@@ -166,7 +166,7 @@ class ProjectEditor:
         self.change_schema(replace(self.project.schema, columns=columns))
 
     def declare(self, schema: Schema, used: Iterable[DeclaredBy]) -> None:
-        """Replace columns by the declarations of dictionaries, and record each dictionary once."""
+        """Replace columns with the declarations of dictionaries, and record each dictionary once."""
         self.change_schema(schema)
         known = {d.digest: d for d in (*self.project.dictionaries, *used)}
         self.project = replace(self.project, dictionaries=tuple(known.values()))

@@ -51,7 +51,7 @@ _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
 
 Codes = Mapping[str, NDArray[Any]]
 Pair = tuple[str, str]
-"""An arrow in a step: its cause, and a column of this visit."""
+"""An arrow in a step: its cause, and the column of this visit to which it leads."""
 
 
 def is_table_name(name: str) -> bool:

@@ -116,7 +116,7 @@ class PlannedSurvival:
             )
         if not 2 <= time.values <= MOST_INTERVALS:
             raise _error(
-                f"{what}: {time.name!r} has {time.values} intervals; a survival table has 2 to {MOST_INTERVALS}. "
+                f"{what}: {time.name!r} has {time.values} intervals; a survival table can have 2 to {MOST_INTERVALS}. "
                 "Change its bins on the Data page",
                 column=time.name,
             )

@@ -109,7 +109,7 @@ class QuestionList:
             if not isinstance(data, list) or not all(isinstance(entry, Mapping) for entry in data):
                 raise ProjectError(f"{key} must be a list of objects", key=key)
             if len(data) > most:
-                raise ProjectError(f"{key} lists {len(data):,}; at most {most:,} can be asked", key=key)
+                raise ProjectError(f"{key} has {len(data):,} entries, but at most {most:,} are allowed", key=key)
         return cls(tuple(questions), tuple(counts))
 
 

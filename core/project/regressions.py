@@ -148,7 +148,7 @@ def read_regressions(data: Any) -> tuple[BoughtRegression, ...]:
     if not isinstance(data, Sequence) or isinstance(data, str):
         raise _error("regressions must be a list of objects")
     if len(data) > MOST:
-        raise _error(f"regressions lists {len(data)}; a plan has at most {MOST}")
+        raise _error(f"regressions has {len(data)} entries, but at most {MOST} are allowed")
     found = tuple(one if isinstance(one, BoughtRegression) else BoughtRegression.from_json(one) for one in data)
     names = [one.name for one in found]
     if len(set(names)) < len(names):

@@ -194,7 +194,7 @@ def _declared(data: Mapping[str, Any], more: Mapping[str, Any]) -> Column:
             raise SchemaError(f"column {name!r}: a numeric column has edges, not categories or groups", column=name)
         edges, style = _numbers(name, data.get("edges", [])), data.get("number_style", "")
         if not isinstance(style, str):
-            raise SchemaError(f"column {name!r}: number_style must be a text, in quotes", column=name)
+            raise SchemaError(f"column {name!r}: number_style must be a string, in quotes", column=name)
         return Numbers(name, kind, edges, data.get("integer", False), data.get("decimals"), style, **common)
     if data.get("edges"):
         raise SchemaError(

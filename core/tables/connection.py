@@ -19,7 +19,7 @@ LONGEST, LOCKED = 3600, 30
 
 CAUSES = {
     "TLS": "the encrypted connection (TLS) to the server failed. Check sslmode and the certificates in the URL",
-    "unknown host": "there is no machine with this host name. Correct the host in the URL",
+    "unknown host": "no host with this name was found. Correct the host in the URL",
     "refused": "no server answers at this address. Check the host and port, and that the server is running",
     "authentication": "the server rejects this user. Check the user, the password and the server's access rules",
     "no such database": "the server has no database with this name. Correct the name at the end of the URL",

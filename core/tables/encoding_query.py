@@ -265,7 +265,7 @@ def _day(text: str, kind: Any) -> Any:
 
 
 def _in_calendar(day: Any) -> Any:
-    """Return whether text in the form of an ISO date is a valid day; compares text without a cast."""
+    """Return whether text in the form of an ISO date is a valid day. The text is compared without a cast."""
     century, year, month, last = (day.substr(at, 2) for at in (0, 2, 5, 8))
     fours = [f"{i:02d}" for i in range(0, 100, 4)]
     leap = ibis.ifelse(year == "00", century.isin(fours), year.isin(fours))

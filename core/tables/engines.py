@@ -242,7 +242,7 @@ def _as_declared(backend: Any, table: Any) -> Any:
     expressions.
 
     For such a column Ibis would use the type of the first row's cell, so one row would decide how all others are read.
-    Only text is accepted there, since 7 and '7' may be two people.
+    Only text is accepted there, since 7 and '7' may identify two people.
     """
     place = table.op()
     asked = "SELECT name FROM pragma_table_info(?, ?) WHERE coalesce(type, '') = ''"

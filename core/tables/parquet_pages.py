@@ -45,7 +45,8 @@ Fields = dict[tuple[int, int], Any]
 def opened(file: IO[bytes], **options: Any) -> Any:
     """Return PyArrow's reader for a Parquet file, which reads all 32 or 64 stored bits of each whole number.
 
-    A column of 8 or 16 bits is stored in 32. PyArrow would cut off the other bits, so 7 and 263 would be one person.
+    A column of 8 or 16 bits is stored in 32. PyArrow would cut off the other bits, so 7 and 263 would identify the same
+    person.
     """
     import pyarrow as pa
     from pyarrow import parquet

@@ -44,7 +44,7 @@ def streamed(
 ) -> Generator[Batch]:
     """Yield the codes that ``query`` (of :func:`espalier.core.tables.encoding_query.packed`) returns.
 
-    ``check`` runs in the same transaction. Raising from ``pulse`` ends the cursor and its transaction.
+    ``check`` runs in the same transaction. An exception raised by ``pulse`` ends the cursor and its transaction.
     """
     import pyarrow as pa
 

@@ -1,9 +1,9 @@
 """Snapshot inside PostgreSQL, with codes in a temporary table in one REPEATABLE READ transaction. Only counts leave the
 server.
 
-The relation is read once, and the temporary table is counted many times. The transaction ensures that the statement
-that fills it and all later queries see one consistent state of the rows. Closing rolls back and removes the table. A
-lost connection does the same.
+The relation is read once, and all counts come from the temporary table. The transaction ensures that the statement that
+fills it and all later queries see one consistent state of the rows. Closing rolls back and removes the table. A lost
+connection does the same.
 
 **Fresh lots.** A holdout and a declared total need random numbers ("lots") that depend on no row
 (`espalier.core.privacy.contribution` has the proofs). `gen_random_uuid` draws them from the server's strong generator
@@ -77,8 +77,8 @@ class PostgresSnapshot(CodesOnly):
         self._relation = relation  # the connection lives as long as an object refers to it
         self._shown, self._con = relation.shown, relation.backend.con
         self.pulse = pulse
-        """Function that is called between the server's answers and while waiting for a long one. Raising an exception
-        from it cancels the request.
+        """Function that is called between the server's answers and while waiting for a long answer. Raising an
+        exception from it cancels the request.
         """
         if person is not None and most is None:
             raise TableError("a person column in a database needs a row limit per person")

@@ -13,8 +13,8 @@ Excel. Each cell has its own type (`espalier.core.tables.excel` states which lin
 Parquet and data frames. A type belongs to a whole column and was chosen by the author of the file or frame. Columns of
 Python objects in a pandas frame have no such type, so each cell is converted separately.
 
-`espalier.core.tables.encoding` encodes larger tables in batches. It contains the table of canonical texts, and returns
-equal codes.
+`espalier.core.tables.encoding` encodes larger tables in batches. That module contains the table of canonical text, and
+returns equal codes.
 
 Refusals name the line or the row, but never quote a cell.
 """
@@ -108,8 +108,8 @@ def _csv(data: bytes, shown: str) -> TextTable:
             raise TableError(f"{shown} cannot be read as CSV") from None
         number = bad[0].number
         raise TableError(
-            f"{shown}{'' if number is None else f', line {number}'}: {bad[0].actual_columns} cells where the header "
-            f"names {bad[0].expected_columns}; correct that line, or put quotes around cells that contain the "
+            f"{shown}{'' if number is None else f', line {number}'}: {bad[0].actual_columns} cells, but the header has "
+            f"{bad[0].expected_columns} names; correct that line, or put quotes around cells that contain the "
             "delimiter",
             row=number,
         ) from None

@@ -146,7 +146,8 @@ class Source(Protocol):
         visit.
 
         Its three columns count visits whose next kept visit comes within the first ``bins`` bins of days, visits whose
-        next one comes later or on an unknown day, and visits without a next one. A person's visits weigh 1 in total.
+        next one comes later or on an unknown day, and visits without a next one. A person's visits have a total weight
+        of 1.
         """
         ...
 

@@ -22,7 +22,7 @@ BATCH_ROWS = 1 << 18
 def written(session: Any, query: str, schema: Schema, pulse: Callable[[], None]) -> Generator[Batch]:
     """Yield the codes that ``query`` (of :func:`espalier.core.tables.encoding_query.packed`) returns.
 
-    Raising from ``pulse`` stops Spark. Closing the generator deletes the folder.
+    An exception raised by ``pulse`` stops Spark. Closing the generator deletes the folder.
     """
     from pyarrow import parquet
 

@@ -5,8 +5,8 @@ nothing. Its rows pass through this process in batches, `espalier.core.tables.en
 row is kept. The same encoding and the same row limits therefore apply to every engine. Identifiers are compared here,
 byte by byte, so no collation, optimiser or dialect merges two people.
 
-A driver's cells must have the type of the catalogue. Other cells are refused, never guessed: SQLite can store text in a
-column of whole numbers, and other drivers may allow this too.
+A driver's cells must have the type that the catalogue states. Other cells are refused, never guessed: SQLite can store
+text in a column of whole numbers, and other drivers may allow this too.
 """
 
 from __future__ import annotations
@@ -90,7 +90,8 @@ class Stream:
 
     @contextmanager
     def _one_state(self) -> Iterator[None]:
-        """Read rows and catalogue in one state if the engine can do this; otherwise read the catalogue afterwards.
+        """Read the rows and the catalogue in one consistent state if the engine can do this; otherwise read the
+        catalogue afterwards.
 
         In MySQL, a statement locks the definitions of its tables until the transaction ends.
         """

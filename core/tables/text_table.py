@@ -98,7 +98,7 @@ def _form(cell: Any) -> object:
     """Return the form of a cell, which is more specific than its type. Equal cells of one form have the same text.
 
     A whole float below 2⁵³ has the form of a whole number. A decimal's places are part of its form: 7.5 and 7.50 are
-    equal and have two texts.
+    equal, but their text differs.
     """
     if isinstance(cell, float) and cell.is_integer() and abs(cell) < 2**53:
         return int

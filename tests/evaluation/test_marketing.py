@@ -76,7 +76,7 @@ def test_rows_beside_themselves_differ_in_nothing_and_empty_or_zero_sales_are_le
         (("brand", "sold", None), "price must be a numeric column of the table, not 'brand'"),
         (("price", "nothing", None), "sales must be a numeric column"),
         (("price", "price", None), "are both 'price'"),
-        (("price", "sold", "day"), "needs a column of categories"),
+        (("price", "sold", "day"), "per must be a column of categories"),
     ],
 )
 def test_columns_that_cannot_be_prices_are_refused(named, says):

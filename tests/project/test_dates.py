@@ -83,8 +83,8 @@ def test_the_project_file():
     assert DateBins.from_json(bins.to_json()) == bins
     for data, text in [
         ("month", "need a range"),
-        ({"from": "2020-01-01", "to": "2020-13-01", "by": "month"}, "are written like 2020-01-31"),
-        ({"from": 2020, "to": 2021, "by": "year"}, "are written like 2020-01-31"),
+        ({"from": "2020-01-01", "to": "2020-13-01", "by": "month"}, "must be written like 2020-01-31"),
+        ({"from": 2020, "to": 2021, "by": "year"}, "must be written like 2020-01-31"),
         ({"from": "2020-01-01", "to": "2020-01-01", "by": "month"}, "from a day to a later one"),
         ({"from": "2020-01-01", "to": "2021-01-01", "by": "day"}, "not by 'day'"),
         ({"from": "1900-01-01", "to": "2020-01-01", "by": "week"}, "more than 1,000 bins"),

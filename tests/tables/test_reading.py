@@ -70,8 +70,8 @@ MALFORMED = {
     "a zero byte": (b"x,\x000,1\n", "zero byte"),
     "no cell at all": (b"\n", "this line is empty"),
     "a line with a carriage return alone": (b"\r\n", "this line is empty"),
-    "a short row": (b"x,0\n", "2 cells where the header names 3"),
-    "a long row": (b"x,0,1,2\n", "4 cells where the header names 3"),
+    "a short row": (b"x,0\n", "2 cells, but the header has 3 names"),
+    "a long row": (b"x,0,1,2\n", "4 cells, but the header has 3 names"),
 }
 
 
@@ -185,7 +185,7 @@ def test_gzip():
     [
         (b"", "is empty"),
         (b"  \n \n", "is empty"),
-        (b"a,b\n1,2\n3\n", "line 3: 1 cells where the header names 2"),
+        (b"a,b\n1,2\n3\n", "line 3: 1 cells, but the header has 2 names"),
         (b"a,b\n1,2,3\n", "line 2: 3 cells"),
         (b"a,a\n1,2\n", "names column 'a' twice"),
         (b",\n1,2\n", "more than one column without a name"),

@@ -45,7 +45,7 @@ class Question:
 
 @dataclass(frozen=True)
 class Resolved:
-    """Result of the answers. ``dag`` is None while a question is open or answers conflict (``clashes``)."""
+    """Result of answering the questions. ``dag`` is None while a question is open or answers conflict (``clashes``)."""
 
     questions: tuple[Question, ...]
     open: tuple[Question, ...]
