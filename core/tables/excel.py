@@ -44,7 +44,9 @@ _UNCLEAR = ("e", "d", "b")
 Boolean, since every number but 0 is read as true.
 """
 ROUNDED = 10**15
-"""Smallest whole number to which Excel may have rounded other numbers, because Excel keeps 15 digits."""
+"""Smallest whole number to which Excel may have rounded other numbers, because Excel keeps 15 digits. Excel may also
+have rounded any fraction, or removed the zeros at its end.
+"""
 _CELL = re.compile(rb"<(?:[\w.-]+:)?c[\s/>]")
 _ENCODING = re.compile(rb"[^>]*?encoding\s*=\s*[\"']([^\"']*)")
 
@@ -103,8 +105,7 @@ def read_excel(data: bytes, shown: str) -> TextTable:
                 for column, cell in zip_longest(columns, row[: len(header)]):
                     column.add(cell)
                 for column, read in zip(columns, cells, strict=False):
-                    if read.data_type in _UNCLEAR or (read.data_type == "n" and abs(read.value or 0) >= ROUNDED):
-                        column.unclear = True
+                    column.unclear |= read.data_type in _UNCLEAR or _perhaps_rounded(read.value)
     except TableError:
         raise
     except Exception:  # openpyxl passes on any error of its zip and XML parsers, and the text may quote a cell
@@ -114,6 +115,13 @@ def read_excel(data: bytes, shown: str) -> TextTable:
         raise TableError(f"{shown} is empty; its first sheet needs a header row and at least one row")
     made = {name: column.column() for name, column in zip(header, columns, strict=True)}
     return TextTable(made, len(next(iter(made.values())).codes) if made else 0, shown)
+
+
+def _perhaps_rounded(number: Any) -> bool:
+    """Return whether two different numbers may have become this one. A number too small for a float becomes 0.0."""
+    if isinstance(number, float):
+        return number == 0 or not number.is_integer() or abs(number) >= ROUNDED
+    return isinstance(number, int) and abs(number) >= ROUNDED
 
 
 def _header(cells: Sequence[Any], shown: str) -> list[str]:

@@ -482,19 +482,16 @@ def test_one_person_never_becomes_two_in_excel(second):
         [dt.timedelta(microseconds=100), dt.timedelta(microseconds=200), dt.timedelta(1)],
         [True, True, "q"],  # also written as 2
         [1234567890123450, 1234567890123450, 7],  # Excel stores 1234567890123456 like this
+        [12.1, 12.1, 7.5],  # also typed as 12.10, and stored as 12.1
+        [0.0, 0.0, 7],  # also stored as 1E-400
     ],
-    ids=["errors", "moments", "durations", "truth values", "long numbers"],
+    ids=["errors", "moments", "durations", "truth values", "long numbers", "fractions", "tiny numbers"],
 )
 def test_people_whom_excel_gives_one_text_are_refused(cells):
-    """Previously, all people without a result of a lookup were one person, and times were rounded."""
-    from openpyxl import Workbook
-
-    book, out = Workbook(), io.BytesIO()
-    for row in (["p", "a"], *zip(cells, "xyx", strict=True)):
-        book.active.append(row)
-    book.save(out)
+    """Previously, all people without a result of a lookup were one person, and times and fractions were rounded."""
+    data = sheet([["p", "a"], *zip(cells, "xyx", strict=True)], lambda xml: xml.replace("<v>0</v>", "<v>1E-400</v>"))
     with pytest.raises(TableError, match="the person column 'p' mixes types or drops digits"):
-        as_table(read_table(out.getvalue(), "t.xlsx"), SCHEMA, "p")
+        as_table(read_table(data, "t.xlsx"), SCHEMA, "p")
 
 
 def test_a_row_beyond_excel_is_refused_at_once():
