@@ -273,8 +273,8 @@ def workbook(*rows, before=lambda sheet: None):
 @pytest.mark.parametrize(
     ("rows", "words"),
     [
-        ((("a", "b"), (1, 2), (3, "=SUM(B2:B2)")), "row 3: a formula"),
-        ((("a", "=A1"), (1, 2)), "row 1: a formula"),
+        ((("a", "b"), (1, 2), (3, "=SUM(B2:B2)")), "row 3 contains a formula"),
+        ((("a", "=A1"), (1, 2)), "row 1 contains a formula"),
         ((("a", "b"), (1, 2), (), (5, 6)), "row 3: this row is empty"),
         ((("a", "b"), (1, 2), (3, 4, "Zelda")), "row 3: this row has more cells"),
     ],
