@@ -28,6 +28,7 @@ from espalier import __version__
 from espalier.core.errors import EspalierError, LedgerError, LedgerUnavailable, ProjectError
 from espalier.core.ledger.ledger import Ledger
 from espalier.core.ledger.places import database_url, file_name, key_file, remembered
+from espalier.core.ledger.reasons import reason
 from espalier.core.limited_file import read_limited, walked
 from espalier.core.project.json_text import MOST_JSON, read_json
 from espalier.core.sqlite_steps import limit_steps
@@ -158,12 +159,17 @@ def _dump(ledger: Ledger, where: str, to: Path) -> None:
     if ledger.store.path is not None:
         os.close(os.open(to, os.O_CREAT | os.O_EXCL, 0o600))
         read_only = f"{ledger.store.path.as_uri()}?mode=ro"
-        with closing(sqlite3.connect(read_only, uri=True)) as source, closing(sqlite3.connect(to)) as target:
-            source.backup(target)
-            if target.execute("SELECT 1 FROM sqlite_master WHERE name = 'espalier_journal'").fetchone():
-                target.execute("DELETE FROM espalier_journal")
-                target.commit()
-                target.execute("VACUUM")  # also removes deleted answers, which remain in unused pages of the file
+        try:
+            with closing(sqlite3.connect(read_only, uri=True)) as source, closing(sqlite3.connect(to)) as target:
+                source.backup(target)
+                if target.execute("SELECT 1 FROM sqlite_master WHERE name = 'espalier_journal'").fetchone():
+                    target.execute("DELETE FROM espalier_journal")
+                    target.commit()
+                    target.execute("VACUUM")  # also removes deleted answers, which remain in unused pages of the file
+        except sqlite3.Error as error:  # such as a full disk
+            raise EspalierError(
+                f"no backup was made, because the database could not be copied: {reason(error)}"
+            ) from None
         return
     os.close(os.open(to, os.O_CREAT | os.O_EXCL, 0o600))
     _tool("pg_dump", database_url(where), "--format=custom", "--exclude-table-data=espalier_journal", f"--file={to}")

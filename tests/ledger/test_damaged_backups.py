@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import resource
 import sqlite3
 import subprocess
 import sys
@@ -181,3 +182,20 @@ def test_a_pipe_among_the_shared_releases_is_not_read(tmp_path, monkeypatch):
     os.mkfifo(tmp_path / "shelf" / "a.zip")
     back_up(str(tmp_path / "old.db"), tmp_path / "backup", tmp_path / "shelf")
     assert [path.name for path in (tmp_path / "backup" / "shelf").iterdir()] == ["b.zip"]
+
+
+def test_a_disk_that_is_full_leads_to_a_message_and_leaves_no_backup(tmp_path, monkeypatch, capsys):
+    """Previously, the copy of the database ended in a traceback."""
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "first"))
+    Ledger(tmp_path / "l.db", create=True).open_table("register", epsilon=3, delta=1e-9)
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (8192, hard))
+    try:
+        status = main(["backup", str(tmp_path / "backup"), "--ledger", str(tmp_path / "l.db")])
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert status == 2
+    assert (
+        "no backup was made, because the database could not be copied: the disk accepts no" in capsys.readouterr().err
+    )
+    assert not (tmp_path / "backup").exists()
