@@ -143,8 +143,8 @@ def play(
     Each release spends the ρ that the plan would spend on ``table``. Rows are attacked one by one, so the person column
     is left out, and so is the private evaluation with its held-out rows. The first of ``attacks`` is the main attack,
     and ``classifier`` learns from the summaries. ``rng`` assigns rows to releases and never draws protective noise.
-    ``report`` is called for every release and cancels by raising. Raises :class:`EspalierError` if the plan cannot be
-    carried out or the result could not be interpreted.
+    ``report`` is called for every release; if it raises, the work is cancelled. Raises :class:`EspalierError` if the
+    plan cannot be carried out or the result could not be interpreted.
     """
     project.need_unit()
     check_fits(project, table, figures=True)

@@ -60,8 +60,8 @@ def compare(
     """Release ``table`` under each of ``plans`` and judge every release on ``holdout``, or on ``table`` itself without
     a holdout.
 
-    ``report`` is called for each release and cancels by raising. Raises :class:`espalier.core.errors.EspalierError` if
-    a plan cannot be carried out.
+    ``report`` is called for each release; if it raises, the work is cancelled. Raises
+    :class:`espalier.core.errors.EspalierError` if a plan cannot be carried out.
     """
     out = []
     for i, (name, project) in enumerate(plans.items()):

@@ -164,7 +164,7 @@ def write_rows(
 ) -> None:
     """Write ``batches`` with ``rows`` rows in total to ``path``: CSV if its name ends in ``.csv``, else Parquet.
 
-    Raising from ``report`` cancels. An unfinished file is deleted.
+    If ``report`` raises, the work is cancelled. An unfinished file is deleted.
     """
     plain = path.suffix == ".csv"
     made = ([cells(c, codes[c.name], rng, defused=plain) for c in schema.columns] for codes in batches)

@@ -52,7 +52,7 @@ def release(
 
     Everything that can be refused is refused before the first draw: unconfirmed guesses, conflicts, excessive sizes,
     and an insufficient budget in the ledger. The result is (ε, δ)-DP for the plan's unit of privacy. ``report(fraction,
-    message)`` reports progress. Raising from it cancels; the ρ of finished draws stays spent.
+    message)`` reports progress. If it raises, the release is cancelled; the ρ of finished draws stays spent.
 
     ``ledger`` is an account of a :class:`espalier.core.ledger.ledger.Ledger`. The plan's whole ρ and the δ₀ of its
     draws are reserved there before the first draw, and a plan without δ uses the ledger's δ. A finished release is
