@@ -184,7 +184,9 @@ def edges_of(column: dict[str, Any]) -> list[float]:
 
 
 def check_files(folder: Folder) -> None:
-    """Check that every file has the size and digest in the statement, and that no file is missing or extra."""
+    """Check that every file has the size and digest in the statement, and that there are no missing or additional
+    files.
+    """
     facts, made, names = folder.facts, folder.statement, folder.names
     needed = {"project.json", *(facts[key] for key in ("model", "noisy_counts") if isinstance(facts.get(key), str))}
     copies = {f"copies/{i:02d}.csv.gz" for i in range(1, min(int(facts.get("copies") or 0), 100) + 1)}

@@ -20,7 +20,7 @@ from espalier.core.release.spend import release
 from espalier.core.tables.table import Table
 
 Z = 1.959963984540054
-"""Number of standard deviations within which a normal variable falls in 95 of 100 cases."""
+"""Number of standard deviations within which a normal variable lies with probability 0.95."""
 FIGURES = {
     "auc": "TSTR: AUC on real rows",
     "accuracy": "accuracy on real rows",

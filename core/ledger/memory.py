@@ -37,7 +37,7 @@ def read(file: Path, ledger: str) -> Seen:
         text = read_limited(file, 200).decode("ascii") if file.is_file() or not file.exists() else ""
     except (FileNotFoundError, NotADirectoryError):
         return Seen(file, 0, "")
-    except (OSError, ValueError):  # an unreadable file may belong to a later copy
+    except (OSError, ValueError):  # an unreadable file may describe a later copy
         text = ""
     if not re.fullmatch(r"[0-9]{1,20} [0-9a-f]{64}\s*", text):
         raise LedgerError(

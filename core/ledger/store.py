@@ -1,11 +1,11 @@
 """Storage of a ledger: a database that only grows, with one writer at a time, and a separate key file.
 
 The database is a SQLite file that only its owner can read, or PostgreSQL by URL, both through SQLAlchemy. A writer
-locks the whole ledger (``BEGIN IMMEDIATE``; an advisory lock), reads it and appends, in one transaction that is on the
-disk when it returns. SQLite keeps a rollback journal and also syncs its folder (``synchronous=EXTRA``), so a power cut
-cannot undo a reservation and no shared-memory file is needed. Triggers refuse to change or delete an event. Each event
-states the hash of the event before it, and no two events may state the same hash, so two writers cannot both follow the
-same event.
+locks the whole ledger (``BEGIN IMMEDIATE``; an advisory lock), reads it and appends, in one transaction, which is on
+the disk when the call returns. SQLite keeps a rollback journal and also syncs its folder (``synchronous=EXTRA``), so a
+power cut cannot undo a reservation and no shared-memory file is needed. Triggers refuse to change or delete an event.
+Each event states the hash of the event before it, and no two events may state the same hash, so two writers cannot both
+follow the same event.
 
 A hash chain does not reveal that its end was cut off. The number of events and the last hash are therefore in the
 database too, and in two files on this machine (``.seen``). One file is next to the ledger and is named after the

@@ -258,8 +258,8 @@ def _weights(run: _Run, star: _Star, share: float) -> list[float]:
 
 
 def _joint(run: _Run, star: _Star, share: float, linked: Sequence[Clique]) -> list[Clique]:
-    """Return (X_S, Y) if it would be useful with weight |S| among |S| pairs. The decision uses only quantities that are
-    public or already paid for.
+    """Return the table (X_S, Y) if it would be useful when measured with weight |S| next to |S| pairs. The decision
+    uses only quantities that are public or already paid for.
     """
     whole = run.clique(*star.features, star.target)
     cells = math.prod(run.curator.sizes[name] for name in whole)

@@ -145,8 +145,8 @@ def _explain(
 def measure_ones(curator: Curator, budget: BudgetSplit, share: float) -> tuple[list[Measurement], float]:
     """Measure one-way counts; return them and the rest of ``share``.
 
-    These get the share that brings their expected TV error to `GOOD_ENOUGH`, between `ONE_WAY` and `MOST_ONE_WAY` of
-    ``share``. It depends on n or, if n is private, on the noisy total of the first of two portions.
+    These counts get the share that brings their expected TV error to `GOOD_ENOUGH`, between `ONE_WAY` and
+    `MOST_ONE_WAY` of ``share``. It depends on n or, if n is private, on the noisy total of the first of two portions.
     """
     ones = curator.measure(budget.split(ONE_WAY * share, one_ways(curator)), "one-way")
     cells = sum(curator.sizes.values()) / len(curator.sizes)

@@ -47,7 +47,7 @@ DROWNED, FAINT, HIDDEN = 0.1, 0.3, 2.0
 """Cramér's V of a small and of a medium association (Cohen 1988), and twice its largest possible value. A pair is rated
 "works" if noise alone produces at most `DROWNED`, and "noise" if noise alone produces more than `FAINT`. An outcome is
 rated "noise" only if the V that noise alone would produce with each column, if V were not bounded, is at least
-`HIDDEN`: twice that of a perfect association. A single strong predictor that is counted accurately may save a plan
+`HIDDEN`: twice the V of a perfect association. A single strong predictor that is counted accurately may save a plan
 whose expected loss is large, and a predictor that is only as strong as the noise is still often visible. `HIDDEN` was
 0.5 and then 1 until the tables on which the rules are reported showed plans that worked although they were rated
 "noise".

@@ -110,7 +110,7 @@ def known_rows(source: Source, unit: Unit) -> int | None:
             return None
         if unit.neighbors == "add-remove":
             raise TableError(
-                "the table was filled or cut to a declared total, which protects people only under replace-one. "
+                "the table was filled or cut to a declared total, which protects people under replace-one only. "
                 "Use replace-one",
                 column=source.person_column,
             )

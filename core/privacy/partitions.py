@@ -22,9 +22,9 @@ exactly 1 − δ₀ and leaves the conditional distributions unchanged.
 2. *Held out by person.* Let everything computed from the rest be (ρ₁, δ₁) and everything computed from the held part
    (ρ₂, δ₂), for any outcome of the rest. For fixed lots, the person falls into one part and the other part is equal in
    both tables. If the person is in the rest, the held part's answers are a function of the rest's outcome with fresh
-   noise: post-processing, (ρ₁, δ₁). If the person is in the held part, the rest's outcome has one distribution, and for
-   each outcome the answers are (ρ₂, δ₂)-close: a mixture with equal weights as in 1. Both together are (max ρ, max
-   δ)-close.
+   noise. This is post-processing, so both together are (ρ₁, δ₁)-close. If the person is in the held part, the rest's
+   outcome has one distribution, and for each outcome the answers are (ρ₂, δ₂)-close: a mixture with equal weights as in
+   item 1. Both together are (max ρ, max δ)-close.
 3. *Held out by row, k rows per person.* With j rows in the rest and k − j held out, a histogram calibrated to k rows
    has the distances of j rows: j·√2 or j in L2, so ρ costs at most (j/k)²·ρ₁ as in `people.split`; and at most 2j
    or j keys, each by at most j. δ₀ is no larger than for k rows, since OpenDP's map does not fall when distances

@@ -55,8 +55,8 @@ def release(
     message)`` reports progress. If it raises, the release is cancelled; the ρ of finished draws stays spent.
 
     ``ledger`` is an account of a :class:`espalier.core.ledger.ledger.Ledger`. The plan's whole ρ and the δ₀ of its
-    draws are reserved there before the first draw, and a plan without δ uses the ledger's δ. A finished release is
-    charged the amount that it spent. A failed release is charged nothing if nothing was drawn. Otherwise, and after a
+    draws are reserved there before the first draw, and a plan without δ uses the ledger's δ. The ledger charges a
+    finished release the amount that it spent, and a failed release nothing if nothing was drawn. Otherwise, and after a
     crash, the whole amount stays reserved until :func:`espalier.core.release.resume.resume` finishes the release or the
     entry is closed.
 

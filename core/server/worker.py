@@ -4,9 +4,9 @@ The memory of its rows is freed when the process ends.
 
 The server starts ``python -m espalier.core.server.worker`` and communicates with it over a pair of sockets that no
 other process has. Both ends are the same program of the same user, so messages are pickled. Open files are passed as
-descriptors, because a large release keeps its rows in a file without a name. A lock is replaced by a new lock. The
-worker sends a report before it draws, and waits until the report is written. If the worker dies, the server therefore
-knows whether anything may have been spent. A worker whose server has ended cancels at its next report.
+descriptors, because a large release keeps its rows in a file without a name. A lock in a message is replaced by a new
+lock. The worker sends a report before it draws, and waits until the report is written. If the worker dies, the server
+therefore knows whether anything may have been spent. A worker whose server has ended cancels at its next report.
 """
 
 from __future__ import annotations

@@ -18,8 +18,8 @@ CONSTANT = 0.6
 """The constant's share of this squared length."""
 
 FULL = 1.3
-"""Values at least this many standard deviations from the mean become entries of 1. Larger entries would crowd out
-others.
+"""Values at least this many standard deviations from the mean become entries of 1. Larger entries would leave too
+little length for the others.
 """
 
 APART = 2.5

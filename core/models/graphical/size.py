@@ -65,9 +65,9 @@ class Size:
         intermediate models.
 
         ``cells`` and ``bytes`` remain the maximum. Choices rarely select the largest tables, so ``seconds`` is the time
-        for a model halfway, on a logarithmic scale, between these cells and the cells of the single columns.
-        Intermediate models grow, so each is charged as half a model, and the pairs of columns are scored against each
-        of them.
+        for a model whose size is halfway, on a logarithmic scale, between this maximum and the cells of the single
+        columns. Intermediate models grow, so each is charged as half a model, and the pairs of columns are scored
+        against each of them.
         """
         if not fits:
             return self

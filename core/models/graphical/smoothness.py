@@ -5,8 +5,8 @@
     2  prior of d: normal with variance τ N A_a ⊗ A_b, where a column's A is either E = diag p − p pᵀ (no order) or
          S_ℓ = 0.8 c E R_ℓ E + 0.2 E,  R_ℓ[i, j] = exp(−(i − j)²/2ℓ²),  c: E and c E R_ℓ E have the same trace
     3  prior of (ℓ_a, ℓ_b, τ): the mixture over all pairs with the largest likelihood of all d (by EM)
-    4  each pair takes its most probable (ℓ_a, ℓ_b), and the most probable τ given these; a pair without a length is
-         done
+    4  each pair takes its most probable (ℓ_a, ℓ_b), and the most probable τ given these; a pair without a length
+         keeps its counts
     5  w ← τ g/(τ g + σ²) along the eigenvectors of the prior, whose variances at τ = 1 are g;  w ← w/max w
     6  y ← N p qᵀ + w d;  σ² ← σ² · mean w
 

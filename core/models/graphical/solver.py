@@ -6,8 +6,8 @@ usually lies on the boundary (cells with noisy counts below zero), where potenti
 **Outer loop: proximal point.** p_{k+1} minimises f(μ(p)) + λ N KL(p ‖ p_k). This keeps p in the exponential family of
 the measured cliques: θ_{k+1} = θ_k − ∇f(μ_{k+1})/λ, mirror descent with the gradient taken at the *new* point. λ falls
 by the factor LOWER from one point to the next. Close to the optimum, ∇f hardly changes, so the next step is
-extrapolated from the last step, divided by LOWER, and kept if it lowers the dual. Potentials that tend to −∞ then get
-there in a few steps. λ rises again when steps diverge.
+extrapolated from the last step, divided by LOWER, and kept if it lowers the dual. Potentials that tend to −∞ then need
+only a few steps. λ rises again when steps diverge.
 
 **Inner problem: its dual**, smooth and strictly convex in θ (û, K: the pooled estimate and the conjugate of the
 pooled loss, `espalier.core.models.graphical.regions`):

@@ -8,8 +8,8 @@ pairs of rows: a column with c categories has c² pairs, and each cell of a tabl
 differ.
 
 **The cap.** With pairs, the number of cells of every table is squared. If that is too large, the bound Δ₂² ≤ min(2
-max_x Σ_j q_j(x), k) is used: each term is at most q_j(x) + q_j(x'), whose sum is at most twice the maximum; and each of
-the k terms is at most 1.
+max_x Σ_j q_j(x), k) is used: each term is at most q_j(x) + q_j(x'), and the sum of these is at most twice the maximum.
+Each of the k terms is also at most 1.
 
 **Which rows.** The maximum is over every row that the schema can encode, even if the project declares it impossible: a
 declaration describes the world, but the guarantee must hold for tables that contradict it. Of the impossible cells,
