@@ -83,6 +83,8 @@ def test_two_files_in_two_files_out(tables, tmp_path, capsys):
     assert entry["unit"]["person"] == "patient"
     assert main(["ledger", "verify", str(out), *ledger[:2]]) == 0
     assert main(["verify", str(out)]) == 0
+    assert main(["ledger", "export", *ledger[:2], "--format", "json", "--out", str(tmp_path / "export.json")]) == 0
+    assert main(["verify", str(out), "--ledger", str(tmp_path / "export.json")]) == 0  # the ledger covers no Parquet
     changed = Path(shutil.copytree(out, tmp_path / "changed"))
     (changed / "visits.csv").write_text((changed / "visits.csv").read_text("utf-8")[:-20], "utf-8")
     assert main(["verify", str(changed)]) == 1
