@@ -22,6 +22,7 @@ from pyarrow import parquet
 
 from espalier.core.errors import TableError
 from espalier.core.project.schema import Column, Schema
+from espalier.core.project.schema_json import schema_from_json
 from espalier.core.tables import csv_batches, excel, reading
 from espalier.core.tables.frames import as_table, located, read_data, text_of
 from espalier.core.tables.reading import read_table
@@ -767,3 +768,16 @@ def test_a_person_column_is_text_or_a_number_and_never_a_moment(kind):
     numbers = pa.array([1, 2], pa.int64() if kind.bit_width == 64 else pa.int32())
     with pytest.raises(TableError, match="person column 'who'"):
         person_codes(text_of(pa.table({"who": numbers.cast(kind)})), "who")
+
+
+def test_a_day_of_a_zone_is_read_in_memory_and_refused_in_place(tmp_path):
+    """Previously, the documents stated that every source refuses it."""
+    days = {"name": "d", "kind": "date", "dates": {"from": "2020-01-01", "to": "2020-12-31", "by": "month"}}
+    schema, path = schema_from_json([days]), tmp_path / "t.parquet"
+    midnight = 1_580_511_600  # the first of February in Berlin
+    parquet.write_table(
+        pa.table({"d": pa.array([midnight - 1, midnight], pa.timestamp("s", "Europe/Berlin"))}), path, version="2.6"
+    )
+    assert as_table(read_table(path), schema).codes["d"].tolist() == [0, 1]
+    with pytest.raises(TableError, match="timestamps with a time zone, so their day depends on the zone"):
+        located(str(tmp_path)).snapshot(schema)
