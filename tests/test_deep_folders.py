@@ -60,7 +60,7 @@ def test_a_backup(deep: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 def test_what_another_user_leaves_where_a_release_is_written(deep: Path, tmp_path: Path) -> None:
     left = deep.rename(tmp_path / ".espalier-left")
-    (left / "lock").touch()
+    (left / "lock").write_text("locked")
     check_folder(tmp_path / "o")
     if left.exists():
         left.rename(deep)

@@ -106,6 +106,7 @@ def _write(
             (Path(work) / LOCK).open("w") as held,
         ):
             lock(held)
+            print("locked", file=held, flush=True)  # from now on, other processes can see that it is locked
             part = Path(work) / "part"
             part.mkdir(mode)
             for name, data in files.items():
@@ -133,9 +134,11 @@ def _remove_leftovers(parent: Path) -> None:
     folders.
     """
     for left in parent.glob(f"{PREFIX}*/{LOCK}"):
-        with suppress(OSError, RecursionError), left.open("r+") as file:  # another user's folder may be very deep
-            lock(file)
-            shutil.rmtree(left.parent, ignore_errors=True)
+        with suppress(OSError, RecursionError):  # another user's folder may be very deep
+            if left.stat().st_size:  # otherwise its process may be about to lock it
+                with left.open("r+") as file:
+                    lock(file)
+                    shutil.rmtree(left.parent, ignore_errors=True)
 
 
 def _digest(path: Path) -> dict[str, Any]:
