@@ -202,7 +202,8 @@ def read_facts(data: bytes) -> dict[str, Any]:
     _check_regressions(facts)
     _check_analyses(facts)
     schema = facts["project"].get("schema")
-    names = {c.get("name") for c in schema if isinstance(c, dict)} if isinstance(schema, list) else set()
+    columns = [c.get("name") for c in schema if isinstance(c, dict)] if isinstance(schema, list) else []
+    names = {name for name in columns if isinstance(name, str)}
     for clique in facts["cliques"]:
         if not isinstance(clique, list) or not all(isinstance(name, str) and name in names for name in clique):
             raise ProjectError("release.json: cliques names a column that is not in the project.", key="cliques")

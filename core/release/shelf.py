@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from espalier.core.analysis.loading import project_of, read_facts
-from espalier.core.errors import EspalierError, ProjectError
+from espalier.core.errors import DAMAGED, EspalierError, ProjectError
 from espalier.core.ledger.archive import check_names, has_model, unpacked, zipped
 from espalier.core.project.file import Project
 
@@ -104,10 +104,13 @@ def files(made: str) -> dict[str, bytes]:
 
 def _read(made: str, data: bytes) -> Shared:
     """Return the release with identity ``made`` from its ``release.json``; raises :class:`EspalierError`."""
-    facts = read_facts(data)
-    if facts.get("private") is not True:
-        raise ProjectError("Only a differentially private release can be shared.")
-    return Shared(made, facts, project_of(facts))
+    try:
+        facts = read_facts(data)
+        if facts.get("private") is not True:
+            raise ProjectError("Only a differentially private release can be shared.")
+        return Shared(made, facts, project_of(facts))
+    except DAMAGED as error:
+        raise ProjectError(f"release.json is damaged ({type(error).__name__})", key="release.json") from None
 
 
 def identity(made: Mapping[str, bytes]) -> str:

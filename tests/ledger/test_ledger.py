@@ -911,6 +911,21 @@ def test_a_chain_that_was_hashed_anew_must_still_keep_the_rules(tmp_path):
             replay(forged)
 
 
+def test_a_connection_that_is_lost_as_a_transaction_begins_leads_to_a_message(postgres, tmp_path, monkeypatch):
+    """Previously, the driver's own error ended the command in a traceback."""
+    monkeypatch.setenv("ESPALIER_LEDGER_KEY", str(tmp_path / "k"))
+    ledger = opened(postgres)
+
+    def ended(connection):
+        with sa.create_engine(ledger.store._engine.url).connect() as other:
+            pid = connection.connection.driver_connection.info.backend_pid
+            other.execute(sa.text(f"SELECT pg_terminate_backend({pid}, 5000)"))
+
+    sa.event.listen(ledger.store._engine, "engine_connect", ended)
+    with pytest.raises(LedgerUnavailable, match="terminating connection"):
+        ledger.events()
+
+
 def test_postgres_refuses_to_change_an_event(postgres, tmp_path, monkeypatch):
     monkeypatch.setenv("ESPALIER_LEDGER_KEY", str(tmp_path / "k"))
     ledger = opened(postgres)

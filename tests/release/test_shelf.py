@@ -58,6 +58,7 @@ def crafted(files: dict[str, bytes]) -> dict[str, bytes]:
         "more rows per person": {"spent": {**spent, "rows_per_person": 5}},
         "person as a list": {"spent": {**spent, "person": ["a"]}},
         "rows as text": {"rows": "many"},
+        "a column named by a list": {"project": {**project, "schema": [{**project["schema"][0], "name": ["a"]}]}},
         "rows without end": {"rows": 10**400},
         "a separation of nothing": {"separations": [{"left": 1}]},
         "separations as a number": {"separations": 5},
