@@ -14,7 +14,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-AGAIN = 0.01
+AGAIN = 0.05
 """Seconds after which an ignored interrupt is raised again."""
 
 
@@ -42,11 +42,17 @@ def interruptible() -> Iterator[None]:
         if not issubclass(said.exc_type, KeyboardInterrupt) or os.getpid() != own:
             hook(said)
             return
-        number = signal.SIGINT
-        if issubclass(said.exc_type, Terminated):
-            signal.signal(number := signal.SIGTERM, terminate)
-        waiting.append(threading.Timer(AGAIN, _thread.interrupt_main, (number,)))
-        waiting[-1].start()
+        ended = issubclass(said.exc_type, Terminated)
+        while True:
+            try:
+                if ended:
+                    signal.signal(signal.SIGTERM, terminate)
+                number = signal.SIGTERM if ended else signal.SIGINT
+                waiting.append(threading.Timer(AGAIN, _thread.interrupt_main, (number,)))
+                waiting[-1].start()
+                return
+            except KeyboardInterrupt:  # on a busy machine, it is raised before Python has left this function
+                continue
 
     before, hook = signal.signal(signal.SIGTERM, terminate), sys.unraisablehook
     sys.unraisablehook = ignored

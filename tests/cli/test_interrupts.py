@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import threading
 import time
 
 import pytest
@@ -44,6 +45,22 @@ def test_an_interrupt_inside_a_destructor_is_raised_again(
         lose(number, slow)
     assert "ignored" not in capfd.readouterr().err
     assert (signal.getsignal(signal.SIGTERM), sys.unraisablehook) == before
+
+
+def test_an_interrupt_that_is_raised_again_too_early_is_not_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a busy machine, the time may have passed before Python has left the function that repeats it."""
+    start, begun = threading.Timer.start, list[float]()
+
+    def slow(timer: threading.Timer) -> None:
+        start(timer)
+        begun.append(time.monotonic())
+        if len(begun) < 3:
+            time.sleep(1)
+
+    monkeypatch.setattr(threading.Timer, "start", slow)
+    with pytest.raises(KeyboardInterrupt), interruptible():
+        lose(signal.SIGINT, 0)
+    assert len(begun) == 3
 
 
 def test_other_exceptions_in_destructors_are_reported_as_before(monkeypatch: pytest.MonkeyPatch) -> None:
