@@ -18,7 +18,7 @@ from typing import Any
 
 from espalier.core.analysis.loading import project_of, read_facts
 from espalier.core.errors import DAMAGED, EspalierError, ProjectError
-from espalier.core.ledger.archive import check_names, has_model, unpacked, zipped
+from espalier.core.ledger.archive import MOST_BYTES, check_names, has_model, unpacked, zipped
 from espalier.core.project.file import Project
 
 _FIRST = ("synthetic.csv", "report.html", "release.json", "project.json", "model.npz")
@@ -77,9 +77,7 @@ def shared() -> list[Shared]:
     paths = shelf().glob("*.zip") if shelf().is_dir() else ()
     for path in sorted(paths, key=_last_first):
         try:
-            if not path.is_file():  # reading a pipe may never end
-                continue
-            found.append(_read(path.stem, unpacked(path.read_bytes(), ("release.json",))["release.json"]))
+            found.append(_read(path.stem, unpacked(_data(path), ("release.json",))["release.json"]))
         except (OSError, EspalierError):
             continue
     return found
@@ -95,11 +93,19 @@ def _last_first(path: Path) -> tuple[float, str]:
 
 def files(made: str) -> dict[str, bytes]:
     """Return the files of a release on the shelf; raises :class:`ProjectError` if it is no longer there."""
-    path = _path(made)
     try:
-        return unpacked(path.read_bytes())
+        return unpacked(_data(_path(made)))
     except (OSError, ProjectError):
         raise ProjectError("This release is no longer shared.") from None
+
+
+def _data(path: Path) -> bytes:
+    """Return a zip file's bytes; raises :class:`ProjectError` for a pipe, whose reading may never end, and for a file
+    that is larger than the files of a release.
+    """
+    if not path.is_file() or path.stat().st_size > MOST_BYTES:
+        raise ProjectError("it is not a file, or too large")
+    return path.read_bytes()
 
 
 def _read(made: str, data: bytes) -> Shared:

@@ -9,6 +9,7 @@ rollback.
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 import os
 import re
@@ -20,7 +21,7 @@ from collections.abc import Iterable, Mapping
 from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, BinaryIO, cast
 
 import sqlalchemy as sa
 
@@ -67,7 +68,7 @@ def back_up(where: str, folder: Path, shelf: Path | None = None, *, memories_onl
         facts = {"format": FORMAT, "espalier": __version__, "at": datetime.now(UTC).isoformat(timespec="seconds")}
         digests = {str(f.relative_to(folder)): _digest(f) for f in sorted(folder.rglob("*")) if f.is_file()}
         said = {**facts, "events": count, "last": last, "database": not memories_only, "sha256": digests}
-        _write(folder / MANIFEST, (json.dumps(said, indent=1) + "\n").encode())
+        _write(folder / MANIFEST, io.BytesIO((json.dumps(said, indent=1) + "\n").encode()))
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
         raise
@@ -150,7 +151,7 @@ def _remember(memory: Path, said: tuple[int, str]) -> None:
         return
     memory.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     new = memory.with_name(f".{memory.name}-{secrets.token_hex(8)}")
-    _write(new, said[1].encode("ascii"))
+    _write(new, io.BytesIO(said[1].encode("ascii")))
     os.replace(new, memory)
 
 
@@ -265,11 +266,12 @@ def _digest(file: Path) -> str:
 
 
 def _copy(source: Path, to: Path) -> None:
-    _write(to, source.read_bytes())
+    with source.open("rb") as file:
+        _write(to, file)
 
 
-def _write(to: Path, data: bytes) -> None:
+def _write(to: Path, data: BinaryIO) -> None:
     with open(os.open(to, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "wb") as file:
-        file.write(data)
+        shutil.copyfileobj(data, file)
         file.flush()
         os.fsync(file.fileno())

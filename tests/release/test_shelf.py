@@ -92,3 +92,13 @@ def test_a_file_that_is_gone_and_a_pipe_do_not_close_the_shelf(tmp_path: Path, m
     (tmp_path / "0123456789abcdef.zip").symlink_to(tmp_path / "gone")
     os.mkfifo(tmp_path / "fedcba9876543210.zip")
     assert shelf.shared() == []
+
+
+def test_a_huge_file_is_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Previously, it was read whole, and the page ended with an error for lack of memory."""
+    monkeypatch.setenv("ESPALIER_SHARED", str(tmp_path))
+    with (tmp_path / "0123456789abcdef.zip").open("wb") as file:
+        file.truncate(1 << 40)
+    assert shelf.shared() == []
+    with pytest.raises(ProjectError, match="no longer shared"):
+        shelf.files("0123456789abcdef")
