@@ -55,13 +55,8 @@ def engine_of(url: sa.URL, table: str) -> sa.Engine:
 
         @event.listens_for(served, "begin")
         def _set(connection: sa.Connection) -> None:  # set for this transaction only, because a pooler shares sessions
-            driver: Any = connection.connection.driver_connection
-            try:
-                driver.execute("; ".join(f"SET LOCAL {name} TO {value}" for name, value in _SETTINGS.items()))
-            except (
-                connection.dialect.loaded_dbapi.Error
-            ) as error:  # the connection may be lost; as SQLAlchemy raises it
-                raise sa.exc.OperationalError("SET LOCAL", None, error) from error
+            settings = "; ".join(f"SET LOCAL {name} TO {value}" for name, value in _SETTINGS.items())
+            connection.exec_driver_sql(settings, execution_options={"no_parameters": True})
 
         return served
     path = Path(url.database or "").absolute()

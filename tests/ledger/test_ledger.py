@@ -911,19 +911,20 @@ def test_a_chain_that_was_hashed_anew_must_still_keep_the_rules(tmp_path):
             replay(forged)
 
 
-def test_a_connection_that_is_lost_as_a_transaction_begins_leads_to_a_message(postgres, tmp_path, monkeypatch):
+@pytest.mark.parametrize("where", ["postgresql"], indirect=True)
+def test_a_connection_that_is_lost_as_a_transaction_begins_leads_to_a_message(where, caplog):
     """Previously, the driver's own error ended the command in a traceback."""
-    monkeypatch.setenv("ESPALIER_LEDGER_KEY", str(tmp_path / "k"))
-    ledger = opened(postgres)
+    ledger = opened(where)
 
     def ended(connection):
-        with sa.create_engine(ledger.store._engine.url).connect() as other:
+        with sa.create_engine(ledger.store._engine.url, poolclass=sa.NullPool).connect() as other:
             pid = connection.connection.driver_connection.info.backend_pid
             other.execute(sa.text(f"SELECT pg_terminate_backend({pid}, 5000)"))
 
     sa.event.listen(ledger.store._engine, "engine_connect", ended)
     with pytest.raises(LedgerUnavailable, match="terminating connection"):
         ledger.events()
+    assert not caplog.records, "the connection is not used again"
 
 
 def test_postgres_refuses_to_change_an_event(postgres, tmp_path, monkeypatch):
