@@ -122,7 +122,7 @@ def not_drawn(folder: Folder, answers: Answers) -> list[str]:
         bought[c.clique, sigma] -= 1
     scales = Counter((d["scale"], d["cells"]) for d in folder.statement.get("draws", []) if d["kind"] == "sums")
     extra = Counter((m["sigma"], size) for m, size in answers.sums) - scales if folder.statement else None
-    return ["noise or length of sums differ from those of their draws, or there are more sums than draws"] * bool(extra)
+    return ["the noise or the length of a sum does not match its draw, or there are more sums than draws"] * bool(extra)
 
 
 def tested(answers: Answers) -> tuple[list[str], int, float]:

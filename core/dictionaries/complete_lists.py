@@ -10,10 +10,10 @@ from espalier.core.project.schema import NUMBER
 from espalier.core.tables.value_patterns import no_yes
 
 SEVERAL = 5
-"""With at least this number of labelled whole numbers, gaps between them are treated as codes that do not exist."""
+"""Number of labelled whole numbers at or above which gaps between them are treated as codes that do not exist."""
 MANY = 20
-"""At least this number of labelled whole numbers are a complete list, even with wide gaps, because there are never so
-many special values.
+"""This many labelled whole numbers or more form a complete list, even with wide gaps: no column has that many special
+values.
 """
 FEW = 3
 """At least this number of consecutive codes that start near zero are a complete list."""

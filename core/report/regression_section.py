@@ -57,11 +57,11 @@ def analysis_section(facts: Mapping[str, Any]) -> str:
         )
     heads = ["analysis", "figure", "value#", "95 % interval", "desired ±#", "promised ±#", "reached ±#"]
     return (
-        "<h2>Planned analyses</h2><p>The counts of exactly these rows, or the sums of the regression, were "
-        "bought. The promised half-width was computed from the declared assumptions before any row was read. If "
-        "they hold, 9 of 10 releases stay within it. Half-widths of odds ratios are on the log scale. An effect "
-        "is the difference of the event's shares in each stratum, weighted by the strata's shares of all rows. "
-        "Rows with a missing cell in one of the columns are left out.</p>"
+        "<h2>Planned analyses</h2><p>The release bought exactly the counts, or the regression sums, that "
+        "each analysis needs. The promised half-width was computed from the declared assumptions before any row was "
+        "read. If they hold, 9 of 10 releases stay within it. Half-widths of odds ratios are on the log scale. An "
+        "effect is the difference between the groups' event shares in each stratum, weighted by the strata's shares of "
+        "all rows. Rows with a missing cell in one of the columns are left out.</p>"
         + table("Planned analyses", heads, rows)
         + _survival(listed)
     )

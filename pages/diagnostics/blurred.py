@@ -22,7 +22,9 @@ def show(state: Session, blurred: BlurredBundle) -> None:
     st.error(
         f"**{NOT_PRIVATE}.** These rows are close to the real ones, but closeness alone does not make a good release."
     )
-    st.markdown(f"This compares the last {made.rows:,} rows of {name(made.project.name)} that this method made.")
+    st.markdown(
+        f"The comparison uses the {made.rows:,} rows that this method last made from {name(made.project.name)}."
+    )
     if state.job is not None:
         shell.progress()
     elif blurred.figures is None:

@@ -40,8 +40,8 @@ def fields(state: Session, bound: Bound) -> None:
             1,
             MOST_STATEMENTS,
             plan.statements,
-            help="Pairs marked as contested come first, then the statements that the most missing arrows would "
-            "violate.",
+            help="Pairs marked as contested come first, followed by the statements that would reveal the largest "
+            "number of missing arrows.",
             **bound(state, "statements"),
         )
     else:

@@ -133,7 +133,7 @@ def _offered(state: Session, option: Option) -> list[str]:
 
 
 def _weights(state: Session, given: Given, bound: Bound) -> None:
-    """Show numbers for one or more columns each, one per line."""
+    """Show a text field with one weight per line. Each weight applies to one or more columns."""
     key, option, value = given
 
     def take(s: Session, typed: str) -> None:

@@ -39,9 +39,9 @@ def show(state: Session, spots: dict[str, Any], bound: Bound) -> None:
             10_000_000,
             plan.rows,
             placeholder="type a round number",
-            help=f"The number of {left} is confidential. The table is filled with invented {text.counted(project)}, or "
-            "cut at random, to this public number; the synthetic table has the same number. Take it from a public "
-            "source, such as an annual report, not from a count of this table. Under add-remove it is not needed.",
+            help=f"The number of {left} is confidential. Espalier adds invented {text.counted(project)} or removes "
+            f"{text.counted(project)} at random to reach this public number. The synthetic table has the same number. "
+            "Take it from a public source, such as an annual report, not from a count of this table. Under add-remove it is not needed.",
             **bound(state, "rows"),
         )
     spots["private_evaluation"] = st.container()

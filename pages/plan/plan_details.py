@@ -20,7 +20,7 @@ def show(state: Session, seen: Preview) -> None:
     plan, pure = seen.project.plan, seen.budget.pure
     with st.container(horizontal=True, gap="large"):
         st.metric("ε (privacy loss)", f"{seen.budget.epsilon:g}", width="content")
-        st.metric("δ (chance of worse)", round_up(seen.budget.delta), width="content")
+        st.metric("δ (failure probability)", round_up(seen.budget.delta), width="content")
         st.metric(
             "ρ (budget spent)",
             round_up(seen.budget.rho),

@@ -261,7 +261,7 @@ def _more(state: Session) -> None:
                 0,
                 100,
                 plan.copies,
-                help="Alternative versions of the release, as other people and other noise might have produced them. "
+                help="Alternative versions of the release, as if drawn with another sample of people and other noise. "
                 "With 20 copies, intervals can be computed with any software. Copies cost no budget and can also "
                 "be made later.",
                 **_bound(state, "copies"),

@@ -154,8 +154,8 @@ def _file(state: Session, listed: QuestionList) -> None:
     with st.popover("Questions from a CSV file", icon=":material/upload:"):
         st.markdown(
             "Write one line for each condition under the header `question,column,values`. Separate categories by "
-            "`;`, or write a range as `60..100`. All lines of a question must hold; a fourth column `or` numbers "
-            "alternatives."
+            "`;`, or write a range as `60..100`. A row must meet every condition of a question. To allow "
+            "alternatives, add a fourth column `or`, and number the alternatives in it."
         )
         given = st.file_uploader("A file of questions", type="csv", key=f"ask-file-{state.opened}", max_upload_size=5)
         if given is not None and st.button("Add these questions", key=f"ask-file-add-{state.opened}"):

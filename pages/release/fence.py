@@ -53,7 +53,12 @@ def given_up(bought: Mapping[str, Any] | None) -> None:
     joining = "; ".join(" – ".join(map(name, pair)) for pair in q["would_join"])
     st.markdown(
         f"**Cost of the fence** (measured with budget): it removed about **{share:.0f} %** of the association "
-        "that the tree could have kept. " + (f"Pairs that would join: {joining}." if joining else "No pair would join.")
+        "that the tree could have kept. "
+        + (
+            f"Without the fence, the tree would also link: {joining}."
+            if joining
+            else "Without the fence, the tree would link the same pairs."
+        )
     )
 
 

@@ -143,12 +143,10 @@ def outlook(state: Session, population: Population, seen: Preview) -> bool:
     If not, offer the largest ε that fits.
     """
     left = population.outlook(seen.budget.rho, seen.budget.pure)
-    total = f"of {name(population.name)}, whose total is ε = {population.epsilon:g} at δ = {population.delta:g}"
+    budget = f"the budget of {name(population.name)} (total ε = {population.epsilon:g} at δ = {population.delta:g})"
     if not left["fits"]:
         st.error(
-            f"Not enough budget is left {total}: this plan needs ρ = {round_up(seen.budget.rho)}, but only ρ = "
-            f"{left['left']:.4g} is "
-            f"left. "
+            f"This plan needs ρ = {round_up(seen.budget.rho)}, but {budget} has only ρ = {left['left']:.4g} left. "
             + (f"A plan with ε up to {left['largest']:g} still fits." if left["largest"] else "The budget is spent.")
         )
         if left["largest"]:
@@ -162,7 +160,7 @@ def outlook(state: Session, population: Population, seen: Preview) -> bool:
     further = left["largest_after"]
     st.markdown(f"This release uses **{100 * seen.budget.rho / left['total']:.3g} %** of the total budget.")
     st.markdown(
-        f"Remaining {total}: **ρ = {left['left']:.4g}** of {left['total']:.4g}. After this plan: "
+        f"Remaining in {budget}: **ρ = {left['left']:.4g}** of {left['total']:.4g}. After this plan: "
         f"**ρ = {left['after']:.4g}**"
         + (f", enough for {_more(left['like_it_after'])}a plan with ε up to {further:g}." if further else ".")
     )

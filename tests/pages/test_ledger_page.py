@@ -144,7 +144,7 @@ def test_a_budget_is_opened_paid_from_and_seen(app: AppTest, where: Path) -> Non
 def test_what_is_not_left_cannot_be_spent(app: AppTest, where: Path) -> None:
     opened(app, 1.2)
     finish(press(app, "Spend"))
-    assert "Not enough budget is left" in sentences(app)
+    assert "has only ρ =" in sentences(app)
     assert not any(b.label.startswith("Spend") for b in app.button)
     assert len(budget(where).entries) == 1
     assert any(b.label == "Choose another ε on Plan" for b in app.button)

@@ -153,10 +153,10 @@ def test_overspending_offers_the_budget_that_fits(
     ledger.open_table("hiring", epsilon=1.0, delta=1e-9, neighbors="replace-one", rows_per_person=1)
     session.paid_from = "hiring"
     go(app, "plan")
-    assert any("Not enough budget is left" in e.value for e in app.error)
+    assert any("has only ρ =" in e.value for e in app.error)
     press(app, "Set ε = 1, which fits")
     assert session.project.plan.epsilon == 1.0
-    assert not any("Not enough budget is left" in e.value for e in app.error)
+    assert not any("has only ρ =" in e.value for e in app.error)
 
 
 def test_a_plan_that_lacks_only_the_number_of_rows_asks_for_it(app: AppTest) -> None:

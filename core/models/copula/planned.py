@@ -18,8 +18,8 @@ CONSTANT = 0.6
 """The constant's share of this squared length."""
 
 FULL = 1.3
-"""Values at least this many standard deviations from the mean become entries of 1. Larger entries would leave too
-little length for the others.
+"""Values at least this many standard deviations from the mean are clipped to entries of 1. Larger entries would leave
+too little length for the others.
 """
 
 APART = 2.5
@@ -27,8 +27,10 @@ APART = 2.5
 
 
 def polynomial(scores: Mapping[str, NDArray[np.float64]], categories: Mapping[str, int]) -> Polynomial:
-    """Build a polynomial from each numeric column's score by tick (standard deviations), clipped to ``FULL``, and each
-    nominal column's number of categories.
+    """Build a polynomial.
+
+    ``scores`` maps each numeric column to the score of each tick, in standard deviations; scores are clipped to
+    ±``FULL``. ``categories`` maps each nominal column to its number of categories.
 
     Most of the squared length goes to the constant, which gives single columns more weight than products of two
     columns; the columns share the rest evenly. Two categories share one entry with either sign; more categories have

@@ -106,7 +106,7 @@ def _what_to_leave_out(lowered: Lowered, cliques: tuple[Clique, ...], cost: Cost
     needed, what, _ = min(found)
     if needed <= max_cells:
         return f"Leave out {what}. Without it, the largest table has {needed:,} cells."
-    return f"Leave out {what} and others. Without it alone, the largest table still has {needed:,} cells."
+    return f"Leave out {what} and at least one more. Removing only {what} leaves a table of {needed:,} cells."
 
 
 @dataclass(frozen=True)

@@ -169,7 +169,7 @@ def test_what_is_too_wide_is_refused_with_its_columns_and_questions():
     assert error.value.data["columns"] == cost.columns
     assert not any("~" in word for word in str(error.value).split())
     assert "Leave out the question 'odd'. Without it, the largest table has" in str(error.value)
-    with pytest.raises(SizeError, match="Leave out the question '.*' and others. Without it alone"):
+    with pytest.raises(SizeError, match="Leave out the question '.*' and at least one more. Removing only"):
         check_cost(lowered, max_cells=1_000)
     with pytest.raises(SizeError, match="Leave out the count 'n' and the questions that use it .1.. Without"):
         _of_one_count(max_cells=100)
