@@ -1,4 +1,4 @@
-"""Reading of files of unknown size up to a limit, listing of folders, and writing of confidential files."""
+"""Read files of unknown size up to a limit, list folders, and write confidential files."""
 
 from __future__ import annotations
 

@@ -86,8 +86,8 @@ def table_state(state: Session) -> None:
         return
     if state.text is None:
         st.info(
-            "No table is open in this project. You can already plan. To release, open a table under “Open something "
-            "else”."
+            "No table is open in this project. You can already make a plan. To release, open a table under “Open "
+            "something else”."
         )
         return
     text = state.text

@@ -74,7 +74,7 @@ if population is not None:
     if payable := payment.fits(state, population):
         payment.outlook(state, population, seen)
         if plan.delta is None:
-            st.caption(f"The plan sets no δ, so it uses the ledger's, {population.delta:g}.")
+            st.caption(f"The plan sets no δ, so the ledger's δ = {population.delta:g} applies.")
 elif trouble:
     st.error(plain(trouble))
 elif state.paid_from is None and not state.sample:

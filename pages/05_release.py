@@ -61,7 +61,7 @@ def ready(state: Session) -> tuple[Table | None, Preview] | None:
         return table, state.preview(public_rows(state.project.plan, table.rows), delta)
     except EspalierError as error:
         if missing := conflicts.still_empty(error):
-            st.info(f"The plan is not complete yet. Set on the Plan page: **{missing}**.")
+            st.info(f"The plan is not complete yet. On the Plan page, set **{missing}**.")
         else:
             reason = "the table contains a value that is not declared" if error.data.get("value") else str(error)
             st.error(plain(sentence(reason[:1].upper() + reason[1:])))
@@ -184,6 +184,6 @@ if state.released is not None:
     opening_on_server.offer_whole(state)
     bundle.show(state, state.released)
 for old in reversed(state.earlier):
-    with st.expander(f"Release {old.number} of {name(old.release.project.name)}: its files"):
+    with st.expander(f"Files of release {old.number} of {name(old.release.project.name)}"):
         bundle.files(old)
 shell.sidebar(state)

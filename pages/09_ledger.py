@@ -175,7 +175,7 @@ def unfinished(state: Session, ledger: Ledger, p: Population) -> None:
     stored = ledger.store.unfinished()
     for e in (e for e in p.entries if e.status == "reserved" and e.id in stored):
         st.warning(
-            f"The release of {name(e.project)} from {e.at.replace('T', ' ').rstrip('Z')} UTC has not ended; "
+            f"The release of {name(e.project)} from {e.at.replace('T', ' ').rstrip('Z')} UTC has not finished; "
             f"{stored[e.id]} of its noisy answers are stored. If no one is working on it any more, finish it at no "
             f"further "
             f"cost. Open its table on the Data page first, in case an answer is missing. On the command line: "
@@ -293,7 +293,7 @@ if trouble := trouble or broken:
 elif ledger is None or not known:
     st.info(
         "No budget is open yet. A budget is one limit, in ε and δ, for all releases from the same people, by "
-        "anyone. It is kept when the app stops. Open one for your table: the Release page then pays from it."
+        "anyone. It persists when the app stops. Open one for your table: the Release page then pays from it."
     )
     payment.opening_form(state, known)
 else:

@@ -50,7 +50,7 @@ class Answers:
         self.sizes = {n: int(self.merged[n].max()) + 1 if n in self.merged else s for n, s in folder.sizes.items()}
         self.alone = not any(named[key] for key in lists - {"measurements", "merged", "impossible"})
         if any(a.dtype != bool for a in (found[x] for x in named["impossible"])):
-            raise ValueError("impossible cells are not marked by booleans")
+            raise ValueError("impossible cells must be marked with booleans")
         tables = [m for key in ("measurements", "asked") for m in head.get(key, [])]
         listed = list(zip(tables, (found[x] for x in named["measurements"] + named["asked"]), strict=True))
         sums = [head[key] for key in ("direct",) if key in head] + head.get("histograms", [])

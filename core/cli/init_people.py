@@ -71,7 +71,7 @@ def _asked(draft: Project, columns: list[str]) -> Project:
     while True:
         named = _line(f"Which column identifies the person? ({hint}) > ") or guess or "-"
         if named == "-":
-            k = _number("What is the largest number of rows that one person has? You promise this > ", 2, None)
+            k = _number("What is the largest number of rows that one person has? This is your promise > ", 2, None)
             return draft.answered(False, None, k)
         try:
             k = (

@@ -1,4 +1,4 @@
-"""Writing synthetic rows in batches. This needs only the memory of one batch, whatever the number of rows.
+"""Write synthetic rows in batches. This needs only the memory of one batch, whatever the number of rows.
 
 Parquet stores numbers as numbers and an empty cell as null. CSV has the format of
 :meth:`espalier.core.release.Release.csv`, with formulas escaped. Numbers are drawn inside their bins as

@@ -323,8 +323,8 @@ def _explained(facts: Mapping[str, Any]) -> str:
         "<h2>Cost of the frame</h2>"
         f"<p>In total, the tree's pairs depart from independence by q = {q['tree']:,.0f} rows. Without the frame, "
         f"the tree would reach {q['free']:,.0f}, so the frame costs {q['given_up']:,.0f} (noise ± {q['sigma']:,.0f}). "
-        f"Without the frame, the tree would also link: {joining}. The estimate is biased upward, because noise can make a pair "
-        f"appear strong.</p>"
+        f"Without the frame, the tree would also link: {joining}. The estimate is biased upward, because noise can "
+        f"make a pair appear strong.</p>"
         + _table(
             f"The strongest of {len(bought['refused'])} refused pairs: distance from independence, noise "
             f"± {bought['sigma']:,.0f} rows",

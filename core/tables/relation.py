@@ -299,7 +299,7 @@ class Relation:
                 read = scan_people(schema, batches, person, most, key or new_key())
         if state_of(files) != before:
             read.close()
-            raise TableError(f"{self.shown} changed while it was being read; start again after it has been written")
+            raise TableError(f"{self.shown} changed while it was being read; try again once it has been written")
         read.origin = self.origin
         return read
 

@@ -43,7 +43,7 @@ def _transitions(project: Project, facts: Mapping[str, Any], key: str) -> None:
     labels = tuple(value_names(project.schema[column]))
     before = right.selectbox("Value at a visit", labels, key=f"{key}-before-{column}")
     found = [tables[column].transition(labels, before, after) for after in labels]
-    title = f"Shares of {column} at the next visit after {before}"
+    title = f"Shares of {column} at the visit that follows {before}"
     _drawn(found, [t.after for t in found], "share at the next visit", f"{key}-bars", title)
     st.caption(
         f"Each person with more than one kept visit counts once. The {LEVEL:.0%} intervals cover the noise and the "
@@ -69,7 +69,7 @@ def _shares(project: Project, facts: Mapping[str, Any], key: str) -> None:
     title = f"Share of people with {value} in {column}, by visit"
     _drawn(found, [f"visit {one.visit}" for one in found], "share of people with this visit", f"{key}-bars", title)
     st.caption(
-        f"Among people who have the visit, each person counts once. The {LEVEL:.0%} intervals cover the noise and the "
+        f"Among people who have this visit, each person counts once. The {LEVEL:.0%} intervals cover the noise and the "
         "sampling of people."
     )
     if column not in later:
@@ -80,7 +80,9 @@ def _shares(project: Project, facts: Mapping[str, Any], key: str) -> None:
 
 
 def _returns(project: Project, facts: Mapping[str, Any], key: str) -> None:
-    """Choose a counted column; for each value, show the share of visits after which the person returned in time."""
+    """Choose a counted column. For each value, show the share of visits after which the person returned within the
+    period.
+    """
     assert project.linked is not None
     tables = return_tables(facts, project.linked, project.schema)
     if not tables:
@@ -89,7 +91,7 @@ def _returns(project: Project, facts: Mapping[str, Any], key: str) -> None:
             "page and release again. The visits need dates."
         )
         return
-    column = st.selectbox("Column of the visit before", list(tables), key=f"{key}-column")
+    column = st.selectbox("Column of the earlier visit", list(tables), key=f"{key}-column")
     table, labels = tables[column], tuple(value_names(project.schema[column]))
     found = [table.share(labels, value) for value in labels]
     title = f"Shares of visits followed by a return within {table.days} days, by {column}"
@@ -102,7 +104,7 @@ def _returns(project: Project, facts: Mapping[str, Any], key: str) -> None:
 
 
 def _drawn(found: Sequence[IntervalShare], marks: Sequence[str], axis: str, key: str, title: str) -> None:
-    """Draw the shown shares as bars with intervals if there are several, and list all of them."""
+    """List all shares. If several are available, also draw them as bars with intervals."""
     shown = [(mark, one) for mark, one in zip(marks, found, strict=True) if one.share is not None]
     if len(shown) > 1:
         figure = charts.bars(

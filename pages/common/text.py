@@ -146,9 +146,9 @@ def people(project: Project) -> str:
     if plan.person is not None:
         return f"Column {name(plan.person)} identifies the person; at most {k} row{'s' * (k > 1)} of each are kept."
     if answer is True:
-        return "One row per person. You promise this; nothing checks it."
+        return "One row per person. This is your promise; nothing checks it."
     if answer is False:
-        return f"No person has more than {k} rows. You promise this; nothing checks it."
+        return f"No person has more than {k} rows. This is your promise; nothing checks it."
     return (
         f"This project file does not state whether one person can have several rows. Its limit of {k} "
         f"row{'s' * (k > 1)} per person is treated as a promise, and the report says so."

@@ -67,7 +67,7 @@ def show(state: Session) -> bool:
         st.markdown(
             f"{CONFIDENTIAL} A guess shows which values occur. **A group counts as public once you confirm it.** "
             "A rare category or the highest age can reveal a person: confirm only what you would have written without "
-            "the rows, for example from a codebook or a form. Change the others, or leave them out."
+            "seeing the rows, for example from a codebook or a form. Change the others, or leave them out."
         )
     if "review" in state.trouble:
         st.error(plain(state.trouble.pop("review")))

@@ -59,7 +59,7 @@ def _listed(state: Session) -> None:
     if given.guessed:
         st.warning(
             "Guessed constraints come from the real rows. **Confirm one only if you would have written the same "
-            "without seeing the rows**; remove the others. No release is possible while a guess is open."
+            "without seeing the rows**; remove the others. No release is possible while a guess is unconfirmed."
         )
         st.button(
             f"Confirm {len(given.guessed)} guessed constraint{'s' if len(given.guessed) > 1 else ''}",

@@ -77,7 +77,7 @@ def _attach(state: Session, link: Linked, read: Sequence[TextTable]) -> None:
 
 
 def _read(state: Session, file: Any) -> TextTable:
-    """Return an uploaded table, parsed once and not at every rerun."""
+    """Return an uploaded table, parsed once, not on every rerun."""
     known = state.drafts.linked_uploads
     if file.file_id not in known:
         known[file.file_id] = read_table(file.getvalue(), file.name)
@@ -233,11 +233,11 @@ def show(state: Session) -> None:
                 key=bins,
                 on_change=take_gap,
                 width=480,
-                help="Whole days from 0, in ascending order. Longer times count in the last bin. To count returns "
-                "within 30 days, let a bin begin on day 31.",
+                help="Whole days from 0, in ascending order. Longer times are counted in the last bin. To count "
+                "returns within 30 days, start a bin at day 31.",
             )
         if "gap" in state.trouble:
-            st.error(f"{plain(state.trouble['gap'])} The bins stay as they were.")
+            st.error(f"{plain(state.trouble['gap'])} The bins are unchanged.")
 
 
 def _change(state: Session, **changes: Any) -> None:

@@ -90,7 +90,7 @@ def upload(state: Session) -> None:
 
 
 def _read(state: Session, file: Any) -> TextTable:
-    """Return the uploaded table, parsed once and not at every rerun."""
+    """Return the uploaded table, parsed once, not on every rerun."""
     known = state.drafts.upload
     if known is None or known[0] != file.file_id:
         known = state.drafts.upload = (file.file_id, read_table(file.getvalue(), file.name))
@@ -102,8 +102,8 @@ def warn_if_misread(text: TextTable) -> None:
     if misread(text):
         st.warning(
             f"{name(text.source)} was read as **one column**, and most of its cells contain a comma, a semicolon, "
-            "a tab or a bar. The header line probably does not name every column, or the file contains a stray "
-            "quotation mark. Correct the first lines of the file and open it again."
+            "a tab or a vertical bar. The header line probably does not name every column, or the file contains a "
+            "stray quotation mark. Correct the first lines of the file and open it again."
         )
 
 

@@ -94,7 +94,7 @@ def _current(state: Session) -> str | None:
 
 def _one_row(state: Session) -> None:
     """State that this answer is a promise, and name the columns that contradict it."""
-    st.caption("You promise this. Anyone with more rows is protected less than the report states.")
+    st.caption("This is your promise. Anyone with more rows is protected less than the report states.")
     if state.text is None:
         return
     if found := repeating(state.text, [c for c in _set_aside(state) if c in state.text.columns]):
@@ -150,10 +150,12 @@ def _promise(state: Session) -> int:
         plan.rows_per_person if plan.person is None and plan.rows_per_person > 1 else None,
         placeholder="type a number",
         key=f"person-promised-{state.opened}",
-        help="Derive this number from how the table was made; for example, one row a year for five years makes 5. "
+        help="Derive this number from how the table was made; for example, one row a year for five years gives 5. "
         "A higher number needs more noise.",
     )
-    st.caption("You promise this; nothing checks it. Anyone with more rows is protected less than the report states.")
+    st.caption(
+        "This is your promise; nothing checks it. Anyone with more rows is protected less than the report states."
+    )
     return int(k or 1)
 
 

@@ -84,7 +84,7 @@ def survived(found: list[ArrowLinks]) -> None:
         "Strength of each arrow's link in real and in synthetic rows, the strongest real link first",
     )
     kept, real = sum(one.synthetic for one in found), sum(one.real for one in found)
-    share = f"Overall, synthetic links are **{100 * kept / real:.0f} %** of the real ones. " if real else ""
+    share = f"Overall, synthetic links are **{100 * kept / real:.0f} %** as strong as the real ones. " if real else ""
     st.markdown(
         f"{share}If the synthetic bar is much shorter than the real one, noise hides the arrow; if it is longer, "
         "the excess may be only "

@@ -1,4 +1,4 @@
-"""Comparison of rows that are not private with the real rows, number by number."""
+"""Compare rows that are not private with the real rows, figure by figure."""
 
 from __future__ import annotations
 

@@ -32,8 +32,8 @@ def show(state: Session, seen: Preview) -> None:
         st.markdown(_WHY[plan.accounting])
         if not lines:
             st.info(
-                "There is nothing to divide, because no pool of this plan counts two marginals that are known "
-                "before the release."
+                "There is nothing to divide, because no pool of this plan has two or more marginals that are "
+                "known before the release."
             )
             return
         lines.sort(key=lambda line: (not line.pool.startswith("task"), line.pool == "one-way"))

@@ -78,7 +78,7 @@ def _build(state: Session) -> None:
     if found is None:
         return
     found["half_width"] = st.number_input(
-        "Wanted half-width", 0.001, 10.0, 0.05, key=f"analysis-width-{at}", help="For an odds ratio, on the log scale."
+        "Desired half-width", 0.001, 10.0, 0.05, key=f"analysis-width-{at}", help="For an odds ratio, on the log scale."
     )
     called = st.text_input("Name", key=f"analysis-name-{at}", placeholder="a short name for the report")
     found["name"] = called.strip()
@@ -93,7 +93,7 @@ def _build(state: Session) -> None:
 
 
 def _regression(state: Session, columns: list[Column], at: str) -> dict[str, Any] | None:
-    """Show the fields of a regression; return None while something is still to be chosen."""
+    """Show the fields of a regression; return None until all choices are made."""
     schema = state.project.schema
     family = st.selectbox("Family", list(FAMILIES), format_func=FAMILIES.__getitem__, key=f"analysis-family-{at}")
     outcome = st.selectbox(
@@ -137,7 +137,7 @@ def _regression(state: Session, columns: list[Column], at: str) -> dict[str, Any
 
 
 def _adjustment(state: Session, treatment: str, outcome: str, at: str) -> list[str]:
-    """Show the columns for which an effect is adjusted, by default the drawing's cheapest valid set."""
+    """Show the columns for which an effect is adjusted. The default is the drawing's cheapest valid set."""
     project = state.project
     drawn = {name for edge in project.dag.edges for name in edge}
     valid = (
@@ -154,7 +154,7 @@ def _adjustment(state: Session, treatment: str, outcome: str, at: str) -> list[s
 
 
 def _survival(state: Session, columns: list[Column], at: str) -> dict[str, Any] | None:
-    """Show the fields of a survival table; return None while something is still to be chosen."""
+    """Show the fields of a survival table; return None until all choices are made."""
     schema = state.project.schema
     times = [c.name for c in columns if c.kind != "categorical" and c.dates is None]
     time = st.selectbox(
@@ -207,7 +207,7 @@ def _assumed(i: int, shares: int, at: str) -> float:
 
 
 def _counts(state: Session, kind: str, columns: list[Column], at: str) -> dict[str, Any] | None:
-    """Show the fields of a question about counts; return None while something is still to be chosen."""
+    """Show the fields of a question about counts; return None until all choices are made."""
     schema = state.project.schema
     events = [f"{c.name}={value}" for c in columns for value in c.value_names]
     event = st.selectbox(
@@ -262,4 +262,4 @@ def planned(seen: Preview) -> None:
         st.info(plain(why))
     if (reaches := seen.analyses_epsilon) is not None:
         st.markdown(f"ε = {reaches:.3g} reaches every desired half-width, with these shares of the budget.")
-    st.caption("If the assumptions hold, 9 of 10 releases stay within the promised half-width of a figure.")
+    st.caption("If the assumptions hold, 9 of 10 releases achieve the promised half-width of each figure.")

@@ -11,12 +11,12 @@ from espalier.pages.common import shell
 from espalier.pages.common.text import plain
 
 Spots = dict[str, Any]
-"""The place under each field of the plan, by the key of the errors shown there."""
+"""Placeholder under each field of the plan, by the key of the errors shown there."""
 _ON_SCREEN = {"delta": "Enter δ here: a number above 0 and far below 1/n, such as 1e-9."}
 """Text that identifies messages about δ, which the project file calls delta."""
 _NEXT = {
     "rows": "δ is 1/n², so the plan needs the number of rows n: enter it here, or set δ.",
-    "person": "Next: type the **Declared total** below. The real total is confidential, so the table is filled or cut "
+    "person": "Next: type the **Declared total** below. The real total is confidential, so the table is padded or cut "
     "to a number that you declare. Or choose add-remove under **Neighbouring tables**, which needs no such number.",
     "questions": "Next: add questions or counts below. This method answers only these.",
     "target": "Next: choose the **Target** above, the column to predict.",

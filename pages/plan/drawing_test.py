@@ -55,12 +55,12 @@ def planned(seen: Preview) -> None:
     st.subheader(
         "The test of the drawing",
         anchor=False,
-        help="Predicted for even margins, from public numbers. With rare values the test detects less.",
+        help="Predicted for even margins, from public numbers. Rare values weaken the test.",
     )
     rho = sum(line.rho for line in seen.lines if line.pool == POOL)
     st.markdown(
-        f"These independences, chosen from the drawing alone, are tested for ρ = {rho:.3g}. All tests together raise a "
-        f"false alarm in at most {100 * LEVEL:g} of 100 releases."
+        f"These independences, chosen from the drawing alone, are tested at a cost of ρ = {rho:.3g}. All tests "
+        f"together raise a false alarm in at most {100 * LEVEL:g} of 100 releases."
     )
     st.markdown("\n".join(f"- {plain(predicted(test))}." for test in seen.tests))
 

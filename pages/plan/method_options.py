@@ -30,7 +30,9 @@ class Given(NamedTuple):
 
 
 def first(state: Session, bound: Bound) -> dict[str, Any]:
-    """Draw the choices that shape the plan, such as a regime, each with its meaning; return the places below them."""
+    """Draw the choices that shape the plan, such as a regime, each with a description. Return the placeholders below
+    them.
+    """
     spots = {}
     for key, option, value in (given for given in _shown(state) if given.leads):
         choices = list(option.choices)

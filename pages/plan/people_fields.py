@@ -28,7 +28,7 @@ def show(state: Session, spots: dict[str, Any], bound: Bound) -> None:
             plan.rows_per_person,
             help="At most this many rows of each person are kept, chosen at random. A higher limit needs more noise."
             if plan.person
-            else "Maximum number of rows that may belong to one person. You promise this.",
+            else "Maximum number of rows that may belong to one person. This is your promise.",
             **bound(state, "rows_per_person"),
         )
     if plan.person is not None and plan.neighbors == "replace-one":
@@ -41,7 +41,8 @@ def show(state: Session, spots: dict[str, Any], bound: Bound) -> None:
             placeholder="type a round number",
             help=f"The number of {left} is confidential. Espalier adds invented {text.counted(project)} or removes "
             f"{text.counted(project)} at random to reach this public number. The synthetic table has the same number. "
-            "Take it from a public source, such as an annual report, not from a count of this table. Under add-remove it is not needed.",
+            "Take it from a public source, such as an annual report, not from a count of this table. "
+            "Under add-remove it is not needed.",
             **bound(state, "rows"),
         )
     spots["private_evaluation"] = st.container()

@@ -193,7 +193,7 @@ def _promise(state: Session, spots: Spots) -> None:
             plan.rows,
             placeholder="type a round number",
             help=f"Under add-remove the number of {counted} is confidential. Enter a public estimate, not a count of "
-            f"this table. The verdict uses this number, and the synthetic table gets as many {counted}.",
+            f"this table. The verdict uses this number, and the synthetic table has the same number of {counted}.",
             **_bound(state, "rows"),
         )
         if plan.rows is None:
@@ -217,7 +217,7 @@ def _more(state: Session) -> None:
                 rules,
                 placeholder="by hand, below",
                 help="optimal gives more to larger tables of counts; uniform gives the same to all; auto uses the "
-                "one that is better in this project's benchmarks. Shares by hand are set further down.",
+                "one that is better in this project's benchmarks. Set shares by hand below.",
                 **_bound(state, "allocation"),
             )
         if method.offers(plan, "accounting"):
@@ -238,7 +238,7 @@ def _more(state: Session) -> None:
             _further_targets(state)
         if plan.person is None and plan.neighbors == "replace-one":
             st.number_input(
-                f"Synthetic {text.counted(state.project)} (blank: as many as the table)",
+                f"Synthetic {text.counted(state.project)} (blank: same as the table)",
                 1,
                 10_000_000,
                 plan.rows,

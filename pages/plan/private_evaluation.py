@@ -47,7 +47,7 @@ def planned(seen: Preview) -> None:
         wide = {"": st.column_config.TextColumn(width=190)}
         st.dataframe(expected, hide_index=True, width="stretch", column_config=wide)
         st.markdown(MEANING)
-    with st.expander(f"All {len(seen.private_evaluation)} measurements of the {by} held out"):
+    with st.expander(f"All {len(seen.private_evaluation)} measurements on the held-out {by}"):
         measurement_table.table(seen.private_evaluation, "those")
 
 
@@ -95,8 +95,8 @@ def show(evaluation: PrivateEvaluation, stem: str) -> None:
                 f"For comparison, always guessing the most common value gives an accuracy of about **{guess:.3f}**, "
                 "according to the same noisy counts."
                 if guess is not None
-                else "These counts do not give the accuracy of always guessing the most common value. Its share in the "
-                "synthetic table is a good estimate."
+                else "These counts do not show the accuracy of always guessing the most common value. That value's "
+                "share in the synthetic table is a good estimate."
             )
         st.markdown(MEANING + INTERVALS)
         st.download_button(

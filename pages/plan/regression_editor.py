@@ -21,7 +21,7 @@ from espalier.pages.session.session import Session
 
 _ABOUT = (
     "You can buy a regression directly: the release measures the required sums with noise, and the coefficients have "
-    "intervals whatever the method. Each number is replaced by the midpoint of its bin."
+    "intervals with any method. Each number is replaced by the midpoint of its bin."
 )
 FAMILIES = {"linear": "linear", "logistic": "logistic", "poisson": "Poisson"}
 

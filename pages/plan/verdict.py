@@ -120,7 +120,7 @@ def _left(population: Population, rho: float, pure: bool) -> str:
     if not left["fits"]:
         return f"This is more than the ledger has left: a plan with ε up to {left['largest']:g} fits."
     further = f", enough for a plan with ε up to {left['largest_after']:g}" if left["largest_after"] else ""
-    return f"The ledger keeps ρ = {left['after']:.4g} of {left['total']:.4g}{further}."
+    return f"ρ = {left['after']:.4g} of {left['total']:.4g} would remain in the ledger{further}."
 
 
 def details(state: Session, found: Verdict) -> None:

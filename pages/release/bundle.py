@@ -112,7 +112,7 @@ def _sharing(released: ReleaseBundle) -> None:
             value=there,
             key=f"share-{released.number}",
             help="Anyone who signs in as a viewer can see this release's figures and download its table, report and "
-            "accounting. They see nothing else of this project.",
+            "accounting. They cannot see anything else in this project.",
         )
         if on and not there:
             shelf.share(released.files)
@@ -131,8 +131,8 @@ def show(state: Session, released: ReleaseBundle) -> None:
     shell.focus(f"Release {released.number} of", f"{id(state)}-{released.number}")
     if state.has_project and not state.project.says_the_same(released.planned):
         st.info(
-            "The open project is a different one, or has changed since. This release was made from the earlier "
-            "version; its project file is below."
+            "The open project differs from the one that this release was made from. The release's own project file "
+            "is below."
         )
     for warning in nothing_found(released.planned.schema, project.schema):
         st.warning(plain(warning))

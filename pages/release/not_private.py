@@ -21,7 +21,7 @@ from espalier.pages.session.session import Session
 
 
 def show(state: Session) -> None:
-    """Show the Release page for such a method."""
+    """Show the Release page for a method that is not private."""
     st.error(
         f"**{NOT_PRIVATE}.** {SENTENCE} These rows have no ε and no ledger entry, and cannot be shared with viewers."
     )

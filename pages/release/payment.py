@@ -169,7 +169,7 @@ def outlook(state: Session, population: Population, seen: Preview) -> bool:
 
 
 def known_table(state: Session) -> tuple[bool, bool]:
-    """Check whether the ledger knows the open table by this name alone, and ask the user if not.
+    """Check whether the ledger knows the open table under this name only, and ask the user if not.
 
     Return whether a release may continue, and whether the current warning is confirmed.
     """
@@ -288,8 +288,8 @@ def opening_form(state: Session, known: dict[str, Population]) -> None:
             plan.person or "" if plan else "",
             key=f"{key}-person",
             placeholder="none: you promise that no one has more rows",
-            help="The column that identifies the person of a row. It is fixed; no release may use a different "
-            "one. If you leave it empty, no release uses a person column, and nothing enforces the row limit "
+            help="The column that identifies the person to whom a row belongs. It is fixed; no release may use a "
+            "different one. If you leave it empty, no release uses a person column, and nothing enforces the row limit "
             "per person.",
         )
         a, b = st.columns(2)

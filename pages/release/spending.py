@@ -76,7 +76,7 @@ def start(state: Session, share: float, seen: Preview, paid: Paid | None = None)
             into.trouble["release"] = f"{reason} Nothing was read and nothing is spent."
             return
         into.trouble["release"] = (
-            f"{reason} The budget of the noise already drawn counts as spent. It is at most the plan's ε."
+            f"{reason} The budget for noise already drawn counts as spent. It is at most the plan's ε."
         )
         into.spent.append(replace(bill, complete=False))
 

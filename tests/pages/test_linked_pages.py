@@ -149,7 +149,7 @@ def test_the_bins_of_days_between_visits_are_typed(opened: AppTest) -> None:
     assert table.steps.sizes["visits.days since the visit before"] == 3
     for wrong, why in (("0, x", "must be a number"), ("5, 31", "beginning with 0"), ("0, 1.5, 9", "whole days")):
         assert type_in(wrong) == before
-        assert any(why in e.value and "stay as they were" in e.value for e in opened.error), opened.error
+        assert any(why in e.value and "bins are unchanged" in e.value for e in opened.error), opened.error
     assert type_in("0, 31, 62") == (0, 31, 62)
     assert not opened.error
     assert "A hierarchy for a column with many codes" not in sentences(opened)

@@ -576,7 +576,7 @@ def test_a_person_column_leaves_the_schema_and_bounds_everybody(app: AppTest) ->
     review(app)
     assert "patient" in state(app).project.schema
     go(app, "plan")
-    assert "One row per person. You promise this; nothing checks it." in sentences(app)
+    assert "One row per person. This is your promise; nothing checks it." in sentences(app)
     answer(go(app, "data"), "patient")
     go(app, "plan")
     assert "patient" not in state(app).project.schema
@@ -604,7 +604,7 @@ def test_a_person_column_leaves_the_schema_and_bounds_everybody(app: AppTest) ->
 
     answer(go(app, "data"), rows=40)
     assert state(app).project.plan.person is None
-    assert "No person has more than 40 rows. You promise this; nothing checks it." in sentences(go(app, "plan"))
+    assert "No person has more than 40 rows. This is your promise; nothing checks it." in sentences(go(app, "plan"))
 
 
 def test_people_are_kept_back_whole(app: AppTest) -> None:

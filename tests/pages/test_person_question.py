@@ -98,7 +98,7 @@ def test_one_row_per_person_warns_where_an_identifier_repeats(guessed: AppTest) 
     assert "Confidential" in said
     press(guessed, "Use this answer")
     assert state(guessed).project.one_row_per_person is True
-    assert "One row per person. You promise this; nothing checks it." in sentences(guessed)
+    assert "One row per person. This is your promise; nothing checks it." in sentences(guessed)
     assert not waiting(go(guessed, "plan"))
     assert not any(n.label.startswith("Rows per person") for n in guessed.number_input)
 

@@ -92,7 +92,7 @@ def _edge_list(rows: list[Row], more: list[str]) -> MixedGraph:
         mark = cells[2].strip() if marks and len(cells) > 2 else ""
         builder.edge(left, mark or "->", right, line)
         if any(cell.strip() for cell in cells[3 if marks else 2 :]):
-            builder.unused("a further cell", line)
+            builder.unused("an extra cell", line)
     return builder.done()
 
 
