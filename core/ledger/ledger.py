@@ -204,12 +204,13 @@ class Ledger:
     def verify(self) -> list[str]:
         """Check hashes, sums, rules, files and releases, and return the faults found."""
         try:
+            stored = self.store.hashes()  # before the events, because a release may end in between
             populations = self.populations()
         except LedgerError as error:
             return [str(error)]
         problems = []
         released = {e.released for p in populations.values() for e in p.entries if e.released}
-        for hash_ in sorted(self.store.hashes()):
+        for hash_ in sorted(stored):
             if hash_ not in released:
                 problems.append(f"a stored release belongs to no entry: {hash_}")
                 continue

@@ -911,6 +911,22 @@ def test_a_chain_that_was_hashed_anew_must_still_keep_the_rules(tmp_path):
             replay(forged)
 
 
+def test_a_release_that_ends_during_a_check_is_not_taken_for_a_foreign_one(where, monkeypatch):
+    """Previously, it was stored between two reads, so backups were refused while releases were made."""
+    ledger, read = opened(where), Ledger.populations
+
+    def ending(self):
+        monkeypatch.setattr(Ledger, "populations", read)
+        found = read(self)
+        release(PROJECT, table(), ledger=Ledger(where).account("people", "Bob"))
+        return found
+
+    monkeypatch.setattr(Ledger, "populations", ending)
+    assert ledger.verify() == []
+    assert ledger.store.hashes()
+    assert ledger.verify() == []
+
+
 @pytest.mark.parametrize("where", ["postgresql"], indirect=True)
 def test_a_connection_that_is_lost_as_a_transaction_begins_leads_to_a_message(where, caplog):
     """Previously, the driver's own error ended the command in a traceback."""
