@@ -6,11 +6,11 @@ Both are randomised transformations that preserve the guarantee, by the same arg
 
 **Coupling.** Let r be all lots (random numbers) drawn here, one for each row or person (and for each filler row),
 independent of one another and of the content of every row. Let T_r be the resulting table. Take two neighbouring tables
-D and D′ and pair the runs in which everyone else, the shared part of the two tables, has the same lots. If for each r a
-mechanism M on T_r(D) and T_r(D′) has Rényi divergence of order α at most αρ, then so do M∘T(D) and M∘T(D′), which are
-mixtures of these runs, because Rényi divergence is jointly quasi-convex (van Erven & Harremoës 2014, Theorem 13). So T
-may be followed by any mechanism that is ρ-zCDP for its output tables. It is enough to bound, for each fixed r, the
-difference between those tables.
+D and D′ and pair the runs in which everyone else, the shared part of the two tables, has the same lots. If, for each r,
+the outputs of a mechanism M on T_r(D) and T_r(D′) have Rényi divergence of order α at most αρ, then so do M∘T(D) and
+M∘T(D′), which are mixtures of these runs, because Rényi divergence is jointly quasi-convex (van Erven & Harremoës 2014,
+Theorem 13). So T may be followed by any mechanism that is ρ-zCDP for its output tables. It is enough to bound, for each
+fixed r, the difference between those tables.
 
 **Secrecy.** The bound holds for every r, so even someone who knew all the lots would learn no more than ρ allows: the
 lots need not stay secret. They must, however, be independent. If a seeded stream were assigned by row number, removing

@@ -63,7 +63,7 @@ class CategoriesToBuy(ToBuy):
         if self.kind == "numeric":
             raise self.error("a column with categories must be categorical or ordinal")
         if not 1 <= self.at_most <= MOST_CATEGORIES:
-            raise self.error(f"from 1 to {MOST_CATEGORIES:,} categories can be bought")
+            raise self.error(f"the number of categories must be from 1 to {MOST_CATEGORIES:,}")
 
     @property
     def values(self) -> int:
@@ -185,7 +185,7 @@ class HierarchyToBuy(ToBuy):
 
     def _check(self) -> None:
         if not 1 <= self.at_most <= MOST_CATEGORIES:
-            raise self.error(f"from 1 to {MOST_CATEGORIES:,} categories can be bought")
+            raise self.error(f"the number of categories must be from 1 to {MOST_CATEGORIES:,}")
         top = len(self.tree.children[-1]) - self.missing
         if top > self.at_most:
             alone = [self.tree.labels[node] for node in self.tree.children[-1] if node < self.tree.codes]

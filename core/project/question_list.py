@@ -267,7 +267,7 @@ def _conditions(what: str, data: Any, schema: Schema, counts: Mapping[str, int])
 
 
 def _near(name: Any, known: Iterable[str]) -> str:
-    """Return a suggestion of the intended name, to end a message with."""
+    """Return a suggestion of the intended name, to append to a message."""
     folded = {each.casefold(): each for each in known}
     close = difflib.get_close_matches(str(name).casefold()[:200], list(folded), 1, 0.6)
     return f"; did you mean {folded[close[0]]!r}?" if close else ""

@@ -14,7 +14,7 @@ from espalier.core.tables.row_limits import runs
 CODES = "espalier_codes"
 """Name of the temporary table; names of other tables have a number."""
 FRESH = "('x' || left(replace(gen_random_uuid()::text, '-', ''), 12))::bit(48)::bigint"
-"""48 fresh bits of the server's strong generator, as a whole number."""
+"""48 fresh bits from the server's strong generator, as a whole number."""
 
 
 def later_statements(declared: Schema, plan: Plan) -> list[str]:

@@ -1,4 +1,4 @@
-"""Jobs and results that outlive a reload of a browser tab, in one registry of the server's process.
+"""Jobs and results that survive a reload of a browser tab, in one registry of the server's process.
 
 The tab keeps a random token in its own storage, never in an address. A session that starts a job stores the job and its
 results under that token; the session of the reloaded tab presents the token and continues. Only the account that
