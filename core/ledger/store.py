@@ -20,10 +20,11 @@ from __future__ import annotations
 import itertools
 import os
 import re
+import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import sqlalchemy as sa
 from sqlalchemy.exc import SQLAlchemyError
@@ -198,6 +199,11 @@ class Store:
         """Return the hashes of the stored releases."""
         with self._plainly("read"), self._reading() as connection:
             return set(map(str, connection.scalars(sa.select(_kept.c.hash))))
+
+    def copy_to(self, target: sqlite3.Connection) -> None:
+        """Copy a SQLite ledger to another database. What a killed process left unfinished is undone first."""
+        with self._plainly("read"), self._reading() as connection:
+            cast(sqlite3.Connection, connection.connection.driver_connection).backup(target)
 
     def secret(self) -> bytes:
         """Return the fingerprints' secret, from a key file that only its owner can read; the file is created if it does

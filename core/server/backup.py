@@ -159,10 +159,9 @@ def _dump(ledger: Ledger, where: str, to: Path) -> None:
     """Copy the database without stored answers, so that a running release and its copy never draw an answer twice."""
     if ledger.store.path is not None:
         os.close(os.open(to, os.O_CREAT | os.O_EXCL, 0o600))
-        read_only = f"{ledger.store.path.as_uri()}?mode=ro"
         try:
-            with closing(sqlite3.connect(read_only, uri=True)) as source, closing(sqlite3.connect(to)) as target:
-                source.backup(target)
+            with closing(sqlite3.connect(to)) as target:
+                ledger.store.copy_to(target)
                 if target.execute("SELECT 1 FROM sqlite_master WHERE name = 'espalier_journal'").fetchone():
                     target.execute("DELETE FROM espalier_journal")
                     target.commit()

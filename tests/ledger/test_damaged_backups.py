@@ -17,6 +17,7 @@ import pytest
 from espalier.core.cli.main import main
 from espalier.core.errors import LedgerError
 from espalier.core.ledger.ledger import Ledger
+from espalier.core.server import backup as backup_module
 from espalier.core.server.backup import back_up
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -199,3 +200,22 @@ def test_a_disk_that_is_full_leads_to_a_message_and_leaves_no_backup(tmp_path, m
         "no backup was made, because the database could not be copied: the disk accepts no" in capsys.readouterr().err
     )
     assert not (tmp_path / "backup").exists()
+
+
+def test_a_backup_undoes_what_a_killed_release_left_while_it_was_made(tmp_path, monkeypatch):
+    """Previously, the copy was opened for reading only, so it failed."""
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "first"))
+    ledger = Ledger(tmp_path / "l.db", create=True)
+    ledger.open_table("register", epsilon=3, delta=1e-9)
+    memories = backup_module._memories
+
+    def killed(ledger):
+        found = memories(ledger)
+        (tmp_path / "l.db-journal").write_bytes(half_written(tmp_path / "l.db"))
+        return found
+
+    monkeypatch.setattr(backup_module, "_memories", killed)
+    back_up(str(tmp_path / "l.db"), tmp_path / "backup")
+    monkeypatch.undo()
+    with closing(sqlite3.connect(tmp_path / "backup" / "ledger.dump")) as copy:
+        assert copy.execute("SELECT count(*) FROM espalier_events").fetchone() == (1,)
