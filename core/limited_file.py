@@ -34,5 +34,17 @@ def write_own(path: Path, text: str) -> None:
 
     A draft may contain private values until it is confirmed.
     """
-    with open(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "w", encoding="utf-8") as file:
-        file.write(text)
+    write_new(path, text.encode("utf-8"), 0o600)
+
+
+def write_new(path: Path, data: bytes, mode: int = 0o666) -> None:
+    """Write a new file completely or not at all, because part of a file would prevent a second attempt; raises
+    :class:`FileExistsError` if a file or link has that name.
+    """
+    with open(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, mode), "wb") as file:
+        try:
+            file.write(data)
+            file.flush()
+        except BaseException:
+            path.unlink(missing_ok=True)
+            raise

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from espalier.core.cli.number_types import number, whole
 from espalier.core.errors import LedgerError, LedgerUnavailable, ProjectError
+from espalier.core.limited_file import write_new
 
 if TYPE_CHECKING:
     from espalier.core.ledger.account import Account
@@ -263,8 +264,7 @@ def _export(opt: argparse.Namespace) -> None:
         sys.stdout.write(text)
         return
     try:
-        with opt.out.open("x", encoding="utf-8", newline="") as file:
-            file.write(text)
+        write_new(opt.out, text.encode("utf-8"))
     except FileExistsError:
         raise ProjectError(f"{opt.out} already exists; nothing is overwritten", path=str(opt.out)) from None
     except OSError as error:

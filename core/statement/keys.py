@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from espalier.core.errors import ProjectError
-from espalier.core.limited_file import read_limited
+from espalier.core.limited_file import read_limited, write_new
 from espalier.core.statement.claims import canonical
 
 SIGNED = "espalier-signature/1"
@@ -95,9 +95,12 @@ def new_key(path: Path, passphrase: str) -> Signer:
     )
     try:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        for one, mode, data in ((public_path, 0o644, public), (path, 0o600, secret)):  # a link is an existing file
-            with os.fdopen(os.open(one, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
-                file.write(data)
+        write_new(public_path, public, 0o644)  # a link is an existing file
+        try:
+            write_new(path, secret, 0o600)
+        except OSError:
+            public_path.unlink(missing_ok=True)
+            raise
     except OSError as error:
         raise ProjectError(f"cannot write {path}: {error.strerror or error}", path=str(path)) from None
     return _signer(private)
