@@ -133,8 +133,8 @@ def check_arrays(data: bytes, name: str) -> None:
                     shape, _, kind = read(file)
                 if kind.hasobject or math.prod(shape) * kind.itemsize > info.file_size:
                     raise ProjectError(f"{name}: an array claims more data than the file contains")
-                if kind.kind not in "biuf" or kind.itemsize > 8:
-                    raise ProjectError(f"{name}: an array contains something other than numbers")
+                if (kind.kind not in "biuf" or kind.itemsize > 8) and not (kind.kind == "U" and shape == ()):
+                    raise ProjectError(f"{name}: an array contains something other than numbers or one text value")
     except DAMAGED as error:
         raise ProjectError(f"{name} is damaged") from error
 

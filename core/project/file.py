@@ -30,7 +30,7 @@ from espalier.core.project.schema import Schema
 from espalier.core.project.schema_json import left_out_to_json, schema_from_json, schema_to_json
 
 FORMAT = "espalier-project/1"
-LINKED_UNIT = "Both tables identify the person to whom each row belongs, so a person's rows are protected together."
+LINKED_UNIT = "Both tables identify the person of each row, so all rows of one person are protected together."
 
 
 @dataclass(frozen=True)

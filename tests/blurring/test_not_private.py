@@ -132,7 +132,7 @@ def test_every_entrance_that_promises_privacy_refuses_it(entrance):
 
 
 def test_a_ledger_refuses_it():
-    with pytest.raises(LedgerError, match="not private"):
+    with pytest.raises(LedgerError, match="only private releases"):
         Account.check(object.__new__(Account), project())
 
 

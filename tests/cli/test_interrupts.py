@@ -7,6 +7,7 @@ import signal
 import sys
 import threading
 import time
+from collections.abc import Iterator
 
 import pytest
 
@@ -23,6 +24,14 @@ class Freed:
         if self.number is not None:
             os.kill(os.getpid(), self.number)
         time.sleep(self.seconds)
+
+
+@pytest.fixture(autouse=True)
+def interrupts() -> Iterator[None]:
+    """Python's own handler of SIGINT, which a shell's background jobs ignore."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 def lose(number: int, slow: int) -> None:

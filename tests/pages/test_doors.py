@@ -425,7 +425,7 @@ def test_only_releases_reach_the_shelf(shelf: Path) -> None:
     files = dict.fromkeys(REQUIRED, b"x")
     with pytest.raises(ProjectError):
         shared.share({**files, "release.json": b'{"private": false}'})
-    with pytest.raises(ProjectError, match="not a shared release"):
+    with pytest.raises(ProjectError, match="no longer shared"):
         shared.files("../../etc/passwd")
     shelf.mkdir()
     (shelf / "0123456789abcdef.zip").write_bytes(b"broken")

@@ -59,7 +59,7 @@ FAULTS = {
     "rows per person enforced by no column": "described incorrectly",
     "real rows behind an array of an archive": "more than its arrays",
     "real rows between the members of an archive": "more than its arrays",
-    "more answers than questions": "length of sums differ",
+    "more answers than questions": "the length of a sum does not match",
     "more rho than the total without an export": "the ledger's total is exceeded",
     "a total with more delta for draws": "the total is exceeded at event",
     "real people with their real visits": "does not match the model",
