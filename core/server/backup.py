@@ -103,6 +103,9 @@ def restore(folder: Path, where: str, shelf: Path | None = None, memories: Itera
     try:
         _load(folder / DATABASE, url, path)
         others = [(place, _said(place)) for place in map(remembered, _first_hash(url, path))]
+    except FileExistsError:  # another process has made a ledger since, which must not be undone
+        _remember(beside, known)
+        raise _exists(path) from None
     except BaseException:
         if path is not None:
             path.unlink(missing_ok=True)
@@ -179,7 +182,7 @@ def _need_empty(url: sa.URL, path: Path | None) -> None:
     """Raise :class:`EspalierError` unless the location exists and contains no ledger."""
     if path is not None:
         if path.exists():
-            raise ProjectError(f"a ledger already exists at {path}; move it away first", path=str(path))
+            raise _exists(path)
         for end in ("-journal", "-wal", "-shm"):  # SQLite would apply what another database left to the restored one
             left = f"{path}{end}"
             if os.path.lexists(left) and (os.lstat(left).st_size > 0 or not Path(left).is_file()):
@@ -196,6 +199,10 @@ def _need_empty(url: sa.URL, path: Path | None) -> None:
         raise LedgerUnavailable("the target database cannot be reached") from None
     if there:
         raise ProjectError("the database already contains a ledger; restore to an empty database")
+
+
+def _exists(path: Path | None) -> ProjectError:
+    return ProjectError(f"a ledger already exists at {path}; move it away first", path=str(path))
 
 
 def _load(dump: Path, url: sa.URL, path: Path | None) -> None:

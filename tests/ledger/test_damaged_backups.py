@@ -219,3 +219,18 @@ def test_a_backup_undoes_what_a_killed_release_left_while_it_was_made(tmp_path, 
     monkeypatch.undo()
     with closing(sqlite3.connect(tmp_path / "backup" / "ledger.dump")) as copy:
         assert copy.execute("SELECT count(*) FROM espalier_events").fetchone() == (1,)
+
+
+def test_a_restore_never_removes_a_ledger_that_another_process_made_meanwhile(backup, tmp_path, monkeypatch, capsys):
+    """Previously, it removed that ledger, to undo itself."""
+    new, load = tmp_path / "new.db", backup_module._load
+
+    def later(dump, url, path):
+        new.write_bytes(b"another ledger")
+        load(dump, url, path)
+
+    monkeypatch.setattr(backup_module, "_load", later)
+    assert main(["restore", str(backup), "--ledger", str(new)]) == 2
+    assert f"a ledger already exists at {new}" in capsys.readouterr().err
+    assert new.read_bytes() == b"another ledger"
+    assert not (tmp_path / "new.db.seen").exists()
