@@ -150,7 +150,7 @@ def drawing(person: Any, waits: Waits, clicks: int, columns: int) -> None:
     page.get_by_role("tab", name="Causes").click()
     for i in range(clicks // 2):
         name = f"feature_{columns // 2 + i:02}"
-        choose(person, waits, what, "Causes of it", name)
+        choose(person, waits, what, "Direct causes", name)
     marks = page.get_by_test_id("stButtonGroup").first.get_by_role("button")
     for i in range(clicks - clicks // 2):
         waits.of(what, marks.nth(i // 2 % marks.count()).click)

@@ -76,16 +76,16 @@ def _asked(schema: Schema, figure: Figure) -> str:
         case Proportion(event):
             return f"the share of rows with {value(event)}"
         case Difference(event, one, other):
-            return f"the share with {value(event)}: where {value(one)}, minus where {value(other)}"
+            return f"the difference in the share with {value(event)}: {value(one)} minus {value(other)}"
         case Mean(column, _):
             return f"the mean of {unit(column)}"
         case Quantile(column, _):
             return f"the {figure.parts()[0].name} of {unit(column)}"
         case MeanDifference(column, _, one, other):
-            return f"the mean of {unit(column)}: where {value(one)}, minus where {value(other)}"
+            return f"the difference in the mean of {unit(column)}: {value(one)} minus {value(other)}"
         case OddsRatio(event, instead, one, other):
             against = value_name(schema[instead.column], instead.code)
-            return f"the odds of {value(event)} against {against}: where {value(one)}, divided by where {value(other)}"
+            return f"the odds ratio of {value(event)} against {against}: {value(one)} relative to {value(other)}"
         case Regression(event=None):
             return f"a linear regression: changes in {unit(figure.outcome)}"
         case Regression(event=int(code)):

@@ -140,9 +140,9 @@ class LinkedFit:
 
     def model(self, report: Report = silent) -> LinkedModel:
         """Fit the step model to all counts, on more synthetic people than during the choice of pairs."""
-        report(0.0, "Fitting how visits follow each other")
+        report(0.0, "Fitting the model of successive visits")
         self.steps.fitted(LATE_EVIDENCE, LATE_EVALUATIONS, self.steps.order)
-        report(0.5, "Fitting how visits follow each other")
+        report(0.5, "Fitting the model of successive visits")
         self.steps.fitted(LAST_EVIDENCE, LAST_EVALUATIONS, self.steps.order)
         return LinkedModel(self.steps.person_model, self.steps.model, self.steps.layout.slices)
 

@@ -38,7 +38,7 @@ change.
 """
 
 MENTIONED = 0.005
-"""Smallest share of the target's rarest value that the first sentence states as a limit."""
+"""Share of the target's rarest value above which the first sentence states it as a limit."""
 
 
 @dataclass(frozen=True)

@@ -114,7 +114,7 @@ class Column:
             raise SchemaError("a column's name must be text of at least one character", column=self.name)
         self._check()
         if self.unknown not in ("refuse", "missing"):
-            raise self.error(f'unknown is {self.unknown!r}; the only other policy is "missing"')
+            raise self.error(f'"unknown" must be "refuse" or "missing", not {self.unknown!r}')
         if self.unknown == "missing" and not self.missing:
             raise self.error('"unknown": "missing" needs "missing": true')
         if self.missing_marks and not self.missing:

@@ -60,9 +60,10 @@ def carry_out(order: Order, report: Report, begun: Begun) -> Release:
     with opened(relation, project.schema, plan.person, plan.rows_per_person, scan) as table:
         counted = public_rows(plan, table.rows)
         if counted is not None and counted != order.rows:
-            said = "says nothing" if order.rows is None else f"says {order.rows:,}"
+            stated = "no number" if order.rows is None else f"{order.rows:,}"
             raise TableError(
-                f"the table has {counted:,} rows, which are public, but the Plan page {said}; enter this number there"
+                f"the table has {counted:,} rows, but the Plan page states {stated}. Under replace-one, the number of "
+                f"rows is public: enter {counted:,} there"
             )
         return release(project, table, _marking(part(report, 0.3, 0.95), begun), account, server_signer())
 

@@ -29,7 +29,7 @@ def show(state: Session, *, open_: bool) -> None:
     with st.expander("Open another release", expanded=open_):
         st.markdown("Open a release from another session. This reads only the release's own files and costs nothing.")
         file = st.file_uploader(
-            "Its files (zip)",
+            "Release files (zip)",
             type=["zip"],
             key=f"analyse-zip-{len(state.taken)}",
             help="The zip file downloaded from the Release or Ledger page.",
@@ -38,7 +38,9 @@ def show(state: Session, *, open_: bool) -> None:
             data = file.getvalue()
             st.button("Open these files", type="primary", on_click=take, args=(state, lambda: unpacked(data)))
         if not sign_in.guarded():
-            folder = st.text_input("Or its folder on this machine", placeholder="out/hiring", key="analyse-folder")
+            folder = st.text_input(
+                "Or a release folder on this machine", placeholder="out/hiring", key="analyse-folder"
+            )
             st.button(
                 "Open the folder", on_click=take, args=(state, lambda: of_folder(folder), folder), disabled=not folder
             )

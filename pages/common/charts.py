@@ -51,7 +51,7 @@ def legible(figure: go.Figure) -> None:
 
 
 def _plain_text(trace: Any) -> bool:
-    """Return whether a trace has figures outside its marks that have no colour of their own."""
+    """Return whether a trace draws text outside its marks without setting a text colour."""
     outside = trace.type == "bar" or (trace.type == "scatter" and trace.mode == "text")
     return outside and trace.textfont.color is None
 
@@ -314,8 +314,8 @@ def front(points: Sequence[tuple[str, float | None, float | None, bool]], x: str
                     hovertemplate=f"{short(name)}<br>%{{x:.3g}}, %{{y:.3g}}<extra></extra>",
                 )
             )
-    figure.update_xaxes(title=f"{x} (less is better)")
-    figure.update_yaxes(title=f"{y} (more is better)")
+    figure.update_xaxes(title=f"{x} (lower is better)")
+    figure.update_yaxes(title=f"{y} (higher is better)")
     return figure
 
 

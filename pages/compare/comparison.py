@@ -220,7 +220,7 @@ def results(state: Session, plans_by_name: Mapping[str, Project]) -> None:
         st.info(
             "Unless another table is chosen under *Tested on*, these figures refer to the open table. A plan with "
             "the causal regime keeps direct causes only: it may predict worse here and better elsewhere. "
-            "On the Diagnostics page you can test a release on a table from that place."
+            "To see how a release performs elsewhere, test it on the Diagnostics page with a table from another place."
         )
     names_of = [o.name for o in found if o.name in plans_by_name]
     chosen = st.selectbox("Use this plan", names_of, index=None, key="compare-take", placeholder="Choose one")

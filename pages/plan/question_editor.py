@@ -99,7 +99,7 @@ def _build(state: Session, listed: QuestionList) -> None:
         key = f"ask-{kind}-{at}-{column}"
         if column in counts:
             where[column] = list(
-                st.slider(f"… {plain(column)} is from, to", 0, counts[column], (1, counts[column]), key=key)
+                st.slider(f"… {plain(column)} is between", 0, counts[column], (1, counts[column]), key=key)
             )
         else:
             where[column] = _values(schema[column], key)
@@ -127,7 +127,7 @@ def _values(column: Column, key: str) -> list[Any]:
     """Show the choice of values of a column: a range along bin edges, or categories."""
     if column.kind == "numeric":
         edges = [int(e) if e == int(e) else e for e in column.edges]
-        low, high = st.select_slider(f"… {plain(column.name)} from, to", edges, (edges[0], edges[-1]), key=key)
+        low, high = st.select_slider(f"… {plain(column.name)} is between", edges, (edges[0], edges[-1]), key=key)
         return [] if low == high else [low, high]
     known = list(column.nameable)
     said, shown = f"… {plain(column.name)} is one of", partial(text_with_label, column)

@@ -96,7 +96,7 @@ def causes(state: Session) -> None:
     name = f"causes-{effect}"
     box = field(state, name, drawn, columns)
     st.multiselect(
-        "Causes of it",
+        "Direct causes",
         [c for c in columns if c != effect],
         default=box.default,
         format_func=shown,

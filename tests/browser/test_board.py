@@ -215,7 +215,7 @@ def test_touch_draws_and_the_keyboard_does_the_same(person, tmp_path, samples) -
     effect.focus()
     effect.fill("readmitted")
     effect.press("Enter")
-    causes = person.page.get_by_role("combobox", name="Causes of it")
+    causes = person.page.get_by_role("combobox", name="Direct causes")
     person.page.get_by_text("Selected: readmitted").or_(person.page.get_by_text("Role of readmitted")).first.wait_for()
     causes.focus()
     causes.fill("heart_failure")

@@ -493,10 +493,13 @@ OBSERVED = ", of the rows where b c is observed"
     ("asked", "of"),
     [
         (("--proportion", "a=x"), "the share of rows with a = x"),
-        (("--difference", "a", "b c"), f"the share with a = y: where b c = 5 – 10, minus where b c = 0 – <5{OBSERVED}"),
+        (
+            ("--difference", "a", "b c"),
+            f"the difference in the share with a = y: b c = 5 – 10 minus b c = 0 – <5{OBSERVED}",
+        ),
         (
             ("--odds-ratio", "a=x", "b c"),
-            f"the odds of a = x against y: where b c = 5 – 10, divided by where b c = 0 – <5{OBSERVED}",
+            f"the odds ratio of a = x against y: b c = 5 – 10 relative to b c = 0 – <5{OBSERVED}",
         ),
         (("--outcome", "a", "--predictors", " b c "), f"a logistic regression: odds ratios of a = y{OBSERVED}"),
     ],

@@ -67,7 +67,7 @@ def test_each_kind_of_question_is_answered(app: AppTest) -> None:
     assert "is counted in bins" not in sentences(app)
     field(app, "selectbox", "Group by").set_value("experience").run()
     assert "`experience` is counted in bins: the question is about only this bin." in sentences(app)
-    assert "**Question:** the odds of hired" in sentences(app).replace("\\", "")
+    assert "**Question:** the odds ratio of hired" in sentences(app).replace("\\", "")
 
 
 def test_conditions_a_level_and_intervals_that_hold_together(app: AppTest) -> None:

@@ -50,7 +50,7 @@ def test_a_file_on_the_server_is_released_from_where_it_is(state, monkeypatch):
     monkeypatch.setattr(Session, "start", lambda _, kind, work, done, *_more: ran.append((kind, work, done)))
     session.rows = 400
     spending.start(session, 0.0, session.preview(session.public_rows))
-    with pytest.raises(Exception, match="has 500 rows, which are public, but the Plan page says 400"):
+    with pytest.raises(Exception, match="has 500 rows, but the Plan page states 400"):
         ran.pop()[1](lambda *_: None)
     session.rows = 500
     spending.start(session, 0.0, session.preview(session.public_rows))

@@ -335,13 +335,13 @@ def test_a_cycle_is_refused_and_nothing_is_lost(app: AppTest) -> None:
     before = state(app).project.dag
     effect = next(s for s in app.selectbox if s.label == "Effect")
     effect.set_value("heart_failure").run()
-    causes = next(m for m in app.multiselect if m.label == "Causes of it")
+    causes = next(m for m in app.multiselect if m.label == "Direct causes")
     causes.set_value([*causes.value, "readmitted"]).run()
     assert "cycle" in sentences(app)
     assert state(app).project.dag == before
     go(app, "plan")
     go(app, "structure")
-    causes = next(m for m in app.multiselect if m.label == "Causes of it")
+    causes = next(m for m in app.multiselect if m.label == "Direct causes")
     assert "readmitted" in causes.value
 
 

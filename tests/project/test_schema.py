@@ -50,7 +50,7 @@ RNG = np.random.default_rng(0)
         ({"name": "a", "categories": "xyz"}, "list of strings"),
         ({"name": "a", "categories": ["x"], "missing": "yes"}, "true or false"),
         ({"name": "a", "categories": ["x"], "unknown": "missing"}, 'needs "missing": true'),
-        ({"name": "a", "categories": ["x"], "unknown": "drop"}, "the only other policy"),
+        ({"name": "a", "categories": ["x"], "unknown": "drop"}, 'must be "refuse" or'),
         ({"name": "a", "categories": ["x"], "integer": True}, "belong to numeric"),
         ({"name": "a", "categories": ["x"], "decimals": 2}, "belong to numeric"),
         ({"name": "a", "kind": "numeric", "edges": [0, 1], "decimals": True}, "from 1 to 9"),

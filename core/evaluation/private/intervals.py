@@ -100,8 +100,9 @@ def area_interval(tables: Sequence[tuple[FloatArray, float]], k: int, least: flo
 def _area(
     tables: Sequence[tuple[FloatArray, float]], k: int, least: float, won: float
 ) -> tuple[float, float, int, float] | None:
-    """Return the area if this share of the pairs within a bin is ``won``, half the width of its interval, the number of
-    tables without a known area, and the area that bins hide; `None` if no table has an area.
+    """Return the area if a share ``won`` of the pairs within each bin is ranked correctly, or `None` without an area.
+
+    Also return the half-width of its interval, the number of tables without a known area, and the area hidden by bins.
     """
     areas, noises, samplings, bins = [], [], [], []
     for h, sigma in tables:
