@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Mapping
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 from espalier.core.errors import ProjectError
 from espalier.core.ledger.archive import check_release
-from espalier.core.limited_file import read_limited
+from espalier.core.limited_file import read_limited, write_new
 from espalier.core.project.json_text import MOST_JSON, read_json
 from espalier.core.statement import label, registry
 from espalier.core.statement.catalogues import EXPORTS, dumps
@@ -72,11 +71,7 @@ def sign_folder(folder: Path, signer: Signer) -> None:
         raise ProjectError(f"{folder} names another key as its signer; sign it with that key", path=str(folder))
     signature = signer.sign(made)
     try:
-        with (folder / SIGNATURE).open("xb") as file, ExitStack() as undone:
-            undone.callback((folder / SIGNATURE).unlink)
-            file.write(signature)
-            file.flush()
-            undone.pop_all()
+        write_new(folder / SIGNATURE, signature)
     except FileExistsError:
         raise ProjectError(f"{folder} is already signed; nothing is overwritten", path=str(folder)) from None
     except OSError as error:
