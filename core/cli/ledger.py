@@ -67,7 +67,7 @@ def add(commands: Any) -> None:
         "--delta-for-draws",
         type=number,
         metavar="D",
-        help="amount of δ for draws with their own δ₀, such as 1e-10 (default: 0); the remainder is used to convert ρ to ε",
+        help="amount of δ for draws with their own δ₀, such as 1e-10 (default: 0); the rest is used to convert ρ to ε",
     )
     opened.add_argument(
         "--neighbors",
