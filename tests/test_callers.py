@@ -290,12 +290,10 @@ OPENERS: Reasons = {
         "core/release/output.py",
         "core/release/shelf.py",
         "core/statement/check.py",
-        "core/statement/folder.py",
     ),
     "reads and writes keys": ("core/statement/keys.py",),
     "the program's own source files, for their digest": ("core/statement/claims.py",),
     "the ledger": (
-        "core/cli/ledger.py",
         "core/ledger/archive.py",
         "core/ledger/database.py",
         "core/ledger/memory.py",

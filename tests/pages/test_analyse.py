@@ -136,7 +136,7 @@ def test_kept_questions_are_saved_with_the_project_and_leave_again(app: AppTest)
     [asked] = state(app).project.asked
     assert asked.of == "hired=yes"
     assert '"asked"' in state(app).project.dumps()
-    assert not any("has changed since" in i.value for i in go(app, "release").info)
+    assert not any("differs from the one" in i.value for i in go(app, "release").info)
     press(go(app, "analyse"), "Remove")
     assert not state(app).project.asked
     assert "Answers so far" not in [h.value for h in app.subheader]
