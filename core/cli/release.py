@@ -127,7 +127,7 @@ def linked_to(
             "other options"
         )
     check_options(project.plan)
-    check_folder(output.folder, data)
+    check_folder(output.folder)
     refuse_guessed(project)
     if account is not None:
         account.check(project)
@@ -162,7 +162,7 @@ def _not_private(project: Project, opt: argparse.Namespace) -> None:
     if any(getattr(opt, key, None) for key in ("ledger", "table", "note")):
         raise ProjectError(f"{NOT_PRIVATE}: no ledger counts it; omit the ledger options", key="method")
     check_options(project.plan)
-    check_folder(opt.out, opt.data)
+    check_folder(opt.out)
     project.need_unit()
     refuse_guessed(project)
     print(f"{NOT_PRIVATE}.", file=sys.stderr)
@@ -204,7 +204,7 @@ def release_to(
     out, quiet, plan = output.folder, output.quiet, project.plan
 
     check_options(project.plan)
-    check_folder(out, [data])
+    check_folder(out)
     project.need_unit()
     refuse_guessed(project)
     if output.kind in STAT_FORMATS:

@@ -67,7 +67,7 @@ def run(opt: argparse.Namespace) -> None:
             raise ProjectError(
                 f"there is no unfinished release to a folder {opt.what}. For a ledger entry, give --out DIR"
             )
-        check_folder(opt.out, opt.data or ())
+        check_folder(opt.out)
         opened = ledger.open_ledger(opt)
         entry = ledger.entry_of(opened, opt.what)
         if entry.released is not None and opened.store.kept(entry.released) is not None:  # only the folder is missing

@@ -65,20 +65,12 @@ def save_files(
     _write(files, folder, more or {}, sealed, mode)
 
 
-def check_folder(folder: Path, tables: Iterable[str] = ()) -> None:
+def check_folder(folder: Path) -> None:
     """Raise :class:`ProjectError` unless a release can be written to ``folder``, where nothing is ever overwritten.
 
     An empty release is written there and removed again. Anything that would fail after the budget is spent, such as a
-    link, a mounted or current folder, or a name that is too long, therefore fails now. ``tables`` names the tables that
-    are read. A release inside the folder of a table is refused: its rows would later be read as rows of the table.
+    link, a mounted or current folder, or a name that is too long, therefore fails now.
     """
-    for table in tables:
-        if os.path.isdir(table) and Path(table).resolve() in folder.resolve().parents:
-            raise ProjectError(
-                f"{folder} is inside the table's folder {table}, so the synthetic rows would later be read as rows of "
-                "the table; choose another folder",
-                path=str(folder),
-            )
     check_empty(folder)
     check_none(folder)
     made = [p for p in (folder, *folder.parents) if not p.exists()]

@@ -10,8 +10,6 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from espalier.core.cli.evaluate import summary
@@ -543,23 +541,6 @@ def test_a_folder_that_cannot_be_written_is_refused_before_anything_is_spent(wor
     assert capsys.readouterr().err.startswith("espalier: cannot")
     assert not list(work.rglob(".espalier-*"))
     assert not (work / "nowhere").exists()
-
-
-@pytest.mark.parametrize("out", ["rows/o", "link/o", "rows/year=2024/o"])
-def test_a_release_inside_the_folder_of_its_table_is_refused(work, monkeypatch, capsys, out):
-    """Its rows would be read as rows of the table by the next release."""
-    (work / "rows").mkdir()
-    (work / "link").symlink_to("rows")
-    table = pa.table({"a": ["x", "y"] * 30, "b c": [1, 7] * 30})
-    pq.write_table(table, work / "rows" / "part.parquet")
-    release = ("release", "p.json", "--data", "rows", "--as", "parquet", "--out")
-    monkeypatch.setattr("espalier.core.release.spend.release", lambda *_: pytest.fail("spent"))
-    assert run(*release, out) == 2
-    assert "is inside the table's folder rows" in capsys.readouterr().err
-    assert [p.name for p in (work / "rows").rglob("*")] == ["part.parquet"]
-    monkeypatch.undo()
-    monkeypatch.chdir(work)
-    assert run(*release, "rows-too") == 0
 
 
 def test_a_refused_release_leaves_no_folder_behind(work):

@@ -87,7 +87,7 @@ def test_an_interrupted_release_is_finished_on_the_ledger_page(
     (entry,) = budget(where).entries
     assert entry.status == "spent"
     assert entry.released is not None
-    assert "has not ended" not in sentences(app)
+    assert "has not finished" not in sentences(app)
 
 
 def test_a_budget_is_opened_paid_from_and_seen(app: AppTest, where: Path) -> None:
