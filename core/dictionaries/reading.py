@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from pathlib import Path
 
 from espalier.core.dictionaries.base import Dictionary, csv_lines, text_of
@@ -26,6 +27,11 @@ MOST_START = 1 << 20
 """Number of characters at the start of a file that are searched for SPSS, SAS and Stata commands, if its extension
 belongs to none of the three.
 """
+_ROWS = re.compile(
+    r"(?:^|;)[ \t]*(?:beg\w*[ \t]+dat|(?:datalines|cards|lines|parmcards)4?[ \t]*;|end[ \t]*;?[ \t]*$)",
+    re.IGNORECASE | re.MULTILINE,
+)
+"""Start of rows of data in SPSS and SAS, and their end in Stata."""
 
 
 def read_dictionary(source: str | Path | bytes, name: str | None = None, column: str | None = None) -> Dictionary:
@@ -66,12 +72,18 @@ def read_dictionary(source: str | Path | bytes, name: str | None = None, column:
         return read_xlsform(data, shown)
     if is_code_list([line for _, line in itertools.islice(csv_lines(text, shown), MOST_SEEN)]):
         return read_code_list(data, shown, column)
-    if is_sas_syntax(text[:MOST_START]):
-        return read_sas_syntax(data, shown)
-    if is_stata_syntax(text[:MOST_START]):
-        return read_stata_syntax(data, shown)
-    if is_spss_syntax(text[:MOST_START]):
-        return read_spss_syntax(data, shown)
+    languages = (
+        (is_sas_syntax, read_sas_syntax),
+        (is_stata_syntax, read_stata_syntax),
+        (is_spss_syntax, read_spss_syntax),
+    )
+    for is_syntax, read_syntax in languages:
+        if is_syntax(text[:MOST_START]):
+            if _ROWS.search(text):  # a row must not decide the language, because each reader skips its own rows only
+                raise SchemaError(
+                    f"{shown} contains rows of data. Rename the file so that its name ends in .sps, .sas or .do"
+                )
+            return read_syntax(data, shown)
     if is_pair_list([line for _, line in itertools.islice(csv_lines(text, shown), MOST_SEEN)]):
         return read_code_list(data, shown, column)
     raise SchemaError(

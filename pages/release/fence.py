@@ -21,7 +21,7 @@ def sides_said(release: Release, bought: Mapping[str, Any] | None) -> None:
         fair = set(s.left) <= set(project.roles.outcome) and set(s.given) == set(project.roles.admissible)
         heads = ("Protected side", "Gate (admissible)", "Outcome side")
         if not fair or not set(s.right) <= {*project.roles.protected, *project.roles.inadmissible}:
-            heads = ("Kept apart", "Gate", "From this" if len(s.left) == 1 else "From these")
+            heads = ("Separated columns", "Linked only through", "Separated from")
         where = sides(project.schema.names, release.edges, s)
         by_side = {k: [n for n, at in where.items() if at == k] for k in ("right", "gate", "left", "free")}
         st.markdown(

@@ -253,6 +253,22 @@ def test_rows_in_a_syntax_file_are_never_commands(name, text, rows):
     assert one == other
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        SPSS,
+        SPSS.replace("BEGIN DATA", "beg dat"),
+        STATA,
+        *(SAS.format(rows, "{}", "") for rows in ("cards", "datalines4")),
+    ],
+)
+@pytest.mark.parametrize("row", ["1", "data u;", "label variable sex 'row'", "VARIABLE LABELS sex 'row'."])
+def test_a_row_does_not_decide_the_language_of_a_file(text, row):
+    """Previously, one row could make SPSS syntax a SAS program, whose statements were then searched among the rows."""
+    with pytest.raises(SchemaError, match=r"its name ends in \.sps"):
+        read_dictionary(text.format(row).encode(), "setup.txt")
+
+
 def test_the_digest_of_a_file_of_rows_is_not_released(tmp_path):
     pyreadstat = pytest.importorskip("pyreadstat")
     digests = set()
