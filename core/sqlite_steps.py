@@ -1,4 +1,7 @@
-"""Limit on the work that a SQLite file can cause. In a damaged file, following the pages might never end."""
+"""Interruption of SQLite's statements: a limit on the work that a file can cause, and Ctrl-C.
+
+In a damaged file, following the pages might never end, and neither might a view that computes an aggregate.
+"""
 
 from __future__ import annotations
 
@@ -19,6 +22,21 @@ def limit_steps(connection: sqlite3.Connection, file: Path) -> None:
     most = FEWEST + file.stat().st_size // 2
     taken = itertools.count(STEP, STEP)
     connection.set_progress_handler(lambda: next(taken) > most, STEP)
+
+
+def heed_signals(connection: sqlite3.Connection) -> None:
+    """Let Ctrl-C and SIGTERM end a statement on ``connection``; see :func:`raise_interrupt`.
+
+    Python runs the signal's handler inside the progress handler. Its exception is lost there, and the statement fails
+    with the code ``SQLITE_INTERRUPT``.
+    """
+    connection.set_progress_handler(lambda: False, STEP)
+
+
+def raise_interrupt(error: Exception) -> None:
+    """Raise :class:`KeyboardInterrupt` if ``error`` shows that :func:`heed_signals` ended a statement."""
+    if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_INTERRUPT:
+        raise KeyboardInterrupt from None
 
 
 def most_rows(file: Path) -> int:

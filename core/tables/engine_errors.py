@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from espalier.core.errors import EspalierError, TableError
+from espalier.core.sqlite_steps import raise_interrupt
 from espalier.core.tables.connection import while_reading
 
 OURS = (EspalierError, MemoryError)
@@ -25,13 +26,14 @@ def engine_errors(message: str, ours: tuple[type[Exception], ...] = (*OURS, *BUG
     """Raise :class:`TableError` with ``message`` and the cause, or the error's type, instead of an engine's own error.
 
     Errors in ``ours`` pass unchanged. Pass ``ours`` without `BUGS` if a driver may raise such an error because of a
-    cell.
+    cell. :class:`KeyboardInterrupt` is raised if a signal ended a statement of SQLite.
     """
     try:
         yield
     except ours:
         raise
     except Exception as error:
+        raise_interrupt(error)
         cause = while_reading(error)
         named = str(error) if isinstance(error, EngineFailed) else type(error).__name__
         raise TableError(f"{message}: {cause}" if cause else f"{message} ({named})") from None

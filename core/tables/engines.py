@@ -20,7 +20,7 @@ import ibis
 from ibis.backends.sql import SQLBackend
 
 from espalier.core.errors import TableError
-from espalier.core.sqlite_steps import limit_steps, most_rows
+from espalier.core.sqlite_steps import heed_signals, limit_steps, most_rows
 from espalier.core.tables import duckdb_apart, mariadb, spark_warehouse
 from espalier.core.tables.catalogue import ROWS, Origin, origin
 from espalier.core.tables.connection import LOCKED, parts_of
@@ -225,8 +225,13 @@ def _sqlite(url: str) -> Any:
     path = _path_of(url)
     con = sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True, check_same_thread=False)
     limit_steps(con, path)
-    con.execute("SELECT 1 FROM sqlite_master LIMIT 1").close()  # reads the catalogue
-    con.set_progress_handler(None, 0)
+    try:
+        con.execute("SELECT 1 FROM sqlite_master LIMIT 1").close()  # reads the catalogue
+    except sqlite3.OperationalError as error:
+        if error.sqlite_errorcode == sqlite3.SQLITE_INTERRUPT:
+            raise TableError("cannot open the SQLite file, because its catalogue is damaged") from None
+        raise
+    heed_signals(con)
     return ibis.sqlite.from_connection(con)
 
 

@@ -24,6 +24,7 @@ from espalier.core.progress import Report, silent
 from espalier.core.project.plan import Plan
 from espalier.core.project.public_grid import as_read
 from espalier.core.project.schema import Schema
+from espalier.core.sqlite_steps import raise_interrupt
 from espalier.core.tables.arrow_text import from_arrow, is_plain, value_type
 from espalier.core.tables.catalogue import ROWS, TRUSTED
 from espalier.core.tables.connection import while_opening
@@ -390,6 +391,7 @@ def open_relation(where: str | Path, relation: str | None = None) -> Relation:
         how = wheel_with(extra) if extra else f"Install it with: pip install 'ibis-framework[{engine}]>=12,<13'"
         raise TableError(f"The driver for {engine} is not installed where Espalier runs. {how}") from None
     except Exception as error:
+        raise_interrupt(error)
         raise TableError(f"cannot open {shown}: {while_opening(error)}") from None
     return opened
 

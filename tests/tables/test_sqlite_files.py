@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
+import signal
 import sqlite3
+import threading
 from contextlib import closing
 
 import pytest
@@ -97,3 +100,17 @@ def test_a_table_that_became_a_view_after_it_was_opened_is_refused(table):
     con.close()
     with pytest.raises(TableError, match="replaced by a relation of another kind"):
         relation.snapshot(schema)
+
+
+def test_a_signal_ends_a_view_that_computes_a_long_aggregate(table):
+    """Previously, neither Ctrl-C nor SIGTERM ended the statement."""
+    numbers = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1000000000)"
+    with closing(sqlite3.connect(table)) as con:
+        con.execute(f"CREATE VIEW v AS {numbers} SELECT sum(i) AS total FROM n")
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
+    threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            open_relation(f"sqlite://{table}", "v").sample()
+    finally:
+        signal.signal(signal.SIGINT, before)
