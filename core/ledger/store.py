@@ -230,26 +230,27 @@ class Store:
             return {str(entry): int(count) - 1 for entry, count in connection.execute(counted)}
 
     def note(self, entry: str, place: int, record: bytes) -> None:
-        """Store a record of an unfinished release durably; the same record may be stored again.
+        """Store a record of an unfinished release durably.
 
-        Raises :class:`LedgerError` if another process stored a different record there or ended the entry, or if the
-        record before it is missing.
+        Raises :class:`LedgerError` if a record is stored there, if another process ended the entry, or if the record
+        before it is missing. An equal record is refused as well, because the acceptance of an answer must not depend
+        on its value (see :mod:`espalier.core.privacy.journal`).
         """
         ended = (_events.c.entry == entry) & _events.c.kind.in_(("spend", "return"))
         here = (_journal.c.entry == entry) & (_journal.c.place == place)
         with self._plainly("write"), self._writing() as connection:
             if connection.scalar(sa.select(_events.c.seq).where(ended)) is not None:
                 raise LedgerError(f"the entry {entry} has ended; the answer was not used", entry=entry)
-            there = connection.scalar(sa.select(_journal.c.record).where(here))
-            if there is None:
-                before = (_journal.c.entry == entry) & (_journal.c.place == place - 1)
-                if place and connection.scalar(sa.select(_journal.c.place).where(before)) is None:
-                    raise LedgerError(
-                        f"an earlier answer of entry {entry} is gone; the answer was not used", entry=entry
-                    )
-                self._insert(connection, entry, place, record)
-            elif bytes(there) != record:
-                raise LedgerError(f"another process is working on the release of entry {entry}", entry=entry)
+            if connection.scalar(sa.select(_journal.c.place).where(here)) is not None:
+                raise LedgerError(
+                    f"answer {place} of entry {entry} is already stored: the connection was lost while it was stored, "
+                    f"or another process is working on the release. To go on: espalier resume {entry}",
+                    entry=entry,
+                )
+            before = (_journal.c.entry == entry) & (_journal.c.place == place - 1)
+            if place and connection.scalar(sa.select(_journal.c.place).where(before)) is None:
+                raise LedgerError(f"an earlier answer of entry {entry} is gone; the answer was not used", entry=entry)
+            self._insert(connection, entry, place, record)
 
     def forget(self, entry: str) -> None:
         """Delete the journal of a release that is finished or abandoned."""

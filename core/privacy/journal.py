@@ -11,8 +11,8 @@ aᵢ again is post-processing of aᵢ. The plan is rehearsed and debited again f
 the whole run sum to those of an uninterrupted run. It remains to show that no one ever sees two outputs of one
 mechanism. An answer leaves :meth:`Journal.answer` only after it was stored. If storing failed or never finished, no
 later request, file or message depends on the answer, and it vanishes with the process. Whether storing failed does not
-depend on the answer's value, because the length of each record is public: answers are arrays of a public shape, or text
-padded to a public length. The resumed run draws from Mⱼ₊₁ again, and this draw is the only output of Mⱼ₊₁ that anyone
+depend on the answer's value: the length of each record is public (answers are arrays of a public shape, or text padded
+to a public length), and a place that is taken is refused to every other answer, even to an equal one. The resumed run draws from Mⱼ₊₁ again, and this draw is the only output of Mⱼ₊₁ that anyone
 sees. The purchase of a column's bins or categories is one mechanism with several draws: only its final output is
 stored.
 

@@ -10,11 +10,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, Literal
 
-Origin = Literal["table", "view", "external", "policy", "unknown"]
+Origin = Literal["table", "computed", "view", "external", "policy", "unknown"]
 ROWS = "espalier_rows"
 """Name that a statement uses for a relation that is not in the engine's catalogue."""
 
 TRUSTED: dict[str, str] = {
+    "computed": (
+        "The relation has columns that its database computes when they are read. Their author is trusted, because "
+        "the privacy promise does not hold if a computed column makes one row depend on others."
+    ),
     "view": (
         "The relation is a view. Its author is trusted, because the privacy promise does not hold if a view makes "
         "one row depend on others."
@@ -62,12 +66,14 @@ def origin(backend: Any, table: Any) -> Origin:
 
 
 def _duckdb(backend: Any, name: str, database: str | None) -> Origin:
-    found = backend.con.execute(
-        "SELECT table_type FROM information_schema.tables "
-        "WHERE lower(table_name) = lower(?) AND table_schema = coalesce(?, current_schema())",
-        [name, database],
-    ).fetchall()
-    return _kind({kind for (kind,) in found}, {"BASE TABLE": "table", "LOCAL TEMPORARY": "table", "VIEW": "view"})
+    """Return the kind in DuckDB. Its functions ``stats`` and ``vector_type`` let a computed column show other rows."""
+    place = "WHERE lower(table_name) = lower(?) AND table_schema = coalesce(?, current_schema())"
+    computed = f"SELECT count(*) FROM information_schema.columns {place} AND is_generated <> 'NEVER'"
+    if backend.con.execute(computed, [name, database]).fetchone() != (0,):
+        return "computed"
+    found = backend.con.execute(f"SELECT table_type FROM information_schema.tables {place}", [name, database])
+    kinds: dict[str, Origin] = {"BASE TABLE": "table", "LOCAL TEMPORARY": "table", "VIEW": "view"}
+    return _kind({kind for (kind,) in found.fetchall()}, kinds)
 
 
 def _postgres(backend: Any, name: str, database: str | None) -> Origin:
@@ -99,6 +105,7 @@ def _sqlite(backend: Any, name: str, database: str | None) -> Origin:
 
 
 def _mysql(backend: Any, name: str, database: str | None) -> Origin:
+    """Return the kind in MySQL or MariaDB, where a virtual column may carry values from row to row in a variable."""
     with backend.con.cursor() as cursor:
         cursor.execute(
             "SELECT table_type, engine FROM information_schema.tables "
@@ -106,8 +113,16 @@ def _mysql(backend: Any, name: str, database: str | None) -> Origin:
             (name, database),
         )
         found = cursor.fetchall()
+        cursor.execute(
+            "SELECT count(*) FROM information_schema.columns WHERE table_name = %s "
+            "AND table_schema = coalesce(%s, database()) AND extra LIKE '%%VIRTUAL%%'",
+            (name, database),
+        )
+        (computed,) = cursor.fetchone()
     if any(engine is not None and engine.lower() not in STORED for _, engine in found):  # None: a view
         return "external"
+    if computed:
+        return "computed"
     kinds: dict[str, Origin] = {"BASE TABLE": "table", "SYSTEM VERSIONED": "table", "VIEW": "view"}
     return _kind({kind for kind, _ in found}, kinds)
 

@@ -53,6 +53,15 @@ def test_duckdb(tmp_path):
     assert kinds(in_duckdb(tmp_path), "t", "v", "V", "s.t") == ["table", "view", "view", "view"]
 
 
+def test_columns_that_duckdb_computes(tmp_path):
+    """Previously, such a table was described as a plain one, although ``stats`` shows the whole column's extremes."""
+    with duckdb.connect(str(tmp_path / "t.duckdb")) as con:
+        con.execute("CREATE TABLE T (x bigint, g varchar GENERATED ALWAYS AS (stats(x)::varchar))")
+    url = f"duckdb://{tmp_path / 't.duckdb'}"
+    assert kinds(url, "T", "t") == ["computed", "computed"]
+    assert "computed column" in open_relation(url, "t").notice
+
+
 def test_tables_that_sqlite_fills_from_many_rows_are_no_plain_tables(tmp_path):
     """Previously, a search index and SQLite's statistics were described as tables of rows."""
     con = sqlite3.connect(tmp_path / "t.db")

@@ -305,6 +305,19 @@ def test_a_table_of_the_server_s_own_statistics_is_no_plain_table(maria):
     relation.close()
 
 
+def test_a_table_with_a_virtual_column_is_no_plain_table(maria):
+    """A virtual column may carry values from row to row in a variable. Previously, the table was called plain."""
+    with maria.connect() as con, con.cursor() as cursor:
+        cursor.execute("CREATE TABLE counted (x int, g int AS (@most := greatest(coalesce(@most, 0), x)) VIRTUAL)")
+    try:
+        relation = open_relation(maria.url, "counted")
+        assert relation.origin == "computed"
+        relation.close()
+    finally:
+        with maria.connect() as con, con.cursor() as cursor:
+            cursor.execute("DROP TABLE counted")
+
+
 def test_a_server_killed_in_the_middle_leaves_a_ledger_and_no_codes(put, maria, tmp_path, monkeypatch):
     """This is the last test here, because the server is gone."""
     monkeypatch.setattr("espalier.core.tables.stream.BATCH_ROWS", 10_000)
