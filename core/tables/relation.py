@@ -259,8 +259,10 @@ class Relation:
 
     def _encoding(self, schema: Schema, person: str | None) -> Any:
         from espalier.core.tables.encoding_query import encoding, packed
+        from espalier.core.tables.postgres_names import orders_as_utf8
 
-        codes = encoding(self.table, schema, self.backend.name, person)
+        utf8 = self.backend.name != "postgres" or orders_as_utf8(self.backend.con)
+        codes = encoding(self.table, schema, self.backend.name, person, utf8=utf8)
         return codes if self.remote else packed(codes, schema)
 
     def snapshot(
