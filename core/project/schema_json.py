@@ -226,8 +226,8 @@ def _to_buy(data: Mapping[str, Any], key: str, texts: Mapping[str, Any]) -> ToBu
     if kind != "numeric":
         return CategoriesToBuy(name, kind, data["at_most"], **texts)
     limits = (ends[0], ends[1]) if ends else None
-    marks = {key: _texts(name, key, data.get(key, [])) for key in ("guessed", "confirmed")}
-    return NumbersToBuy(name, kind, data.get("bins", BINS_FOUND), limits, data.get("integer", False), **texts, **marks)
+    more = {**texts, **{key: _texts(name, key, data.get(key, [])) for key in ("guessed", "confirmed")}}
+    return NumbersToBuy(name, kind, data.get("bins", BINS_FOUND), limits, data.get("integer", False), **more)
 
 
 def _hierarchy(data: Mapping[str, Any], more: Mapping[str, Any]) -> HierarchyToBuy:
