@@ -44,8 +44,8 @@ from espalier.core.tables.table import Table
 MODELS = 96
 POOL = 1000
 FEWEST = 40
-"""Largest and smallest size of the pool, in rows; each table takes half of the pool. A single row has more weight in a small table,
-so this game is a harder test of a method than a game on the whole table.
+"""Largest and smallest size of the pool, in rows; each table takes half of the pool. A single row has more weight in a
+small table, so this game is a harder test of a method than a game on the whole table.
 """
 
 ATTACKS: tuple[Attack, ...] = tuple(attack for attack in get_args(Attack) if attack != "ensemble")

@@ -35,7 +35,8 @@ def _copies(facts: Mapping[str, Any]) -> str:
         "closely. Their mean may therefore differ slightly from the table's own figure; quote the mean. The "
         "intervals do not account for the private choice of columns that are counted together, or for the "
         "position of a number inside its bin.</p><p>For each question, the Analyse page offers a script in R and in "
-        "Python, with the copies that it needs.</p>" + (f"<pre>{escape(PYTHON)}</pre><pre>{escape(R)}</pre>" if number else "")
+        "Python, with the copies that it needs.</p>"
+        + (f"<pre>{escape(PYTHON)}</pre><pre>{escape(R)}</pre>" if number else "")
     )
 
 
