@@ -31,7 +31,7 @@ def show(state: Session) -> None:
             placeholder="Choose the treatment",
         )
         outcome = right.selectbox(
-            "on",
+            "Effect on",
             columns,
             columns.index(target) if target in columns else None,
             format_func=partial(called, project.schema),

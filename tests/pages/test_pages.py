@@ -194,7 +194,7 @@ def test_a_chosen_purpose_changes_the_plan_at_once_and_is_remembered(app: AppTes
     assert "This plan uses none of the" in sentences(app)
     next(b for b in app.button_group if b.label.startswith("What is the table")).set_value("elsewhere").run()
     assert state(app).project.plan.options["regime"] == "causal"
-    assert "is right half the time. With this table, they are right at most" in sentences(app)
+    assert "is right half the time. With it, they are right at most" in sentences(app)
     next(b for b in app.button_group if b.label.startswith("What is the table")).set_value("questions").run()
     assert "No question is listed yet" in sentences(app), "none is listed yet"
     assert "The plan below uses this" not in sentences(app)
@@ -368,7 +368,7 @@ def test_conflicts_are_explained(app: AppTest, changes: dict[str, Any], text: st
     state(app).editor.change_plan(**changes)
     go(app, "plan")
     assert text in sentences(app).replace("\\", "")
-    assert ("once **the target** is given above" in sentences(app)) == ("Next: choose" in text)
+    assert ("once **the target** is set above" in sentences(app)) == ("Next: choose" in text)
     for page in PAGES:
         go(app, page)
 
@@ -589,7 +589,7 @@ def test_a_person_column_leaves_the_schema_and_bounds_everybody(app: AppTest) ->
 
     go(app, "data")
     next(t for t in app.toggle if t.label.startswith("Show me the rows")).set_value(True).run()
-    assert "60 people in `patient`; the largest number of rows per person: 40" in sentences(app)
+    assert "`patient` identifies 60 people, with at most 40 rows each" in sentences(app)
     assert "patient" not in state(app).project.schema, "opening the pages does not bring it back"
 
     go(app, "release")
