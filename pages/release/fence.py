@@ -72,8 +72,8 @@ def ask(release: Release) -> None:
     near = next((n for n in (*roles.outcome, project.plan.target, *reversed(columns)) if n and n != far), columns[-1])
     st.markdown("**Why are two columns connected, or why not?**")
     a, b = st.columns(2)
-    first = a.selectbox("One column", columns, index=columns.index(far), key="ask-a")
-    second = b.selectbox("Another column", columns, index=columns.index(near), key="ask-b")
+    first = a.selectbox("First column", columns, index=columns.index(far), key="ask-a")
+    second = b.selectbox("Second column", columns, index=columns.index(near), key="ask-b")
     if first == second:
         st.info("Choose two different columns.")
     elif first and second:

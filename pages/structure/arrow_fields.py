@@ -66,7 +66,7 @@ def _around(state: Session) -> None:
         args=(state, "find"),
     )
     right.segmented_control(
-        "Arrows away",
+        "Radius (in arrows)",
         [1, 2, 3],
         default=steps.default,
         key=steps.key,
@@ -177,7 +177,7 @@ def annotation(state: Session) -> None:
         args=(state,),
         format_func=lambda of: called(state.project.schema, *of),
         placeholder="Select one on the drawing, or here",
-        help="Give your confidence and your source. Readers of the report see both.",
+        help="State how sure you are, and your source. Readers of the report see both.",
     )
     if of is None:
         return
@@ -185,11 +185,11 @@ def annotation(state: Session) -> None:
         now = implied(dag, state.project.plan.target, state.project.roles)
         rest = without(dag, [(of[0], of[1])], state.project.plan.target, state.project.roles, now)
         found = implications.erasing(rest)
-        st.markdown(f"**If it were erased:** {plain(found)}")
+        st.markdown(f"**If this arrow were erased:** {plain(found)}")
     remark = dag.annotation(*of)
     box = field(state, f"belief-{of!r}", remark.belief or None)
     st.pills(
-        "How sure",
+        "Confidence",
         BELIEFS,
         default=box.default,
         key=box.key,
@@ -206,9 +206,8 @@ def annotation(state: Session) -> None:
             key=box.key,
             on_change=_take_remark,
             args=(state, of, "may_break"),
-            help="It may not be valid where the table will be used, for example in another hospital or another year. "
-            "The "
-            "Plan page warns if the regime depends on it.",
+            help="The arrow may not be valid where the table will be used, for example in another hospital or another "
+            "year. The Plan page warns if the regime depends on this arrow.",
         )
     box = field(state, f"source-{of!r}", remark.source)
     st.text_input(
@@ -242,7 +241,7 @@ def pair(state: Session) -> None:
     if len(both) == 2:
         state.drafts.board.pair = [both[0], both[1]]
     kept = [n if n in columns else None for n in state.drafts.board.pair]
-    for place, label, which in zip(st.columns(2), ("One column", "Another column"), (0, 1), strict=True):
+    for place, label, which in zip(st.columns(2), ("First column", "Second column"), (0, 1), strict=True):
         box = field(state, f"pair-{which}", kept[which], columns)
         place.selectbox(
             label,
