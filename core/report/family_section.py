@@ -17,7 +17,7 @@ kind.
 
 
 def family_section(facts: Mapping[str, Any]) -> str:
-    """Return the model of each column with its drawn causes, and any contradictions between counts and drawing."""
+    """Return the model of each column given its drawn causes, and any contradictions between counts and drawing."""
     made = facts.get("families", [])
     if not made:
         return ""

@@ -116,7 +116,9 @@ def _erase(state: Session, action: Mapping[str, Any]) -> str:
     project = state.project
     between = project.linked and [arrow for arrow in project.linked.arrows if project.linked.boxes(arrow) not in gone]
     state.editor.redraw(project.dag.without(gone), between=tuple(between or ()))
-    return f"Erased: {', '.join(f'{a} → {b}' for a, b in gone[:6])}{' …' if len(gone) > 6 else ''}. Undo restores it."
+    them = "it" if len(gone) == 1 else "them"
+    listed = ", ".join(f"{a} → {b}" for a, b in gone[:6]) + (" …" if len(gone) > 6 else "")
+    return f"Erased: {listed}. Undo restores {them}."
 
 
 def _role(state: Session, action: Mapping[str, Any]) -> str:

@@ -41,7 +41,7 @@ def sides_said(release: Release, bought: Mapping[str, Any] | None) -> None:
     scores = "; ".join(
         f"{' – '.join(map(name, x['columns']))} {x['score']:,.0f}" for x in bought["refused"][:MOST_REFUSED]
     )
-    st.caption(f"Refused pairs with their scores in rows, noisy and paid for: {scores}.")
+    st.caption(f"Refused pairs with their noisy scores in rows, which the budget paid for: {scores}.")
 
 
 def given_up(bought: Mapping[str, Any] | None) -> None:

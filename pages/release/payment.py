@@ -246,7 +246,7 @@ def opening_form(state: Session, known: dict[str, Population]) -> None:
             "Name of the table", state.project.name if state.has_project and state.has_table else "", key=f"{key}-table"
         )
         people = {p.name: p for p in known.values()}
-        nobody = "people in no other budget"
+        nobody = "people who are in no other budget"
         shared = b.selectbox(
             "People in the table",
             [nobody, *people],

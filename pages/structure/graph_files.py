@@ -76,7 +76,7 @@ def _bring(state: Session) -> None:
     if draft.graph is not None:
         _resolve(state, *draft.graph)
     elif draft.remarks is not None and draft.remarks[1] == state.editor.drawing:
-        st.success("Imported. Undo, above the drawing, restores the earlier graph.")
+        st.success("The graph is imported. Undo, above the drawing, restores the earlier graph.")
         _list(draft.remarks[0])
 
 

@@ -45,7 +45,9 @@ def show(state: Session) -> None:
                 label, columns, format_func=partial(called, project.schema), key=f"{key}-{side}", placeholder=hint
             )
         st.text_input(
-            "Reason (shown on screen and in the report)", key=f"{key}-why", placeholder="such as: required by section 4"
+            "Reason (shown on screen and in the report)",
+            key=f"{key}-why",
+            placeholder="for example, required by section 4",
         )
         st.button("Add this separation", key=f"{key}-add", on_click=_add, args=(state, key))
         if trouble := state.trouble.get("separation"):
