@@ -31,9 +31,9 @@ CONFIDENTIAL = ":red-badge[:material/lock: Confidential: do not share]"
 """The two classes of everything that the app exports or shows: safe to share, and confidential."""
 ROLES = {
     "outcome": "the decision or the predicted value",
-    "protected": "groups that must be treated alike: sex, origin, …",
+    "protected": "groups that must be treated alike, such as sex or origin",
     "admissible": "legitimate reasons for the outcome, even if they differ between groups",
-    "inadmissible": "columns that may stand in for a protected one: a postcode, a club, …",
+    "inadmissible": "columns that may stand in for a protected one, such as a postcode or a club",
 }
 
 

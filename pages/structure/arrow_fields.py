@@ -28,7 +28,7 @@ def view(state: Session) -> None:
     left, right = st.columns([2, 3], gap="medium", vertical_alignment="bottom")
     shown, marks = field(state, "view", drawing.view(state)), field(state, "marks", drawing.marks(state))
     left.selectbox(
-        f"Show (of {len(state.project.schema.columns)} columns)",
+        f"Columns to show (of {len(state.project.schema.columns)})",
         list(drawing.VIEWS),
         list(drawing.VIEWS).index(shown.default),
         key=shown.key,
@@ -252,7 +252,7 @@ def pair(state: Session) -> None:
             placeholder="Choose",
             on_change=_take_pair,
             args=(state, which, kept),
-            help="Or select two boxes on the drawing: click one, then Shift-click the other.",
+            help="You can also select two boxes on the drawing: click one, then Shift-click the other.",
         )
     one, other = kept
     if one is None or other is None or one == other:
