@@ -232,7 +232,7 @@ def check(project: Project) -> None:
 TWO_STAGE = Blurring(
     name="two-stage",
     title="Two-stage (NOT private)",
-    summary="each row is a blurred real person",
+    summary="each row is a blurred copy of a real row",
     when="Use it only among people who may see the real rows. Its results have no ε and no ledger entry.",
     options=TwoStageOptions,
     check=check,

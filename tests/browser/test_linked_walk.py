@@ -24,7 +24,7 @@ def test_two_files_are_opened_drawn_released_judged_and_analysed(person: Person,
     person.give("Table of their visits", tmp_path / "visits.csv")
     person.rests()
     person.pick("What orders the visits?", "admitted")
-    person.sees("of the visits; one more would retain")
+    person.sees("of the visits are kept; with")
     person.rests()
     person.press("Guess the columns of both tables")
     page.get_by_role("button", name="Confirm th").first.wait_for()

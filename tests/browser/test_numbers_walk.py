@@ -45,7 +45,7 @@ def test_blurred_rows_need_a_tick_and_are_compared_under_their_warning(person) -
     person.sees("can find that patient's row here")
     button = person.page.get_by_role("button", name="Make the rows (NOT PRIVATE)").first
     assert button.is_disabled()
-    person.page.get_by_text("is a blurred real person").first.click()
+    person.page.get_by_text("will be a blurred copy of a real row").first.click()
     person.rests()
     person.press("Make the rows (NOT PRIVATE)")
     person.finds(person.page.get_by_text("cannot be reached").first, WAIT)
