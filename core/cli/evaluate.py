@@ -49,7 +49,7 @@ def add(commands: Any) -> None:
         metavar="FILE",
         help="a public table with the same columns, to measure how much the synthetic rows add to it (ΔMSE)",
     )
-    evaluate.add_argument("--json", action="store_true", help="all figures as JSON")
+    evaluate.add_argument("--json", action="store_true", help="print all figures as JSON")
     ledger.add_options(evaluate)
     evaluate.add_argument(
         "--by", default="", metavar="WHO", help="name of the viewer (default: the user of this machine)"

@@ -282,9 +282,9 @@ class Store:
                 found, wanted = row.get(key), given.get(key)
                 if type(found) is not type(wanted) or found != wanted:
                     raise LedgerError(
-                        f"the ledger {self.name} stored a different {key} from the one it was given, for event "
-                        f"{given.get('seq', row.get('seq'))}. The event was rolled back; nothing was released. "
-                        "Check the encoding and the triggers of the database",
+                        f"the ledger {self.name} did not store the field {key} of event "
+                        f"{given.get('seq', row.get('seq'))} as given. The event was rolled back; nothing was "
+                        "released. Check the encoding and the triggers of the database",
                         key=key,
                     )
         replay(read_events(meant))

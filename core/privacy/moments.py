@@ -81,7 +81,7 @@ class Bin:
     axis: Axis | None
 
     def of(self, codes: Codes) -> NDArray[np.int64]:
-        """Return the number of each row's bin."""
+        """Return the index of each row's bin."""
         held = np.asarray(codes[self.name], dtype=np.int64)
         return held if self.axis is None else self.axis.bin_of(held)
 
@@ -95,7 +95,7 @@ class Left:
     edges: tuple[float, ...]
 
     def of(self, codes: Codes) -> NDArray[np.int64]:
-        """Return the number of each row's bin."""
+        """Return the index of each row's bin."""
         left = self.axis.middles[codes[self.axis.name]] - self.surface.at(codes)
         return np.searchsorted(np.asarray(self.edges[1:-1]), left, side="right").astype(np.int64)
 
@@ -147,7 +147,7 @@ class WithOutcome:
         return self.surface.features.square + math.isqrt(self.surface.features.square) ** 2
 
     def of(self, codes: Codes) -> NDArray[np.int64]:
-        """One line per row."""
+        """Return the features and the residual, one line per row."""
         phi, length = self.surface.features.of(codes), math.isqrt(self.surface.features.square)
         left = self.axis.middles[codes[self.axis.name]] - self.surface.of(phi)
         with np.errstate(invalid="ignore", divide="ignore"):

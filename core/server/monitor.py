@@ -44,7 +44,7 @@ def ledger_answers() -> str:
     except LedgerUnavailable as error:
         return "" if error.data.get("missing") else "the ledger cannot be reached"
     except EspalierError:
-        return "the ledger refuses: run espalier ledger verify"
+        return "the ledger cannot be used: run espalier ledger verify"
     return ""
 
 

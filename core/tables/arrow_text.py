@@ -98,7 +98,7 @@ def check_type(name: str, kind: Any, shown: str) -> None:
 
 
 def wide(kind: Any) -> Any:
-    """Return the decimal type of at least 128 bits with these digits, because Arrow cannot list the distinct values of
+    """Return the decimal type with the same digits and at least 128 bits. Arrow cannot list the distinct values of
     narrower decimals.
     """
     import pyarrow as pa
@@ -115,8 +115,8 @@ def is_uuid(kind: Any) -> bool:
 
 
 def _drops_digits(chunks: Any) -> bool:
-    """Return whether two people may have the same cell or the same text in a column of this type. See
-    :attr:`TextColumn.ambiguous`.
+    """Return whether the cells of two different people may be equal, or have the same text, in a column of this type.
+    See :attr:`TextColumn.ambiguous`.
     """
     import pyarrow as pa
     from pyarrow import compute
@@ -140,7 +140,7 @@ def _written(array: Any, name: str, shown: str, before: int) -> list[str]:
         return [cell_text(value) for value in array.dictionary.to_pylist()]
     except (pa.ArrowException, ValueError, OverflowError):  # a year beyond 9999, or damaged text
         rows = np.flatnonzero(_codes(array.indices, -1) == _unreadable(array.dictionary))
-        row = before + int(rows[0]) + 1 if len(rows) else 0  # 0 means a dictionary value that no row has
+        row = before + int(rows[0]) + 1 if len(rows) else 0  # 0 means that no row has this dictionary value
         raise TableError(
             f"{shown}{f', data row {row:,}' if row else ''}: column {name!r} contains a value that cannot be written "
             "as text; correct it",

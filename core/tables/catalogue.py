@@ -87,8 +87,8 @@ def _postgres(backend: Any, name: str, database: str | None) -> Origin:
 
 
 def _sqlite(backend: Any, name: str, database: str | None) -> Origin:
-    """Return the kind in SQLite, whose internal tables and virtual tables' own tables may contain values computed from
-    many rows.
+    """Return the kind of a relation in SQLite. Internal tables, and the tables in which virtual tables store their
+    data, may contain values computed from many rows.
     """
     if name.lower().startswith("sqlite_"):
         return "unknown"
@@ -106,15 +106,15 @@ def _mysql(backend: Any, name: str, database: str | None) -> Origin:
             (name, database),
         )
         found = cursor.fetchall()
-    if any(engine is not None and engine.lower() not in STORED for _, engine in found):  # None: a view
+    if any(engine is not None and engine.lower() not in STORED for _, engine in found):  # a view has no engine
         return "external"
     kinds: dict[str, Origin] = {"BASE TABLE": "table", "SYSTEM VERSIONED": "table", "VIEW": "view"}
     return _kind({kind for kind, _ in found}, kinds)
 
 
 def _spark(backend: Any, name: str, database: str | None) -> Origin:
-    """Return the kind in Spark. A managed table may be stored as text there; a line break or quote in one cell could
-    then change other rows.
+    """Return the kind of a relation in Spark. A managed table may be stored as text, so a line break or quote in one
+    cell could change other rows.
     """
     found = backend._session.catalog.getTable(f"{database}.{name}" if database else name).tableType
     if found == "MANAGED":

@@ -47,8 +47,8 @@ def plain_lines(data: bytes, shown: str) -> tuple[bytes, set[int]]:
         raise TableError(f"{shown} is empty; it needs a header line and at least one row")
     if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
         raise TableError(
-            f"{shown} is UTF-16 text, where one damaged row changes how others are read; save it as UTF-8 ('CSV UTF-8' "
-            "in Excel)"
+            f"{shown} is UTF-16 text, in which one damaged row changes how others are read; save it as UTF-8 "
+            "('CSV UTF-8' in Excel)"
         )
     text = data
     while text.startswith(b"\xef\xbb\xbf"):  # joined files may contain several byte-order marks

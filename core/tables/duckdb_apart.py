@@ -24,7 +24,7 @@ from espalier.core.errors import TableError
 from espalier.core.tables.engine_errors import EngineFailed
 
 MEMORY = "384MB"
-"""Memory limit of DuckDB. It never spills to disk. A scan needs no more memory."""
+"""Memory limit of DuckDB, which never spills to disk. A scan does not need more memory than this."""
 QUIET = ("SET enable_progress_bar = false", "SET python_enable_replacements = false")
 SHUT = (
     f"SET memory_limit = '{MEMORY}'",

@@ -48,8 +48,8 @@ current rows and no earlier ones.
 
 
 def open_url(url: str, name: str) -> tuple[Any, Any, str | None, Origin, Callable[[], None]]:
-    """Return the connection to one of `ENGINES`, the relation, the query that reads its rows as `ROWS` with text
-    compared byte by byte, its kind, and a check that its kind has not changed.
+    """Open a relation in one of `ENGINES`. Return the connection, the relation, a query over `ROWS` that compares text
+    byte by byte, the kind of the relation, and a check that this kind has not changed.
     """
     backend = _spark(url) if url.startswith("pyspark://") else _postgres(url)
     with closed_on_error(backend):
@@ -168,7 +168,7 @@ def _named(backend: Any, name: str) -> Any:
 def _as_made(table: Any, columns: Sequence[tuple[str, int, str]]) -> Any:
     """Return ``table`` with an unknown type for PostgreSQL's domains, composites and ranges.
 
-    Ibis mistakes such a type for another one if another engine has a type of its name, such as ``tinyint`` or
+    Ibis mistakes such a type for another one if another engine has a type with the same name, such as ``tinyint`` or
     ``string``. A user-defined cast of the underlying type would then read each cell.
     """
     made = {column for column, _, kind in columns if kind not in ("b", "e")}

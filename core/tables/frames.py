@@ -237,7 +237,7 @@ def destination(where: str, name: str) -> Destination:
 
 
 def too_large(path: Path) -> bool:
-    """Return whether to read ``path`` in place: a folder, a file beyond `LARGE_BYTES`, or large Parquet."""
+    """Return whether to read ``path`` in place: a folder, a file larger than `LARGE_BYTES`, or a large Parquet file."""
     try:
         if not path.is_file():
             return path.is_dir()  # a pipe is not opened here, because each byte can be read only once

@@ -37,7 +37,7 @@ MANY_PEOPLE, ROWS_EACH = 100, 50
 number of distinct values and, on average, at most this number of rows per value.
 """
 LEAST_WIDTH = 1e-307
-"""Smallest difference between numbers for a guess of bins, because smaller powers of ten underflow."""
+"""Smallest difference between two numbers for which bins are guessed. Smaller powers of ten underflow."""
 MOST = 0.75
 """Bins of equal width are not proposed if one bin would hold more than this share of the distinct numbers."""
 _MARKS = {

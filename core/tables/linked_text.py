@@ -81,7 +81,7 @@ class LinkedText(TextTable):
 
 
 def _numbers(visits: TextTable, by: str, keep: int) -> TextColumn:
-    """Return the number of kept visits of each person with visits."""
+    """Return the number of kept visits of each person who has visits."""
     many = np.bincount(column_of(visits, by).codes)
     codes = np.minimum(many[many > 0], keep) - 1
     return TextColumn(tuple(map(str, range(1, keep + 1))), codes.astype(np.int32))

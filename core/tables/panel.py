@@ -301,7 +301,7 @@ def _gaps(
 ) -> NDArray[Any]:
     """Return the bin of the days since the previous visit; "none" at the first visit."""
     read, column = column_of(text, linked.order), linked.gap_column(schema)
-    days = schema[linked.dated].numbers(read.values)[read.codes]  # a missing mark is not a day
+    days = schema[linked.dated].numbers(read.values)[read.codes]  # a missing-value mark is not a day
     dense = np.full((len(number), linked.keep), np.nan)
     dense[at] = days[kept]
     gaps = np.diff(dense, axis=1)

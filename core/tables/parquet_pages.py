@@ -17,7 +17,7 @@ from espalier.core.tables.arrow_text import value_type
 from espalier.core.tables.unpacking import check_ratio
 
 HEADER = 1 << 9, 1 << 24
-"""Number of header bytes that are read at first, and the maximum number."""
+"""Number of header bytes that are read first, and the maximum number that are read."""
 LARGEST = (1 << 31) - 1
 """Maximum size of a page. PyArrow would cut off the upper bits of a larger size."""
 FIXED = {1: 0, 2: 0, 3: 1, 7: 8}
@@ -29,7 +29,7 @@ INT32, INT64, TEXT, LIST, STRUCT = 5, 6, 8, 9, 12
 BITS = {4: 16, INT32: 32, INT64: 64}
 """Bits of a whole number of each type."""
 NESTED = 8
-"""Largest depth of structs within structs."""
+"""Maximum nesting depth of structs."""
 DIFFERENCES = 7
 """Encoding that stores each text value as its difference from the previous one."""
 PAGES = {0: 5, 2: 7, 3: 8}

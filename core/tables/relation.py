@@ -86,7 +86,9 @@ class Feed(Protocol):
         ...
 
     def spread(self, names: Sequence[str], rows: int) -> Generator[Any]:
-        """Yield rows spread over the table: at least ``rows`` of a file that has them, about ``rows`` of an engine."""
+        """Yield rows spread over the table: at least ``rows`` rows of a file that has so many, or about ``rows`` rows
+        from an engine.
+        """
         ...
 
     def statements(self, names: Sequence[str]) -> list[str]:

@@ -178,19 +178,19 @@ class Table:
         return residual_sums(self.codes, target, columns, self.schema.sizes, weights)
 
     def step_counts(self, pairs: Sequence[Pair]) -> list[NDArray[np.int64]]:  # noqa: ARG002
-        """Refuse: a single table has no visits."""
+        """Refuse, because a single table has no visits."""
         raise TableError(NO_VISITS)
 
     def step_echoes(self, columns: Sequence[str]) -> NDArray[np.int64]:  # noqa: ARG002
-        """Refuse: a single table has no visits."""
+        """Refuse, because a single table has no visits."""
         raise TableError(NO_VISITS)
 
     def visit_counts(self, column: str) -> NDArray[np.int64]:  # noqa: ARG002
-        """Refuse: a single table has no visits."""
+        """Refuse, because a single table has no visits."""
         raise TableError(NO_VISITS)
 
     def return_counts(self, column: str, bins: int) -> NDArray[np.int64]:  # noqa: ARG002
-        """Refuse: a single table has no visits."""
+        """Refuse, because a single table has no visits."""
         raise TableError(NO_VISITS)
 
     def text_counts(self, column: str) -> dict[str, int]:
@@ -222,7 +222,7 @@ class Table:
         )
 
     def observed(self, column: str) -> Table:
-        """Return the rows where ``column`` is not missing; the table itself if no cell is."""
+        """Return the rows in which ``column`` is not missing; the table itself if no cell is missing."""
         described = self.schema[column]
         keep = self.codes[column] < described.values
         return self if not described.missing or keep.all() else self.take(keep)

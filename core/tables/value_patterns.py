@@ -1,4 +1,6 @@
-"""Patterns that a guess recognises in a column's values: ranges, yes and no, dates, number styles, names and ids."""
+"""Patterns that a guess recognises in a column's values: ranges, yes and no, dates, number styles, names and
+identifiers.
+"""
 
 from __future__ import annotations
 

@@ -130,7 +130,7 @@ def _matrix(rows: list[Row]) -> MixedGraph:
     line_of: dict[str, int] = {}
     for (line, row), name in zip(body, names, strict=True):
         if name not in builder.nodes or name in line_of:
-            raise broken(line, f"the row {shown(name)} must be the name of exactly one column")
+            raise broken(line, f"the row name {shown(name)} must match exactly one column")
         line_of[name] = line
         values = row[1:] if named else row
         if len(values) != len(columns):
