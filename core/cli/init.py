@@ -45,7 +45,9 @@ def add(commands: Any) -> None:
     init = commands.add_parser("init", help="write a draft project for a table; guesses are marked")
     init.add_argument("table", nargs="+", help=TABLE + "; or two linked tables, people and visits (--by)")
     init.add_argument("--relation", metavar="NAME", help="the name of the table in the engine")
-    init.add_argument("--out", type=Path, metavar="PROJECT.json", help="a new file (default: next to the table)")
+    init.add_argument(
+        "--out", type=Path, metavar="PROJECT.json", help="the new project file (default: next to the table)"
+    )
     init.add_argument(
         "--buy",
         action="store_true",

@@ -108,7 +108,7 @@ def _number(prompt: str, least: int, usual: int | None) -> int:
             return usual
         if typed.isascii() and typed.isdigit() and len(typed) <= 5 and least <= int(typed) <= 10_000:
             return int(typed)
-        print(f"  a whole number from {least} to 10,000", file=sys.stderr)
+        print(f"  Enter a whole number from {least} to 10,000.", file=sys.stderr)
 
 
 def step_to_answer(draft: Project) -> str:

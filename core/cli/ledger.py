@@ -79,10 +79,15 @@ def add(commands: Any) -> None:
     )
     opened.add_argument("--person", metavar="COLUMN", help="person column (default: none, which makes K a promise)")
     opened.add_argument(
-        "--population", metavar="NAME", help="name for the people in it; tables of one population share a budget"
+        "--population",
+        metavar="NAME",
+        help="name of the people whom the table describes; tables of one population share a budget",
     )
     opened.add_argument(
-        "--by", default="", metavar="WHO", help="name of the person who sets it (default: the user of this machine)"
+        "--by",
+        default="",
+        metavar="WHO",
+        help="name of the person who sets the total (default: the user of this machine)",
     )
     opened.add_argument("--note", default="", metavar="TEXT", help="a note for readers of the ledger")
 
@@ -96,14 +101,17 @@ def add(commands: Any) -> None:
     close = acts.add_parser("close", help="end an interrupted release that no one will resume")
     for command in (listed, verify, export, take, close):
         command.add_argument("--ledger", metavar="FILE_OR_URL", help=WHERE)
-    listed.add_argument("--table", metavar="NAME", help="only the budget of this table")
+    listed.add_argument("--table", metavar="NAME", help="show only the budget of this table")
     export.add_argument("--format", choices=("csv", "json"), default="csv")
-    export.add_argument("--out", type=Path, metavar="FILE", help="a new file (default: print)")
+    export.add_argument("--out", type=Path, metavar="FILE", help="a new file (default: print the export)")
     take.add_argument("entry", help="an entry's id, as list shows it, or its first digits (at least 4)")
     take.add_argument("--out", type=Path, required=True, help="a new or empty folder")
     close.add_argument("entry", help="an entry's id, as list shows it, or its first digits (at least 4)")
     close.add_argument(
-        "--by", default="", metavar="WHO", help="name of the person who closes it (default: the user of this machine)"
+        "--by",
+        default="",
+        metavar="WHO",
+        help="name of the person who closes the entry (default: the user of this machine)",
     )
     ledger.set_defaults(run=run)
 

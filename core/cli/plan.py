@@ -144,7 +144,7 @@ def run(opt: argparse.Namespace) -> None:
             fits += f". A plan with ε up to {left['largest']:g} fits"
         print(f"ledger: {left['population']} has ρ = {left['left']:.4g} of {left['total']:.4g} left; this plan {fits}")
     if shown.private_evaluation:
-        print("\nprivate evaluation, on people (rows) held out at random: the same ρ in parallel, at no extra cost")
+        print("\nprivate evaluation on people (rows) held out at random, at no extra cost")
         _print_lines(shown.private_evaluation)
         for figure in shown.expected:
             if figure.value is None:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 TABLE = (
     "the private table: a file (CSV, Parquet, Excel) or folder of Parquet files of any size, or a URL (postgresql://…, "
-    "duckdb://…, any of Ibis; env:NAME reads the URL from the environment variable NAME)"
+    "duckdb://… or any other engine of Ibis; env:NAME reads the URL from the environment variable NAME)"
 )
 SAMPLES = Path(__file__).resolve().parents[2] / "sample_data"
 
@@ -158,9 +158,9 @@ def _not_private(project: Project, opt: argparse.Namespace) -> None:
     from espalier.core.tables.reading import read_table
 
     if opt.key:
-        raise ProjectError(f"{NOT_PRIVATE}; no key signs it. Omit --key", key="method")
+        raise ProjectError(f"{NOT_PRIVATE}, so no key signs the release. Omit --key", key="method")
     if any(getattr(opt, key, None) for key in ("ledger", "table", "note")):
-        raise ProjectError(f"{NOT_PRIVATE}: no ledger counts it; omit the ledger options", key="method")
+        raise ProjectError(f"{NOT_PRIVATE}, so no ledger counts the release. Omit the ledger options", key="method")
     check_options(project.plan)
     check_folder(opt.out)
     project.need_unit()

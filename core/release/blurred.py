@@ -36,10 +36,10 @@ from espalier.core.tables.released import csv_bytes
 from espalier.core.tables.table import Table
 
 FIGURES = {
-    "linked": "Re-identified by someone who knows the person's inputs",
-    "linked_anonymized": "Re-identified by someone who knows only the anonymized columns",
+    "linked": "Share of people re-identified by someone who knows their inputs",
+    "linked_anonymized": "Share of people re-identified by someone who knows only their anonymized columns",
     "membership": "AUC of inferring membership in the table from the nearest row (0.5 is a coin toss)",
-    "lid_inputs": "Interval disclosure (LID): people with an anonymized value within η of their real one",
+    "lid_inputs": "Interval disclosure (LID): share of people with an anonymized value within η of the real one",
     "lid_outcome": "Interval disclosure of the outcome",
     "alpha": "Share of the real row in each row (α)",
     "spread": "Ratio of the outcome's standard deviation to the real one (below 1, standard errors are too small)",
@@ -185,7 +185,8 @@ def _regression(told: Mapping[str, Any]) -> str:
     errors = told.get("regression_errors", {})
     among = ", ".join(f"{name} {error:.2f}" for name, error in errors.items())
     chosen = f", chosen by cross-validation (error as a share of the variance: {among})" if among else ""
-    return f" Inputs by {escape(told['inputs'])}; outcome by {escape(told['regression'])}{escape(chosen)}."
+    outcome = escape(told["regression"] + chosen)
+    return f" Method for the inputs: {escape(told['inputs'])}; for the outcome: {outcome}."
 
 
 def render(facts: Mapping[str, Any]) -> str:

@@ -96,22 +96,22 @@ class Monitor:
         running, waiting = QUEUE.sizes
         free = shutil.disk_usage(tempfile.gettempdir()).free
         lines = [
-            *_metric("espalier_info", "Version", {f'version="{__version__}"': 1}),
-            *_metric("espalier_start_time_seconds", "Start of the server", {"": round(self._began)}),
-            *_metric("espalier_jobs_running", "Jobs that are running", {"": running}),
-            *_metric("espalier_jobs_waiting", "Jobs that are waiting", {"": waiting}),
+            *_metric("espalier_info", "Version of Espalier", {f'version="{__version__}"': 1}),
+            *_metric("espalier_start_time_seconds", "Start time of the server", {"": round(self._began)}),
+            *_metric("espalier_jobs_running", "Number of running jobs", {"": running}),
+            *_metric("espalier_jobs_waiting", "Number of waiting jobs", {"": waiting}),
             *_metric(
                 "espalier_jobs_ended_total",
-                "Jobs that have ended",
+                "Number of ended jobs",
                 {f'state="{state}"': QUEUE.ended[state] for state in ("done", "failed", "cancelled")},
                 "counter",
             ),
-            *_metric("espalier_sessions", "Open sessions", {"": sessions()}),
+            *_metric("espalier_sessions", "Number of open sessions", {"": sessions()}),
             *_metric("espalier_memory_bytes", "Resident memory of the server", {"": used()}),
-            *_metric("espalier_temporary_free_bytes", "Free space of the temporary folder", {"": free}),
+            *_metric("espalier_temporary_free_bytes", "Free space in the temporary folder", {"": free}),
             *_metric(
                 "espalier_ready",
-                "Whether a part is ready",
+                "1 if this part of the server is ready, otherwise 0",
                 {f'part="{name}"': int(not trouble) for name, trouble in self.troubles().items()},
             ),
         ]

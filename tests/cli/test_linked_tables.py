@@ -310,7 +310,7 @@ def test_a_release_refuses_another_number_of_tables(tables, tmp_path, capsys):
     project = confirmed(draft(tables, tmp_path))
     for data in ([str(tables / "visits.csv")], [str(tables / "visits.csv")] * 3):
         assert main(["release", str(project), "--data", *data, "--out", str(tmp_path / "out")]) == 2
-        assert "two tables, patients and visits in this order" in capsys.readouterr().err
+        assert "the tables patients and visits, in this order" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
 
 
