@@ -206,7 +206,7 @@ def _list(opt: argparse.Namespace) -> None:
         for text in [*(_unit(p, table) for table in p.tables), *(f"note: {c}" for c in p.caveats)]:
             print(f"  {text}")
         if p.entries:
-            heads = f"{'status':<8}  {'rho':>10}  {'ε before':>9}  {'ε after':>9}  what"
+            heads = f"{'status':<8}  {'rho':>10}  {'ε before':>9}  {'ε after':>9}  description"
             print(f"  {'entry, parts':<16}  {'when':<17}  {heads}")
         for e in p.entries:
 

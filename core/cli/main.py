@@ -71,7 +71,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command; returns the exit status."""
+    """Run one command and return the exit status."""
     known = parser()
     opt = known.parse_args(argv)
     if opt.command is None:
@@ -90,7 +90,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(opt: argparse.Namespace) -> int:
-    """Run the command; returns the exit status."""
+    """Run the command and return the exit status."""
     try:
         status = int(opt.run(opt) or 0)
         sys.stdout.flush()  # a status that depends on the output must not be returned before the output is written

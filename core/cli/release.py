@@ -113,7 +113,7 @@ def linked_to(
     account: Account | None = None,
     key: Signer | None = None,
 ) -> None:
-    """Read both linked tables, spend and write."""
+    """Read both linked tables, spend the budget and write the release."""
     from espalier.core.progress import part
     from espalier.core.release.files import check_folder
     from espalier.core.release.spend import refuse_guessed, release
@@ -193,7 +193,7 @@ def release_to(
     account: Account | None = None,
     key: Signer | None = None,
 ) -> None:
-    """Read the table, spend and write."""
+    """Read the table, spend the budget and write the release."""
     from espalier.core.progress import part
     from espalier.core.release.files import check_folder
     from espalier.core.release.output import arrow_columns

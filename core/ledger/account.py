@@ -26,7 +26,7 @@ from espalier.core.project.people import KEY as ONE_ROW
 from espalier.core.project.people import stated
 
 KEPT_BYTES = 64 << 20
-"""Maximum size of a kept release, zipped."""
+"""Maximum size of the zip file of a kept release."""
 TOO_LARGE = "too large to keep"
 """Beginning of the note about a release that the ledger does not keep."""
 
@@ -258,7 +258,7 @@ class Reservation:
             time.sleep(wait)
 
     def _stop(self, reason: str) -> None:
-        """Record that the run stopped, once."""
+        """Record once that the run stopped."""
         entry = self.entry
 
         def make(rows: Sequence[Row]) -> list[Row]:

@@ -54,7 +54,7 @@ class _Drawn:
 
     @property
     def rho(self) -> Fraction:
-        """Counted ρ."""
+        """ρ that counts for the entry."""
         return max(self.own, self.held)
 
     def plus(self, kind: PartKind, rho: float, delta: float) -> _Drawn:

@@ -356,7 +356,7 @@ class Store:
 
     @contextmanager
     def _reading(self) -> Iterator[sa.Connection]:
-        """Ensure that all reads see one state, even while others write."""
+        """Ensure that all reads in the context see one state, even while other processes write."""
         with self._engine.connect() as connection:
             if self._engine.dialect.name == "postgresql":  # SQLite's transactions guarantee this by default
                 connection.execution_options(isolation_level="REPEATABLE READ")

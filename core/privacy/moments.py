@@ -178,7 +178,7 @@ class Histogram:
 
     @property
     def cells(self) -> int:
-        """Number of counts."""
+        """Length of the vector of counts."""
         return -(-self.bins // self.together)
 
     def check(self, sizes: Mapping[str, int]) -> None:
@@ -233,7 +233,7 @@ class Moments:
 
     @cached_property
     def cells(self) -> int:
-        """Length of the upper triangle, diagonal included."""
+        """Length of the upper triangle, including the diagonal."""
         return self.vectors.size * (self.vectors.size + 1) // 2
 
     def check(self, sizes: Mapping[str, int]) -> None:
@@ -245,7 +245,7 @@ class Moments:
         return ()
 
     def sensitivity(self, unit: Unit) -> float:
-        """29·k·s under add-remove and 29·√2·k·s under replace-one, with s = ``square``.
+        """Return the sensitivity: 29·k·s under add-remove and 29·√2·k·s under replace-one, with s = ``square``.
 
         Proof. Let w be the weighted upper triangle of M = v·vᵀ. Since 41² < 2·29², ‖w‖² = 29²·Σ M_ii² + 41²·Σ_{i<j}
         M_ij² ≤ 29²·(Σ M_ii² + 2·Σ_{i<j} M_ij²) = 29²·‖M‖_F², even if M is a difference of two such matrices. Also

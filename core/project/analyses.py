@@ -260,7 +260,7 @@ def _shares(what: str, key: str, data: Any, many: int | None) -> tuple[float, ..
         or (many is not None and len(data) != many)
         or not all(isinstance(x, int | float) and not isinstance(x, bool) and 0 < x <= 1 for x in data)
     ):
-        raise _error(f"{what}: {key} must list {many or 'its'} share{'s' * (many != 1)} between 0 and 1")
+        raise _error(f"{what}: {key} must list {f'{many} ' if many else ''}share{'s' * (many != 1)} between 0 and 1")
     return tuple(float(x) for x in data)
 
 

@@ -326,8 +326,8 @@ class Column:
         """Raise the error for an undeclared value that is refused."""
         shown = text if len(text) <= 60 else text[:57] + "…"
         raise TableError(
-            f"column {self.name!r}: the value {shown!r} {self._why_unknown}; correct the table, declare it, "
-            f'or set "unknown": "missing"',
+            f"column {self.name!r}: the value {shown!r} {self._why_unknown}; correct the table, declare "
+            f'the value, or set "unknown": "missing"',
             column=self.name,
             value=text,
         )
@@ -341,7 +341,7 @@ class Column:
 
     @property
     def middles(self) -> NDArray[np.float64]:
-        """Middle of each bin, NaN for a missing cell."""
+        """Middle of each bin; NaN for the code of a missing cell."""
         edges = np.asarray(self.edges)
         return np.append((edges[:-1] + edges[1:]) / 2, [np.nan] * self.missing)
 

@@ -18,7 +18,7 @@ from espalier.core.errors import ProjectError
 from espalier.core.project.plan import Plan
 
 KEY = "one_row_per_person"
-"""Key in the project file."""
+"""Key of the answer in the project file."""
 UNASKED: Literal["unasked"] = "unasked"
 """Answer for a project file without the key."""
 Answer = bool | None | Literal["unasked"]

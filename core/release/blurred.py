@@ -177,8 +177,8 @@ def _asked(told: Mapping[str, Any]) -> str:
 
 
 def _regression(told: Mapping[str, Any]) -> str:
-    """Describe the regression behind the outcome and the reason for its choice; empty for a release of an earlier
-    version.
+    """Return a sentence about the regression behind the outcome and the reason for its choice. It is empty for a
+    release of an earlier version.
     """
     if "regression" not in told:
         return ""

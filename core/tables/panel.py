@@ -50,7 +50,7 @@ class Panel(Table):
 
     @cached_property
     def steps(self) -> Steps:
-        """Number of steps of all people."""
+        """Total number of steps of all people."""
         assert self.linked is not None
         return Steps(self.linked, self.linked.step_sizes(self.schema), self.codes, self.visits)
 

@@ -25,9 +25,9 @@ FIXED = {1: 0, 2: 0, 3: 1, 7: 8}
 PLACE, BYTE = 0, 3
 """Key of the position of a field's value (a number that Thrift uses for no type), and Thrift's type for a byte."""
 INT32, INT64, TEXT, LIST, STRUCT = 5, 6, 8, 9, 12
-"""Other types of Thrift."""
+"""Numbers of Thrift's other types."""
 BITS = {4: 16, INT32: 32, INT64: 64}
-"""Bits of a whole number of each type."""
+"""Number of bits in each type of whole number."""
 NESTED = 8
 """Maximum nesting depth of structs."""
 DIFFERENCES = 7

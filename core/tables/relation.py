@@ -96,7 +96,7 @@ class Feed(Protocol):
         ...
 
     def close(self) -> None:
-        """Disconnect; may be called several times."""
+        """Disconnect. Further calls do nothing."""
         ...
 
 
@@ -149,7 +149,7 @@ class Relation:
         return f"A release reads the table once. {_KEPT}"
 
     def close(self) -> None:
-        """Disconnect; the relation cannot be used afterwards."""
+        """Disconnect. The relation cannot be used afterwards."""
         if self.feed is not None:
             self.feed.close()
         else:

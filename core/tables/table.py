@@ -47,7 +47,7 @@ class Table:
     values: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
     texts: Mapping[str, TextColumn] = field(default_factory=dict)
     deal: random_rows.Deal | None = None
-    """Random numbers for choosing rows."""
+    """Function that returns the lots by which rows are chosen; `None` for fresh lots."""
     origin: str | None = None
     """Kind of relation that was read (`espalier.core.tables.catalogue`); `None` for files and frames."""
 
@@ -126,7 +126,7 @@ class Table:
 
     @property
     def in_memory(self) -> Table:
-        """The table itself."""
+        """The table itself, because its rows are in memory."""
         return self
 
     @property
