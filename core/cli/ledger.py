@@ -147,7 +147,7 @@ def record_diagnostics(opt: argparse.Namespace, facts: Mapping[str, Any], digest
     else:
         for table in tables:
             ledger.population_of(table)
-        if isinstance(entry, dict):  # the release states only its entry; the ledger knows the entry's table
+        if isinstance(entry, dict):  # the release states only its entry; the ledger records the entry's table
             tables += [e.table for e in _entries(ledger).values() if e.chain == entry.get("chain")]
         concerned = ledger.diagnosed(digests, tables, opt.by, opt.command)
     for population in concerned:

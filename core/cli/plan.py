@@ -173,7 +173,8 @@ def run(opt: argparse.Namespace) -> None:
         print(f"analyses: {why}")
     if shown.analyses and shown.analyses_epsilon is not None:
         print(
-            f"analyses: with these shares of the budget, ε = {shown.analyses_epsilon:.3g} reaches every desired half-width"
+            f"analyses: with these shares of the budget, ε = {shown.analyses_epsilon:.3g} reaches every desired "
+            "half-width"
         )
     if shown.stage:
         print(f"second stage: {shown.stage}")

@@ -41,8 +41,8 @@ def read(file: Path, ledger: str) -> Seen:
         text = ""
     if not re.fullmatch(r"[0-9]{1,20} [0-9a-f]{64}\s*", text):
         raise LedgerError(
-            f"{file}, in which this machine remembers the ledger {ledger}, is unreadable or contains "
-            "something else. No release is possible. Move that file away, or use another ledger"
+            f"{file}, in which this machine records the last event of the ledger {ledger}, is unreadable or "
+            "contains something else. No release is possible. Move that file away, or use another ledger"
         )
     count, hash_ = text.split()
     return Seen(file, int(count), hash_)

@@ -311,7 +311,7 @@ class Store:
             if len(rows) < count or (count and rows[count - 1]["hash"] != hash_):
                 raise LedgerError(
                     f"the ledger {self.name} was tampered with, or restored to an earlier copy: it had {count} "
-                    "events when this machine last saw it. No release can be charged to it. Restore the later "
+                    "events when this machine last read it. No release can be charged to it. Restore the later "
                     f"copy; if that is impossible, account for the missing releases and then delete {file}"
                 )
 
@@ -350,8 +350,8 @@ class Store:
         elif found not in READS:
             known = f"{', '.join(READS[:-1])} and {READS[-1]}"
             raise LedgerUnavailable(
-                f"{self.name} has the layout {found}, but this version of Espalier knows {known}; use the version "
-                "that created it"
+                f"{self.name} has the layout {found}, but this version of Espalier reads only {known}; use the "
+                "version that created it"
             )
 
     @contextmanager

@@ -27,7 +27,7 @@ from espalier.core.project.cells import MISSING
 
 DIVIDE = 2.0
 """A group is divided if its noisy count is at least this multiple of its parts' joint noise: σ·√parts. Below that, even
-a part that contained all its rows would not exceed the noise.
+a part that contained all rows of the group would not exceed the noise.
 """
 
 RARE = 2.0

@@ -990,7 +990,7 @@ def test_another_layout_is_refused(tmp_path):
     with sqlite3.connect(tmp_path / "l.db") as db:
         db.execute("UPDATE espalier_meta SET value = '6' WHERE key = 'version'")
     db.close()
-    with pytest.raises(LedgerUnavailable, match="layout 6, but this version of Espalier knows 1, 2, 3, 4 and 5"):
+    with pytest.raises(LedgerUnavailable, match="layout 6, but this version of Espalier reads only 1, 2, 3, 4 and 5"):
         Ledger(tmp_path / "l.db")
 
 
