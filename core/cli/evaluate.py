@@ -207,7 +207,9 @@ def _markets(found: dict[str, Any]) -> list[str]:
         for g in prices["groups"]:
             line = f"  {g['group']}: {g['elasticity_synthetic']:.2f} (real rows: {g['elasticity_real']:.2f})"
             if g["profit_ratio"] is not None:
-                line += f"; a price set by the synthetic rows earns {100 * g['profit_ratio']:.1f} % of the best profit"
+                line += (
+                    f"; a price chosen by the synthetic rows earns {100 * g['profit_ratio']:.1f} % of the best profit"
+                )
             lines.append(line)
         if prices["left_out"]:
             lines.append(f"  left out because of too few rows: {', '.join(prices['left_out'])}")

@@ -201,7 +201,9 @@ class Store:
             return set(map(str, connection.scalars(sa.select(_kept.c.hash))))
 
     def copy_to(self, target: sqlite3.Connection) -> None:
-        """Copy a SQLite ledger to another database. What a killed process left unfinished is undone first."""
+        """Copy a SQLite ledger to another database. A transaction that a killed process left unfinished is rolled back
+        first.
+        """
         with self._plainly("read"), self._reading() as connection:
             cast(sqlite3.Connection, connection.connection.driver_connection).backup(target)
 
@@ -274,7 +276,7 @@ class Store:
         return [p for p in files if p.stat().st_mode & 0o077]
 
     def _check_stored(self, connection: sa.Connection, meant: Sequence[Row]) -> None:
-        """Raise :class:`LedgerError` unless the database contains the events as given, and they keep all rules."""
+        """Raise :class:`LedgerError` unless the database contains the events as given, and they follow all rules."""
         stored = connection.execute(sa.select(_events).order_by(_events.c.seq)).mappings()
         nothing: Row = {}
         for row, given in itertools.zip_longest(map(dict, stored), meant, fillvalue=nothing):

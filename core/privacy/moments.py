@@ -161,7 +161,8 @@ ROW_BY_ROW: tuple[type, ...] = (Bin, Left, Scored, WithOutcome)
 
 @dataclass(frozen=True)
 class Histogram:
-    """Number of rows in each bin of ``group``, a public function of a row; ``bins`` from 0 on.
+    """Number of rows in each of ``bins`` bins, which are numbered from 0. ``group`` is a public function that maps a
+    row to its bin.
 
     ``together`` adjacent bins are counted as one. A value outside the range is counted in the nearest bin, so each row
     is counted exactly once.

@@ -316,7 +316,7 @@ def with_categories(column: str, hierarchy: Mapping[str, str], categories: Seque
     for text in categories:
         if text in groups:
             raise SchemaError(
-                f"column {column!r}: the hierarchy puts other values into {text!r}, which is a category",
+                f"column {column!r}: the hierarchy assigns other values to {text!r}, which is a category",
                 column=column,
                 value=text,
             )

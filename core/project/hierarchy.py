@@ -291,7 +291,7 @@ def read_hierarchy(text: str) -> dict[str, str]:
             )
         if out.get(row[0], row[1]) != row[1]:
             raise SchemaError(
-                f"line {number} of the hierarchy puts {row[0]!r} into {row[1]!r}, but an earlier line puts it into "
+                f"line {number} of the hierarchy assigns {row[0]!r} to {row[1]!r}, but an earlier line assigns it to "
                 f"{out[row[0]]!r}; a value can belong to only one group",
                 line=number,
             )

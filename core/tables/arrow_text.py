@@ -59,9 +59,7 @@ def check_fields(schema: Any, rows: int, shown: str) -> None:
 
     check_names(schema.names, shown)
     if rows * len(schema) > MAX_CELLS:
-        raise TableError(
-            f"{shown} contains {rows:,} rows of {len(schema):,} columns, which is more than Espalier can read"
-        )
+        raise TableError(f"{shown} has {rows:,} rows and {len(schema):,} columns, which is more than Espalier can read")
     for field in schema:
         check_type(field.name, value_type(field.type), shown)
 

@@ -115,14 +115,14 @@ def open_stream(url: str, name: str, shown: str) -> Stream:
         _shut(backend)
     if scheme == "sqlite" and backend.con.execute("PRAGMA encoding").fetchone() != ("UTF-8",):
         raise TableError(
-            f"{shown} is stored as UTF-16, in which damaged text may be read as different text, and two people as one; "
-            "copy its rows into a new SQLite file"
+            f"{shown} is stored as UTF-16, in which damaged text may be read as different text, so two people may "
+            "become one; copy its rows into a new SQLite file"
         )
     for statement in FIRST.get(scheme, ()):
         backend.raw_sql(statement).close()
     table = _as_declared(backend, _named(backend, name)) if scheme == "sqlite" else _named(backend, name)
     if scheme == "duckdb" and table.op().namespace.catalog not in (None, backend.current_catalog):
-        raise TableError(f"{shown} is in another attached database; put that file in the URL")
+        raise TableError(f"{shown} is in another attached database; name the file of that database in the URL")
     if scheme == "duckdb":
         table = _without_huge(backend, table)
     if scheme == "mysql":

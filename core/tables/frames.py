@@ -231,7 +231,8 @@ def destination(where: str, name: str) -> Destination:
     url = resolved(where)
     if not is_url(url) or url.split("://")[0] not in TAKE_ROWS:
         raise TableError(
-            f"rows go into a new table in the database of --data, which must be one of {', '.join(TAKE_ROWS)}"
+            "rows can be written only to a new table in the database of --data, which must be one of "
+            f"{', '.join(TAKE_ROWS)}"
         )
     return Destination(name, url)
 

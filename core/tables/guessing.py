@@ -58,7 +58,7 @@ _MARKS = {
     "not known",
 }
 _SIGNS = {"?", "na", "n/a", "n.a.", "#n/a", "nan", "null", "-", "--", "."}
-"""Marks that always mean an empty cell. A word such as ``none`` may be a value."""
+"""Marks that always mean an empty cell. A word such as ``none`` is not among them, because it may be a value."""
 _NEGATIVE = {-1.0, -7.0, -8.0, -9.0, -99.0, -999.0, -9999.0}
 _NINES = {99.0, 999.0, 9999.0, 99999.0}
 

@@ -168,7 +168,7 @@ def _parted(schema: Schema, person: Sequence[str], linking: set[str]) -> tuple[l
     """Return the columns of people and the columns of visits from a file that contains both."""
     if odd := [name for name in person if name not in schema or name in linking]:
         raise ProjectError(
-            f"{odd[0]!r} cannot be a column of the person: the table lacks it, or it links or orders the visits",
+            f"{odd[0]!r} cannot be a column of the person: it is not in the table, or it links or orders the visits",
             column=odd[0],
         )
     rest = _unlinked(schema, linking)

@@ -98,8 +98,8 @@ class ParquetFiles:
                 where = f"{self._shown}: column {name!r}"
                 if name not in file.types.names:
                     raise TableError(
-                        f"{where} is not in the file {file.path.name}, but in {first.path.name}; write all files with "
-                        "the same columns",
+                        f"{where} is missing from the file {file.path.name}, but is in {first.path.name}; write all "
+                        "files with the same columns",
                         column=name,
                     )
                 if (kind := _type(file.types, name)) != kinds[name]:

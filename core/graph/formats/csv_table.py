@@ -42,7 +42,7 @@ def read(text: str, line: int = 1) -> MixedGraph:
 
 
 def _refuse_other_text(rows: list[Row]) -> None:
-    """Raise :class:`GraphError` for rows that, without a header, are prose or a table of data rather than arrows."""
+    """Raise :class:`GraphError` if rows without a header are prose or a table of data instead of arrows."""
     known = {*MARKS, *_TURNED, ""}
     for line, cells in rows:
         if any(len(cell.split()) > 3 for cell in cells) and len({len(c) for _, c in rows}) > 1:
