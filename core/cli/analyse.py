@@ -151,7 +151,7 @@ def _copies(opt: argparse.Namespace) -> None:
 
     study = Study.of_folder(opt.folder)
     if study.rows > IN_MEMORY:
-        raise ProjectError(f"copies are drawn in memory, at most {IN_MEMORY:,} rows each; this release has more")
+        raise ProjectError(f"copies are drawn in memory, with at most {IN_MEMORY:,} rows each; this release has more")
     out = opt.out or opt.folder.resolve().with_name(f"{opt.folder.resolve().name}-copies")
     check_folder(out)
     with bar(opt.quiet) as report:
@@ -159,8 +159,8 @@ def _copies(opt: argparse.Namespace) -> None:
         save_files(dict(copy_files(study.project, made)), out)
     if not opt.quiet:
         print(
-            f"{out / 'copies'}: {opt.number} copies. Estimate in each separately, then combine; never stack them into "
-            "one table.",
+            f"{out / 'copies'}: {opt.number} copies. Estimate in each copy separately, then combine the estimates. "
+            "Never stack the copies into one table.",
             file=sys.stderr,
         )
 

@@ -53,7 +53,7 @@ def add_options(init: argparse.ArgumentParser) -> None:
 
 
 def wanted(opt: argparse.Namespace) -> bool:
-    """Return whether ``init`` drafts linked tables; raise :class:`ProjectError` for options that do not fit."""
+    """Return whether ``init`` drafts linked tables; raise :class:`ProjectError` for incompatible options."""
     from espalier.core.tables.frames import is_database
 
     given = [o for o in ("order", "keep", "visit_key", "person_columns", "tables") if getattr(opt, o) is not None]

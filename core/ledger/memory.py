@@ -15,7 +15,8 @@ from espalier.core.errors import LedgerError
 from espalier.core.limited_file import read_limited
 
 TRIES, EACH = 50, 0.1
-"""Attempts to lock a folder, and seconds between them. Anyone who can read the folder could keep it locked."""
+"""Number of attempts to lock a folder, and seconds between them. Anyone who can read the folder could keep it locked.
+"""
 
 
 class Seen(NamedTuple):

@@ -350,8 +350,8 @@ class Column:
         return np.searchsorted(np.asarray(self.edges[1:-1], dtype=np.float64), numbers, side="right").astype(np.int64)
 
     def coarser(self, values: int) -> Column | None:  # noqa: ARG002
-        """Return this column with at most ``values`` values, including missing, or `None` if a person must choose the
-        values.
+        """Return this column with at most ``values`` codes, including that of a missing cell, or `None` if a person
+        must choose them.
         """
         return None
 

@@ -139,8 +139,8 @@ class Numbers(Column, kinds=("numeric",)):
         return replace(self, number_style="") if self.number_style else self
 
     def coarser(self, values: int) -> Column | None:
-        """Return this column with neighbouring bins merged until at most ``values`` values are left, including
-        missing.
+        """Return this column with neighbouring bins merged until at most ``values`` codes are left, including that of a
+        missing cell.
         """
         bins = max(1, values - self.missing)
         if bins >= self.values:

@@ -36,7 +36,8 @@ def refused(shown: str, line: int, what: str) -> TableError:
 
 
 def plain_lines(data: bytes, shown: str) -> tuple[bytes, set[int]]:
-    """Return the text as UTF-8 without a byte-order mark, with line feeds; Latin-1 is accepted, binary data is not.
+    """Return the text as UTF-8 with line feeds and without a byte-order mark. Latin-1 is accepted; binary data is
+    refused.
 
     Also return the positions of the columns that have a cell that is not UTF-8.
 

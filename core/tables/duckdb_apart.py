@@ -54,7 +54,7 @@ class _Server:
         atexit.register(self.end)
 
     def ask(self, question: Any) -> tuple[IO[bytes], IO[bytes]]:
-        """Return the files from which the answer's rows and its end are read."""
+        """Return the files from which the rows of the answer and the mark at its end are read."""
         (rows, rows_out), (end, end_out) = os.pipe(), os.pipe()
         try:
             with self._lock:

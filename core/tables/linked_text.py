@@ -121,7 +121,7 @@ def draft(
         )
     if not isinstance(order, Dates) and (days := some_days(tables[-1].columns[linked.order], missing)):
         raise TableError(
-            f"column {linked.order!r} orders the visits, and {days} of its different values are dates while others are "
+            f"column {linked.order!r} orders the visits, and {days} of its distinct values are dates, but others are "
             "not. Correct the others, or name the values that mark missing cells (espalier init --missing)",
             column=linked.order,
         )

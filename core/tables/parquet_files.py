@@ -195,8 +195,8 @@ def _check_log(folder: Path, where: Path) -> None:
         kinds.append("Iceberg")
     if kinds:
         raise TableError(
-            f"the folder {folder} belongs to a {kinds[0]} table, whose files also contain rows that were changed or "
-            "deleted since. Write its current rows into new Parquet files",
+            f"the folder {folder} belongs to a {kinds[0]} table, whose files also contain rows that have since been "
+            "changed or deleted. Write its current rows into new Parquet files",
             path=str(folder),
         )
 

@@ -37,7 +37,7 @@ PAGES = {0: 5, 2: 7, 3: 8}
 ENCODING = {0: 2, 3: 4}
 """Number of the field with the encoding, for each type of page that holds values."""
 WIDER = {22: 26, 24: 26, 30: 34, 32: 34}
-"""Older annotations of whole numbers of 8 and 16 bits, and those of 32 bits, as a footer writes them."""
+"""Older annotations in a footer: those of whole numbers of 8 and 16 bits, and those of 32 bits."""
 Fields = dict[tuple[int, int], Any]
 """Values of a struct by number and type of field, because PyArrow skips a field of an unexpected type."""
 

@@ -86,8 +86,8 @@ class Feed(Protocol):
         ...
 
     def spread(self, names: Sequence[str], rows: int) -> Generator[Any]:
-        """Yield rows spread over the table: at least ``rows`` rows of a file that has so many, or about ``rows`` rows
-        from an engine.
+        """Yield rows spread over the table: at least ``rows`` rows of a file (all rows if it has fewer), or about
+        ``rows`` rows from an engine.
         """
         ...
 

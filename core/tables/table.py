@@ -156,7 +156,7 @@ class Table:
         return count_many(self.codes, self.schema.sizes, self.rows, cliques)
 
     def cells(self, cliques: Sequence[Clique]) -> Iterator[Cells]:
-        """Yield exact counts by cell, clique by clique."""
+        """Yield the exact counts of each clique, by cell."""
         sizes = self.schema.sizes
         return (cells_of(self.codes, sizes, clique) for clique in cliques)
 

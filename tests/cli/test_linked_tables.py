@@ -270,7 +270,7 @@ def test_no_single_cell_decides_whether_a_draft_has_gaps(tmp_path, capsys, odd):
         return main(["init", *given, "--out", str(out), *more])
 
     assert drafted([*days[:-1], odd]) == 2
-    assert "are dates while others are not" in capsys.readouterr().err
+    assert "are dates, but others are not" in capsys.readouterr().err
     assert not out.exists()
     assert drafted([*days[:-1], odd], "--missing", odd) == 0
     assert '"gap"' in out.read_text()
