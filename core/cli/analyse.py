@@ -31,7 +31,7 @@ def add(commands: Any) -> None:
         "--out",
         type=Path,
         metavar="DIR",
-        help="a new folder; the copies are written to its copies/ (default: FOLDER-copies)",
+        help="a new folder; the copies are written to its subfolder copies/ (default: FOLDER-copies)",
     )
     copies.add_argument("--quiet", action="store_true", help="do not show progress on stderr")
     copies.set_defaults(run=_copies)
@@ -69,14 +69,14 @@ def add(commands: Any) -> None:
         action="append",
         nargs=2,
         metavar=("COLUMN", "GROUP"),
-        help="the difference of a mean between two groups",
+        help="the difference between the means of two groups",
     )
     asked.add_argument(
         "--difference",
         action="append",
         nargs=2,
         metavar=("EVENT", "GROUP"),
-        help="the difference of the event's share between two groups",
+        help="the difference between the event's shares in two groups",
     )
     asked.add_argument(
         "--odds-ratio",

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from espalier.core.ledger.population import Entry, Population
 
 SHORTEST = 4
-"""Minimum number of digits to abbreviate an entry's id, which must still identify the entry."""
+"""Minimum number of digits of an abbreviated id, which must still identify one entry."""
 
 WHERE = "a SQLite file or a PostgreSQL URL (default: ESPALIER_LEDGER, otherwise a file in the user's data folder)"
 
@@ -56,7 +56,7 @@ def account(opt: argparse.Namespace, who: str = "", note: str = "") -> Account |
 
 def add(commands: Any) -> None:
     """Declare ``ledger`` with its subcommands."""
-    ledger = commands.add_parser("ledger", help="the steward's ledger: open, list, verify, export, take")
+    ledger = commands.add_parser("ledger", help="the steward's ledger: open, list, verify, export, take, close")
     acts = ledger.add_subparsers(dest="act", required=True, metavar="open|list|verify|export|take|close")
 
     opened = acts.add_parser("open", help="name a private table and set its total, which cannot be changed later")

@@ -43,7 +43,7 @@ def add(commands: Any) -> None:
     plan.add_argument(
         "--explain-sql", action="store_true", help="print the SQL for the engine of --data; reads no rows"
     )
-    plan.add_argument("--data", metavar="TABLE", help="also state the kind of relation in its catalogue; " + TABLE)
+    plan.add_argument("--data", metavar="TABLE", help=TABLE + "; states the kind of relation in its catalogue")
     plan.add_argument("--relation", metavar="NAME", help="the name of the table in the engine")
     questions_option.add_option(plan)
     ledger.add_options(plan)

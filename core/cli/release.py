@@ -223,7 +223,8 @@ def release_to(
         print(far.notice, file=sys.stderr)
     if project.plan.person and not quiet:
         k = project.plan.rows_per_person
-        print(f"at most {k} row{'s' * (k > 1)} of each person in {project.plan.person!r} are kept", file=sys.stderr)
+        kept = f"at most {k} row{'s are' if k > 1 else ' is'} kept for each person in {project.plan.person!r}"
+        print(kept, file=sys.stderr)
     with (
         bar(quiet) as progress,
         opened(read, project.schema, plan.person, plan.rows_per_person, part(progress, 0.0, 0.3)) as table,

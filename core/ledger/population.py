@@ -125,12 +125,13 @@ class Diagnosis:
 
 @dataclass(frozen=True)
 class Population:
-    """People with one budget, in total (``epsilon``, ``delta``).
+    """People with one total budget, (``epsilon``, ``delta``).
 
     ``delta_for_draws`` is the share of ``delta`` reserved for the δ₀ of draws; the rest is for the conversion. ``rho``
-    is the total, rounded down from ``epsilon`` and that rest when it was set. ``persons`` is the person column fixed
-    for each table, None for one whose unit is promised. A table that is not listed was opened before person columns
-    were fixed, and has had no release yet. Its first release fixes its person column.
+    is the total ρ, which was computed from ``epsilon`` and that rest when the budget was opened, and rounded down.
+    ``persons`` is the person column fixed for each table, None for one whose unit is promised. A table that is not
+    listed was opened before person columns were fixed, and has had no release yet. Its first release fixes its person
+    column.
     """
 
     name: str
@@ -247,8 +248,8 @@ class Population:
             if given != fixed and not (key == "delta" and given is None):
                 raise LedgerError(
                     f"the ledger fixed {key.replace('_', ' ')} at {fixed} for {self.name!r} when it was opened, but "
-                    f"the plan uses {given}. Releases with different units cannot share a budget. Set the plan's to "
-                    f"{fixed}",
+                    f"the plan uses {given}. Releases with different units cannot share a budget. In the plan, set "
+                    f"it to {fixed}",
                     key=key,
                     fixed=fixed,
                     population=self.name,

@@ -139,7 +139,7 @@ def test_a_person_column_and_private_figures(work, capsys):
     assert run("plan", "p.json") == 0
     assert "held out at random" in capsys.readouterr().out
     assert run("release", "p.json", "--data", "t.csv", "--out", "o") == 0
-    assert "at most 3 rows of each person in 'who' are kept" in capsys.readouterr().err
+    assert "at most 3 rows are kept for each person in 'who'" in capsys.readouterr().err
     facts = json.loads((work / "o" / "release.json").read_text())
     assert facts["spent"]["person"] == "who"
     assert facts["looking"]["by"] == "person"

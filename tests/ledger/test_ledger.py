@@ -1250,7 +1250,7 @@ def test_fingerprints_warn(where):
     assert "no total covers both" in warning
     assert "same budget" in ledger.account("sister").warnings(table().digest)[0]
     before = ledger.head()
-    with pytest.raises(LedgerError, match="refuses: this table.*'people'.*--again"):
+    with pytest.raises(LedgerError, match="refuses this release: this table.*'people'.*--again"):
         release(PROJECT, table(), ledger=ledger.account("copy"))
     assert ledger.head() == before
     release(PROJECT, table(), ledger=ledger.account("sister"))
