@@ -157,8 +157,8 @@ class NumbersToBuy(ToBuy):
 class HierarchyToBuy(ToBuy):
     """A column with many known codes in nested groups, for which the release buys the depth of expansion.
 
-    ``hierarchy`` pairs each code and group with the group to which it belongs (empty: none). It is expanded to at most
-    ``at_most`` codes and groups. Create it with :meth:`of`.
+    ``hierarchy`` pairs each code and group with the group to which it belongs, or with an empty string. It is expanded
+    to at most ``at_most`` codes and groups. Create it with :meth:`of`.
     """
 
     missing: bool = field(default=False, kw_only=True)

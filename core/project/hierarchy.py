@@ -271,8 +271,8 @@ def expected(hierarchy: Hierarchy, rows: float, sigma: float, at_most: int = MOS
 
 
 def read_hierarchy(text: str) -> dict[str, str]:
-    """Return the mapping in a two-column table: a code or group, and the group to which it belongs (empty: none). Cells
-    are separated by commas, semicolons or tabs; a first line such as ``code,group`` is ignored. Raises a
+    """Return the mapping in a two-column table: a code or group, and the group to which it belongs or an empty cell.
+    Cells are separated by commas, semicolons or tabs; a first line such as ``code,group`` is ignored. Raises a
     :class:`SchemaError` that names the line.
     """
     lines = text.lstrip("\ufeff").splitlines()

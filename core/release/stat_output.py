@@ -88,7 +88,7 @@ def losses(schema: Schema, kind: StatFormat) -> list[str]:
     renamed = {name: new for name, new in stat_names(schema.released, kind).items() if new != name}
     if renamed:
         names = ", ".join(f"{a} is called {b}" for a, b in renamed.items())
-        out.append(f"{title} does not allow some names, so in the file {names}.")
+        out.append(f"{title} does not allow some names. In the file, {names}.")
     for column in schema.columns:
         labelled = [c for c in (*column.categories, *labelled_numbers(column)) if column.label_of(c)]
         kept, numbers = _labels(column, kind), _as_numbers(column)

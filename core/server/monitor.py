@@ -27,7 +27,7 @@ FRESH = 5.0
 """Seconds for which the ledger's status is cached, so that a probe does not read the whole ledger each second."""
 
 OWN = ("127.0.0.1", "localhost")
-"""Host names that the monitor answers. This prevents a web page from reading the answers by pointing its own domain to
+"""Host names that the monitor answers. This prevents a web page from reading the answers by pointing its own domain at
 this machine.
 """
 
