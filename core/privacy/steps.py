@@ -195,7 +195,7 @@ class ReturnCounts:
     @property
     def what(self) -> str:
         """Description of the sums, for the report."""
-        return f"{self.column} and the return after it"
+        return f"returns after each value of {self.column}"
 
     @property
     def cells(self) -> int:

@@ -98,7 +98,7 @@ def in_words(answer: Answer, plan: Plan) -> str:
     """
     k, promise = plan.rows_per_person, "This is a promise; no person column enforces it."
     if plan.person is not None:
-        kept = f"{k} rows of each person are" if k > 1 else "one row of each person is"
+        kept = f"{k} rows of each person are" if k > 1 else "1 row of each person is"
         return f"Column {plan.person!r} identifies the person; at most {kept} kept."
     if answer is True:
         return f"The project states that each person has one row. {promise}"

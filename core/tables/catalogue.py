@@ -106,7 +106,7 @@ def _mysql(backend: Any, name: str, database: str | None) -> Origin:
             (name, database),
         )
         found = cursor.fetchall()
-    if any(engine is not None and engine.lower() not in STORED for _, engine in found):  # a view has no engine
+    if any(engine is not None and engine.lower() not in STORED for _, engine in found):  # None: a view
         return "external"
     kinds: dict[str, Origin] = {"BASE TABLE": "table", "SYSTEM VERSIONED": "table", "VIEW": "view"}
     return _kind({kind for kind, _ in found}, kinds)

@@ -69,7 +69,7 @@ def test_two_files_in_two_files_out(tables, tmp_path, capsys):
     assert main(["plan", str(project), "--rows", "300"]) == 0
     said = capsys.readouterr().out
     assert "visits.back at each visit after the first" in said
-    assert "visits.diag and the return after it" in said
+    assert "returns after each value of visits.diag" in said
     assert "one person with all their rows in both tables ('patient') being there or not" in said
     assert "steps of a pair chosen at release" in said
     ledger = ["--ledger", str(tmp_path / "ledger.db"), "--table", "people"]
