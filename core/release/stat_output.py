@@ -87,8 +87,8 @@ def losses(schema: Schema, kind: StatFormat) -> list[str]:
     limits, out, title = _LIMITS[kind], [], _TITLES[kind]
     renamed = {name: new for name, new in stat_names(schema.released, kind).items() if new != name}
     if renamed:
-        names = ", ".join(f"{a} is called {b}" for a, b in renamed.items())
-        out.append(f"{title} does not allow some names. In the file, {names}.")
+        names = ", ".join(f"{b} for {a}" for a, b in renamed.items())
+        out.append(f"{title} does not allow some names, so the file uses others: {names}.")
     for column in schema.columns:
         labelled = [c for c in (*column.categories, *labelled_numbers(column)) if column.label_of(c)]
         kept, numbers = _labels(column, kind), _as_numbers(column)
