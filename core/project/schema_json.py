@@ -153,7 +153,7 @@ def column_from_json(data: Any) -> Column:
             raise SchemaError(f"column {name!r}: {key} must be true or false", column=name)
     labels = data.get("labels", {})
     if not isinstance(labels, Mapping):
-        raise SchemaError(f"column {name!r}: labels must be an object, value to label", column=name)
+        raise SchemaError(f"column {name!r}: labels must be an object that maps values to labels", column=name)
     texts = {key: data[key] for key in _TEXTS if key in data} | {"value_labels": tuple(labels.items())}
     rest = {key: value for key, value in data.items() if key not in (*_TEXTS, "labels")}
     book = _book(name, data.get("code_book"))

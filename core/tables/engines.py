@@ -48,8 +48,8 @@ current rows and no earlier ones.
 
 
 def open_url(url: str, name: str) -> tuple[Any, Any, str | None, Origin, Callable[[], None]]:
-    """Return the connection to one of `ENGINES`, the relation, the query that reads its rows as `ROWS` with text
-    compared byte by byte, its kind, and a check that its kind has not changed.
+    """Open a relation in one of `ENGINES`. Return the connection, the relation, a query over `ROWS` that compares text
+    byte by byte, the kind of the relation, and a check that this kind has not changed.
     """
     backend = _spark(url) if url.startswith("pyspark://") else _postgres(url)
     with closed_on_error(backend):
@@ -115,14 +115,14 @@ def open_stream(url: str, name: str, shown: str) -> Stream:
         _shut(backend)
     if scheme == "sqlite" and backend.con.execute("PRAGMA encoding").fetchone() != ("UTF-8",):
         raise TableError(
-            f"{shown} is stored as UTF-16, in which damaged text may be read as different text, and two people as one; "
-            "copy its rows into a new SQLite file"
+            f"{shown} is stored as UTF-16, in which damaged text may be read as different text, so two people may "
+            "become one; copy its rows into a new SQLite file"
         )
     for statement in FIRST.get(scheme, ()):
         backend.raw_sql(statement).close()
     table = _as_declared(backend, _named(backend, name)) if scheme == "sqlite" else _named(backend, name)
     if scheme == "duckdb" and table.op().namespace.catalog not in (None, backend.current_catalog):
-        raise TableError(f"{shown} is in another attached database; put that file in the URL")
+        raise TableError(f"{shown} is in another attached database; name the file of that database in the URL")
     if scheme == "duckdb":
         table = _without_huge(backend, table)
     if scheme == "mysql":
@@ -168,7 +168,7 @@ def _named(backend: Any, name: str) -> Any:
 def _as_made(table: Any, columns: Sequence[tuple[str, int, str]]) -> Any:
     """Return ``table`` with an unknown type for PostgreSQL's domains, composites, ranges and geometric types.
 
-    Ibis mistakes such a type for another one if another engine has a type of its name, such as ``tinyint`` or
+    Ibis mistakes such a type for another one if another engine has a type with the same name, such as ``tinyint`` or
     ``string``. A user-defined cast of the underlying type would then read each cell.
     """
     made = {column for column, _, kind in columns if kind not in ("b", "e")}
