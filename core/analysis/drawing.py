@@ -2,7 +2,7 @@
 
 Only the drawing and public numbers determine which statements are chosen. Their counts take a share of the budget and
 are bought from the rows of the release, after the holdout and the row limit per person. The method divides the rest of
-the budget and never sees these counts. Everything after the counts is post-processing.
+the budget and does not use these counts. Everything after the counts is post-processing.
 """
 
 from __future__ import annotations

@@ -270,7 +270,7 @@ class Regression:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Predictors, then the outcome."""
+        """Columns of the predictors, followed by the outcome."""
         return (*self.predictors, self.outcome)
 
     def _levels(self, name: str) -> list[int]:
@@ -305,7 +305,8 @@ class Regression:
         return tuple(out)
 
     def _needs(self, name: str, codes: Iterable[int]) -> Needs:
-        """Return the counts that a coefficient needs: its groups or, for an event, the rows of each group with it."""
+        """Return the counts that a coefficient needs: its groups or, for an event, the rows of each group with the
+        event."""
         groups: tuple[Cell, ...] = tuple(((name, code),) for code in codes)
         if self.event is None:
             rests = observed_cells(self.outcome, groups, self.missing)

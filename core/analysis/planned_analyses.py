@@ -399,5 +399,5 @@ def unpromised(found: Sequence[Analysed], whole: Budget) -> str:
     )
     promising = epsilon_promising(found, whole)
     if promising is None:
-        return f"{why} With these assumptions and rows, no ε gives every analysis a promise."
+        return f"{why} With these assumptions and this number of rows, no ε gives every analysis a promise."
     return f"{why} At ε = {promising:.3g} or above, every analysis has a promise, with these shares of the budget."

@@ -195,7 +195,7 @@ def test_shares_are_those_of_the_counts():
     apart = missing_shares(asked, [counted(("y",)), counted(("t",))], {})
     assert "y and t were not counted together" in apart[0].reason
     merged = {"y": np.array([0, 1, 1])}
-    assert "in a group with rare values" in missing_shares(asked, [counted(("t", "y"))], merged)[0].reason
+    assert "together with rare values" in missing_shares(asked, [counted(("t", "y"))], merged)[0].reason
 
 
 def test_counts_of_several_cliques_are_weighted_by_their_precision():
