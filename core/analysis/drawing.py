@@ -196,5 +196,6 @@ def predicted(test: Test) -> str:
         return f"{pair}: even an odds ratio of 100 would go undetected, or n is private"
     return (
         f"{pair}: with even margins, an odds ratio of {test.predicted:.1f} would be detected four times in five. "
-        "With rare categories the odds ratio must be larger; how much larger cannot be known before the release"
+        "With rare categories, only a larger odds ratio would be detected; how much larger cannot be known before the "
+        "release"
     )

@@ -143,7 +143,7 @@ class OddsRatio:
         return (self.event.column, self.one.column, *_columns(self.among))
 
     def parts(self) -> tuple[Part, ...]:
-        """Return one number, a logarithm."""
+        """Return the single number of the figure, a logarithm."""
         groups = [named(group, *self.among) for group in (self.one, self.other)]
         cells = tuple((*named(e), *group) for e in (self.event, self.instead) for group in groups)
         scores = {self.event.code: 1.0, self.instead.code: 0.0}
@@ -179,7 +179,7 @@ class Mean:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Column, and the columns of the conditions."""
+        """The column, followed by the columns of the conditions."""
         return (self.column, *_columns(self.among))
 
     def parts(self) -> tuple[Part, ...]:

@@ -171,7 +171,7 @@ def _clear(sizes: FloatArray, sigma: float) -> float:
 
 
 class Analysed(Protocol):
-    """One bought analysis."""
+    """A bought analysis of any kind."""
 
     @property
     def analysis(self) -> PlannedAnalysis:
@@ -180,12 +180,12 @@ class Analysed(Protocol):
 
     @property
     def setting(self) -> Setting:
-        """Public facts that its promise depends on."""
+        """Public facts on which the promise depends."""
         ...
 
     @property
     def rho(self) -> float:
-        """Cost in zCDP."""
+        """Cost in ρ (zCDP)."""
         ...
 
     @property

@@ -171,7 +171,7 @@ class Embedded:
     def stage(self, rows: float | None, plan: Plan) -> str:
         """Return the second stage's cost and its detection limit; ``rows`` is the number of rows if it is known."""
         shares, seconds = Shares.of(plan.embedding_share), f"about {SECONDS:.0f} s"
-        said = [f"The second stage takes {1 - shares.base:.0%} of the budget, the counts {shares.base:.0%}."]
+        said = [f"The second stage takes {1 - shares.base:.0%} of the budget, and the counts take {shares.base:.0%}."]
         if self.found is not None and rows:
             limit = detectable(self.found.sigma, self.found.sums, rows)
             said.append(

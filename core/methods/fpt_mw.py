@@ -44,7 +44,7 @@ TOTAL = 0.05
 
 @dataclass(frozen=True)
 class WeightsOptions:
-    """Method's plan keys."""
+    """Plan keys of the method."""
 
     rounds: int | None = option(
         None,

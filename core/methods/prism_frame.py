@@ -201,7 +201,7 @@ def _frame_of_effect(project: Project, fence: tuple[Separation, ...], warnings: 
         refuse_fenced(effect, chosen, fence)
     except GraphError as error:
         raise ProjectError(str(error), key="adjust") from None
-    warnings.append(f"An effect estimated from this table is valid only if the drawing is. {effect.caveat}")
+    warnings.append(f"An effect estimated from this table is valid only if the drawing is correct. {effect.caveat}")
     features = project.schema.clique((options.treatment, *chosen))
     task = Task(target, 1.0, features, (), ())
     return Frame(fence, features, (), (), tuple(warnings), (task,))

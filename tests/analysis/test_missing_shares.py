@@ -262,7 +262,7 @@ def test_an_answer_says_what_makes_its_interval_wide():
     complete = (rows()["y"] != 2) & (rows()["t"] != 2)
     assert found[1.0].left_out == pytest.approx(1 - complete.mean(), abs=0.01)
     assert "of the rows where y and t are observed" in answer_text.sentence(found[1.0])
-    assert "Its width comes mostly from the noise" in answer_text.sentence(found[60.0])
+    assert "The width of the interval comes mostly from the noise" in answer_text.sentence(found[60.0])
     rare = {"z": np.repeat([0, 1], 2000), "t": np.r_[np.tile([0, 1], 1000), np.repeat([0, 1], [1950, 50])]}
     rare["y"] = np.tile([0, 1, 1, 0], 1000)
     table = np.zeros((4, 3, 3))
