@@ -37,9 +37,9 @@ from espalier.core.tables.table import Table
 
 FIGURES = {
     "linked": "Re-identified by someone who knows the person's inputs",
-    "linked_anonymized": "Re-identified by someone who knows only the anonymized columns",
+    "linked_anonymized": "Re-identified by someone who knows only the anonymised columns",
     "membership": "AUC of inferring membership in the table from the nearest row (0.5 is a coin toss)",
-    "lid_inputs": "Interval disclosure (LID): people with an anonymized value within η of their real one",
+    "lid_inputs": "Interval disclosure (LID): people with an anonymised value within η of their real one",
     "lid_outcome": "Interval disclosure of the outcome",
     "alpha": "Share of the real row in each row (α)",
     "spread": "Ratio of the outcome's standard deviation to the real one (below 1, standard errors are too small)",
@@ -207,7 +207,7 @@ def render(facts: Mapping[str, Any]) -> str:
         f"<h2>What the rows reveal</h2>\n<table>{rows}</table>\n"
         f"<p>{_asked(told)} "
         "LID measures whether a value is close to the real one, not whether a row can be traced to its person.</p>\n"
-        f"<p>Anonymized: {escape(', '.join(told['anonymized']))}. Unchanged from the real row: "
+        f"<p>Anonymised: {escape(', '.join(told['anonymized']))}. Unchanged from the real row: "
         f"{escape(', '.join(told['untouched'])) or 'none'}.{_regression(told)}</p>\n"
         f"{gain}{made_with(facts)}</body></html>\n"
     )
