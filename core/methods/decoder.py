@@ -63,7 +63,7 @@ USUAL_ROWS = 50_000
 
 @dataclass(frozen=True)
 class DecoderOptions:
-    """Decoder's plan keys."""
+    """Plan keys of the decoder."""
 
     regime: Literal["predictive", "graphical", "causal"] = option(
         "predictive",

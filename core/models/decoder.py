@@ -26,11 +26,12 @@ from espalier.core.progress import Report
 
 FORMAT = "espalier-decoder/3"
 SECOND_FORMAT = "espalier-decoder/2"
-"""Old format, still readable. Its intercepts, including the encoder's, were multiplied by 1 instead of `CONSTANT`."""
+"""Old format, which can still be read. Its intercepts, including the encoder's, were multiplied by 1 instead of
+`CONSTANT`."""
 
 FIRST_FORMAT = "espalier-decoder/1"
-"""Oldest format, still readable. It resembles `SECOND_FORMAT`, but early files had weights for every category of a
-cause and no base.
+"""Oldest format, which can still be read. It resembles `SECOND_FORMAT`, but early files had weights for every category
+of a cause and no base.
 """
 
 LARGEST_PARAMETER = 1e100
