@@ -10,6 +10,7 @@ import math
 import time
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -131,6 +132,7 @@ def test_a_forged_release_fails(case, name):
     ("name", "fault"),
     [
         ("more sums than draws", "more sums than draws"),
+        ("exact counts called counts of merged groups", "match no draw"),
         ("figures of a private evaluation without draws", "no draw from held-out people"),
         ("a copula that claims a separation", "a copula, or a network with a latent variable, keeps no separation"),
         ("counts left out of a release called pure", "answers.npz is missing"),
@@ -331,6 +333,18 @@ def test_components_are_independent_parts_that_add_up():
     assert parts[("a", "c")].sum(axis=0) == pytest.approx(0, abs=1e-12)
     square = sum(np.sum(p**2) * p.size / table.size for p in parts.values())
     assert square == pytest.approx(np.sum(table**2))
+
+
+@pytest.mark.parametrize("exact", [False, True])
+def test_counts_added_up_in_a_group_have_the_noise_of_their_categories(exact):
+    """Previously, only the total of such counts was tested."""
+    rng, members = np.random.default_rng(2), np.array([*[1] * 20, 30])
+    real = 100 * np.ones((21, 2))
+    ones = real.sum(axis=1) + (0 if exact else np.rint(rng.normal(0, 30 * np.sqrt(members))))
+    pairs = [noise.Counts(("a", n), real + np.rint(rng.normal(0, 3, real.shape)), 3.0) for n in "bc"]
+    folded = noise.Counts(("a",), ones, 30 * math.sqrt(members.mean()), members)
+    answers = SimpleNamespace(counts=[folded, *pairs], rows=None, sizes={"a": 21, "b": 2, "c": 2})
+    assert ("a differ by less than their noise" in " ".join(noise.tested(answers)[0])) == exact
 
 
 def test_marginals_are_those_of_the_programs_model(case):
