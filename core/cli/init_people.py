@@ -50,7 +50,7 @@ def _with_person(draft: Project, person: str, k: int, columns: list[str]) -> Pro
     kept = tuple(c for c in schema.columns if c.name != person)
     if not kept:
         raise ProjectError(f"{person!r} is the only column: there would be nothing left to release", key="person")
-    left_out = tuple(replace(c, confirmed=c.confirmed or c.name == person) for c in schema.left_out)
+    left_out = tuple(c for c in schema.left_out if c.name != person)  # a guess about the rows, not confirmed
     draft = replace(draft, schema=replace(schema, columns=kept, left_out=left_out))
     return draft.answered(False, person, k)
 

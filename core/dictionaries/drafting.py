@@ -215,6 +215,8 @@ def _column(about: Declared, read: TextColumn, marks: Sequence[str], date_order:
     own = tuple(dict.fromkeys((*about.missing, *(m for m in marks if m in read.values))))
     edges = guess_bounds(read, own, about.number_style, whole=about.integer) if about.kind == "numeric" else None
     if edges is not None:
+        if about.decimals is not None and not about.integer:
+            edges = _outward(edges, about.decimals)
         missing = not about.required or bool(own)
         return replace(_numeric(about, edges, missing=missing, marks=own), guessed=("missing", "edges"))
     return _guessed(about.name, read, about, marks, date_order)
@@ -227,6 +229,16 @@ def _in_order(column: Dates, read: TextColumn, date_order: str) -> Dates:
     """
     order = guessed_order([v for v in read.values if not column.is_empty(v)], date_order)
     return replace(column, date_order=order or "", guessed=("date_order",))
+
+
+def _outward(edges: tuple[float, ...], decimals: int) -> tuple[float, ...]:
+    """Return guessed edges with the declared decimals, the ends rounded outward. The declaration then never depends on
+    the rows.
+    """
+    scale = 10**decimals
+    low, high = math.floor(edges[0] * scale), math.ceil(edges[-1] * scale)
+    inner = {round(edge * scale) for edge in edges[1:-1]}
+    return tuple(whole / scale for whole in sorted({low, *inner, max(high, low + 1)}))
 
 
 def _numeric(about: Declared, edges: tuple[float, ...], *, missing: bool, marks: tuple[str, ...]) -> Column:

@@ -12,9 +12,9 @@ the whole run sum to those of an uninterrupted run. It remains to show that no o
 mechanism. An answer leaves :meth:`Journal.answer` only after it was stored. If storing failed or never finished, no
 later request, file or message depends on the answer, and it vanishes with the process. Whether storing failed does not
 depend on the answer's value: the length of each record is public (answers are arrays of a public shape, or text padded
-to a public length), and a place that is taken is refused to every other answer, even to an equal one. The resumed run draws from Mⱼ₊₁ again, and this draw is the only output of Mⱼ₊₁ that anyone
-sees. The purchase of a column's bins or categories is one mechanism with several draws: only its final output is
-stored.
+to a public length), and a place that is taken is refused to every other answer, even to an equal one. The resumed run
+draws from Mⱼ₊₁ again, and this draw is the only output of Mⱼ₊₁ that anyone sees. The purchase of a column's bins or
+categories is one mechanism with several draws: only its final output is stored.
 
 A resumed release reuses the lots of a hold-out, but draws fresh lots for row limits and declared totals
 (`espalier.core.privacy.contribution`).

@@ -101,6 +101,8 @@ class NumbersToBuy(ToBuy):
     def _check(self) -> None:
         if self.kind != "numeric":
             raise self.error("only numeric columns have bins")
+        if {*self.guessed, *self.confirmed} - {"integer"}:
+            raise self.error("only whole numbers can be guessed in a column whose bins are bought")
         if not 2 <= self.bins <= MOST_BINS:
             raise self.error(f"the number of bins must be from 2 to {MOST_BINS}")
         if self.range is None:

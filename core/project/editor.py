@@ -181,7 +181,10 @@ class ProjectEditor:
 
     def answer(self, one_row: bool, person: str | None = None, rows_per_person: int = 1) -> None:
         """Store the answer to whether each person has one row, and remove the person column from the schema."""
-        schema = self.project.schema if person is None else self._without(person)
+        schema = self.project.schema
+        if person is not None:  # whether a guess had left it out depends on the rows
+            schema = self._without(person)
+            schema = replace(schema, left_out=tuple(c for c in schema.left_out if c.name != person))
         project, aside = self._under(schema)
         self._take(project.answered(one_row, person, rows_per_person), aside)
 

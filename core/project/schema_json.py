@@ -93,7 +93,7 @@ def column_to_json(column: Column) -> dict[str, Any]:
             return {**out, "at_most": column.at_most, **_texts_to_json(column)}
         case NumbersToBuy():
             out |= {"bins": column.bins} | ({"integer": True} if column.integer else {}) | _texts_to_json(column)
-            return {**out, **({"range": list(column.range)} if column.range else {})}
+            return {**out, **({"range": list(column.range)} if column.range else {}), **_marks_to_json(column)}
         case HierarchyToBuy():
             out["at_most"] = column.at_most
             out |= _missing_to_json(column)
@@ -212,7 +212,7 @@ def _to_buy(data: Mapping[str, Any], key: str, texts: Mapping[str, Any]) -> ToBu
     name, kind = data["name"], data.get("kind", "categorical")
     if kind not in get_args(Kind):
         raise SchemaError(f"column {name!r}: {key} is not compatible with the kind {kind!r}", column=name)
-    allowed = {"bins", "range", "integer"} if kind == "numeric" else {"at_most"}
+    allowed = {"bins", "range", "integer", "guessed", "confirmed"} if kind == "numeric" else {"at_most"}
     if odd := set(data) - allowed - {"name", "kind"}:
         raise SchemaError(
             f"column {name!r} is to be bought ({key}), so it cannot have {sorted(odd)[0]!r}", column=name, key=key
@@ -226,7 +226,8 @@ def _to_buy(data: Mapping[str, Any], key: str, texts: Mapping[str, Any]) -> ToBu
     if kind != "numeric":
         return CategoriesToBuy(name, kind, data["at_most"], **texts)
     limits = (ends[0], ends[1]) if ends else None
-    return NumbersToBuy(name, kind, data.get("bins", BINS_FOUND), limits, data.get("integer", False), **texts)
+    marks = {key: _texts(name, key, data.get(key, [])) for key in ("guessed", "confirmed")}
+    return NumbersToBuy(name, kind, data.get("bins", BINS_FOUND), limits, data.get("integer", False), **texts, **marks)
 
 
 def _hierarchy(data: Mapping[str, Any], more: Mapping[str, Any]) -> HierarchyToBuy:
@@ -241,7 +242,8 @@ def _hierarchy(data: Mapping[str, Any], more: Mapping[str, Any]) -> HierarchyToB
         raise SchemaError(f"column {name!r} has a hierarchy, so its kind must be categorical", column=name)
     if not isinstance(at_most, int) or isinstance(at_most, bool):
         raise SchemaError(f"column {name!r}: at_most must be a whole number", column=name)
-    if data.get("guessed"):
+    guessed = _texts(name, "guessed", data.get("guessed", []))
+    if set(guessed) - {"missing"}:
         raise SchemaError(
             f"column {name!r}: guessed categories are not allowed together with a hierarchy; leave the list out, "
             "because the hierarchy names the codes",
@@ -262,6 +264,7 @@ def _hierarchy(data: Mapping[str, Any], more: Mapping[str, Any]) -> HierarchyToB
         missing=data.get("missing", False),
         unknown=data.get("unknown", "refuse"),
         missing_marks=_texts(name, "missing_marks", data.get("missing_marks", [])),
+        guessed=guessed,
         confirmed=_texts(name, "confirmed", data.get("confirmed", [])),
         **more,
     )

@@ -17,7 +17,7 @@ import numpy as np
 from espalier.core.code_books import CODE_BOOKS, code_book
 from espalier.core.project.date_orders import DATE_ORDERS
 from espalier.core.project.dates import day_number
-from espalier.core.project.schema import MISSING, NUMBER, Column, Schema, ToBuy
+from espalier.core.project.schema import MISSING, NUMBER, Column, HierarchyToBuy, Schema, ToBuy
 from espalier.core.project.schema_json import column_to_json
 from espalier.core.tables.guessing import FEW, looks_like_contacts
 from espalier.core.tables.text_table import TextColumn, TextTable
@@ -157,6 +157,10 @@ def _place(read: TextColumn, column: Column) -> tuple[Group, str]:
     values = [v for v in read.values if v != MISSING and v not in column.missing_marks]
     if looks_like_contacts(read):
         return "identifies someone", "Most values are e-mail addresses, telephone numbers or similar text."
+    if isinstance(column, HierarchyToBuy):
+        return "look closely", "Its codes are declared. The values that count as an empty cell were guessed."
+    if isinstance(column, ToBuy):
+        return "look closely", "The release buys its bins. Whether all its numbers are whole was guessed."
     if column.dates is not None:
         order = f" {ORDERED[column.date_order]}" if column.date_order else ""
         return "look closely", f"Dates{order}. Choose a range that is public knowledge without the table."

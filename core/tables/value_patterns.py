@@ -12,6 +12,8 @@ from espalier.core.project.dates import DateBins, Period, day_number
 from espalier.core.project.numerals import STYLES, plain_number
 from espalier.core.project.schema import NUMBER
 
+LONGEST_RANGE = 100
+"""Maximum number of characters of a range. The time that a pattern takes may grow with the square of the length."""
 _N = r"[$€£¥]?\s?([+-]?(?:\d{1,3}(?:[, \u00a0\u202f']\d{3}){1,5}|\d+)(?:\.\d+)?)"
 _UNIT = r"(?:\s*[A-Za-zµ%/²³€£$]+\.?)?"
 _BETWEEN = re.compile(rf"[\[(]?\s*{_N}\s*(?:-|–|—|to|until|bis|à|,|;|\.\.)\s*<?{_N}\s*[\])]?{_UNIT}", re.IGNORECASE)
@@ -31,6 +33,8 @@ def range_order(text: str) -> tuple[float, float] | None:
     text.
     """
     text = text.strip()
+    if len(text) > LONGEST_RANGE:
+        return None
     if found := _BETWEEN.fullmatch(text):
         low, high = _end(found[1]), _end(found[2])
         return (low, high) if low < high else None

@@ -94,6 +94,11 @@ def _made(column: Column, given: Mapping[str, str], at_most: int) -> HierarchyTo
         at_most,
         missing=column.missing,
         unknown=column.unknown,
+        missing_marks=column.missing_marks,
+        guessed=tuple(f for f in column.guessed if f == "missing"),
+        confirmed=tuple(f for f in column.confirmed if f == "missing"),
+        shown=column.shown,
+        **column.about,
     )
 
 

@@ -146,7 +146,8 @@ class ReviewDraft:
         """Return the row of a column, and the values of an open guess that may mean an empty cell."""
         known = self._placed.get(column.name)
         if known is None or known[0] != column or known[1] is not read:
-            marks = [m for m in possible_marks(read) if m not in column.missing_marks] if column.guessed else []
+            open_ = column.guessed and not isinstance(column, ToBuy)
+            marks = [m for m in possible_marks(read) if m not in column.missing_marks] if open_ else []
             left = tuple(m for m in marks if column.kind == "numeric" or m in column.categories)
             known = self._placed[column.name] = (column, read, (review_column(read, column), left))
         return known[2]
@@ -257,8 +258,6 @@ class ReviewDraft:
         editor.answer(one_row, person, rows_per_person)
         if person is not None and person in before:
             self.aside[person] = before[person]
-        if person is not None:
-            self._note_left_out(editor, person)
 
     def _note_left_out(self, editor: ProjectEditor, name: str) -> None:
         """Record the facts that a person saw when confirming that a column is left out, if a guess had left it out."""
@@ -286,18 +285,20 @@ class ReviewDraft:
 
     def use_book(self, editor: ProjectEditor, text: TextTable | None, book: str, names: Iterable[str]) -> None:
         """Declare the whole codebook for these columns; raise :class:`SchemaError` if the codebook lacks one of their
-        values. Empty cells are always allowed, so this reveals nothing about the rows. The budget
-        determines which codes stay separate.
+        values. Empty cells are always allowed, so this reveals nothing about the rows; guessed marks for empty cells
+        remain guesses. The budget determines which codes stay separate.
         """
         for name in names:
             before = editor.project.schema[name]
+            open_marks = bool(before.missing_marks) and "missing" in before.guessed
             made = HierarchyToBuy.of_book(
                 name,
                 book,
                 missing=True,
                 unknown=before.unknown,
                 missing_marks=before.missing_marks,
-                confirmed=("missing",),
+                guessed=("missing",) if open_marks else (),
+                confirmed=() if open_marks else ("missing",),
                 **before.about,
             )
             if text is not None and name in text.columns and not fits(made, text.columns[name]):
@@ -306,7 +307,7 @@ class ReviewDraft:
                     "or choose another codebook",
                     column=name,
                 )
-            editor.change_column(replace(made, shown=shown_digest(made)))
+            editor.change_column(made if open_marks else replace(made, shown=shown_digest(made)))
         if not editor.project.plan.schema_share:
             editor.change_plan(schema_share=SCHEMA_SHARE)
 
@@ -348,7 +349,7 @@ class ReviewDraft:
         inside = sorted([*columns, *new.values()], key=lambda c: self.order.get(c.name, len(self.order)))
         known = {c.name: c for c in (*schema.left_out, *settled.left_out) if c.name in self.order and c.name not in new}
         told = tuple(c for c in settled.identifiers if c.name in self.order)
-        out = tuple(c for c in known.values() if c.name not in {c.name for c in told})
+        out = tuple(c for c in known.values() if c.name not in {person, *(c.name for c in told)})
         editor.declare(Schema(tuple(inside), out, told), dictionaries)
 
     def declare(self, editor: ProjectEditor, declared: Schema, free_text: Iterable[str]) -> Schema:

@@ -324,3 +324,16 @@ def test_the_diabetes_table_is_walked_from_draft_to_release(
     assert (facts["unit"]["person"], facts["unit"]["one_row_per_person"]) == ("patient_nbr", False)
     assert "patient_nbr" not in Path("o/synthetic.csv").read_text().splitlines()[0]
     assert "The protected unit is one person with all their rows" in render(facts)
+
+
+def test_a_draft_does_not_show_whether_the_person_column_looked_like_an_identifier(tmp_path, monkeypatch):
+    """Previously, it was listed as left out and confirmed if more than half of its cells differed."""
+    monkeypatch.chdir(tmp_path)
+    rows = [(f"p{i % 21}", "xy"[i % 2]) for i in range(41)]
+    drafts = []
+    for kept in (rows, [row for row in rows if row[0] != "p20"]):
+        Path("t.csv").write_text("code,c\n" + "".join(f"{a},{b}\n" for a, b in kept))
+        Path("p.json").unlink(missing_ok=True)
+        assert main(["init", "t.csv", "--person", "code", "--rows-per-person", "2", "--out", "p.json"]) == 0
+        drafts.append(json.loads(Path("p.json").read_text()))
+    assert drafts[0] == drafts[1]

@@ -282,3 +282,14 @@ def test_the_digest_of_a_file_of_rows_is_not_released(tmp_path):
         assert hashlib.sha256(data).hexdigest() not in project
         digests.add(project)
     assert len(digests) == 1
+
+
+@pytest.mark.parametrize("last", ["0.3", "0.4", "0.31"])
+def test_declared_decimals_do_not_depend_on_the_guessed_edges(last):
+    """Previously, the decimals vanished if an edge needed more of them, so one row decided whether they were listed."""
+    declared = Dictionary((Declared("w", "numeric", decimals=1),), "d", "x")
+    values = ["0.0", "0.1", "0.2", "0.3", last]
+    made = draft_schema([declared], TextTable({"w": TextColumn.of(values)}, len(values))).schema["w"]
+    assert (made.decimals, made.guessed) == (1, ("missing", "edges"))
+    assert made.edges[0] <= 0
+    assert made.edges[-1] >= float(last)

@@ -186,9 +186,11 @@ def test_a_code_book_is_declared_whole_with_one_press() -> None:
     person.draft.use_book(person.editor, person.text, "us-states", ["state"])
     column: Any = Project.loads(person.editor.project.dumps()).schema["state"]
     assert column.tree.texts == tuple(code_book("us-states").codes)
-    assert (column.guessed, column.missing, column.missing_marks) == ((), True, ("?",))
-    assert column.confirmed
-    assert column.shown == shown_digest(column)
+    assert (column.guessed, column.missing, column.missing_marks) == (("missing",), True, ("?",))
+    person.rows()
+    person.draft.confirm(person.editor, ["state"])
+    settled = person.editor.project.schema["state"]
+    assert (settled.guessed, settled.confirmed, settled.shown) == ((), ("missing",), shown_digest(settled))
     assert person.editor.project.plan.schema_share > 0
     person.act("change", "ward", book="us-states")
     assert "lacks some values" in person.draft.errors["ward"]

@@ -111,14 +111,14 @@ def test_a_change_that_is_impossible_changes_nothing() -> None:
     assert (work.project, work.aside) == (before, aside), "the person column is still in the schema"
 
 
-def test_the_person_column_leaves_the_schema_and_its_guess_is_confirmed() -> None:
+def test_the_person_column_leaves_the_schema_and_its_guess() -> None:
     work = editor()
     work.answer(False, "z", 3)
     assert "z" not in work.project.schema
     assert (work.project.plan.person, work.project.plan.rows_per_person) == ("z", 3)
     guessed = ProjectEditor(Project("clinic", Schema(SCHEMA.columns, (LeftOut("id"),)), Plan("mst", 1.0, 1e-6)))
     guessed.answer(False, "id", 2)
-    assert guessed.project.schema.left_out == (LeftOut("id", True),)
+    assert guessed.project.schema.left_out == ()
     alone = ProjectEditor(Project("clinic", Schema(SCHEMA.columns[:1]), Plan("mst", 1.0, 1e-6)))
     with pytest.raises(EspalierError, match="only column"):
         alone.leave_out("a")
