@@ -17,6 +17,7 @@ import pytest
 
 from benchmarks import forgeries
 from benchmarks.forgeries.case import frame
+from espalier.core.analysis import forest
 from espalier.core.cli.main import main
 from espalier.core.ledger.archive import ADDED
 from espalier.core.ledger.ledger import Ledger
@@ -29,8 +30,12 @@ from espalier.core.project.plan import Plan
 from espalier.core.project.question_list import QuestionList
 from espalier.core.project.schema import Column, Schema
 from espalier.core.release import release
+from espalier.core.report import drawing_picture, story
+from espalier.core.report.style import STYLE as REPORT
+from espalier.core.report.style import fonts
+from espalier.core.statement.label import STYLE as LABEL
 from espalier.core.tables.table import Table
-from espalier.verifier import budget, noise, questions
+from espalier.verifier import budget, noise, questions, texts
 from espalier.verifier.check import main as command
 from espalier.verifier.check import verify
 from espalier.verifier.folder import Folder
@@ -376,6 +381,51 @@ def test_a_statement_holds_no_digest_of_the_table_and_no_private_number_of_rows(
     assert "1234" not in text
     assert "1,234" not in text
     assert json.loads(text)["unit"]["rows"] is None
+
+
+@pytest.mark.parametrize(
+    "added",
+    [
+        "<style>tr:nth-child(5){display : none}</style>",
+        '<style>td::after{content : "ε = 0.1"}</style>',
+        "<style></style>",
+        '<p title="ε = 0.1">x</p>',
+        '<div aria-label="This release is (ε = 0.1)-DP" role="group">x</div>',
+        '<meta name="description" content="ε = 0.1">',
+        '<p role="img" aria-label="No limits">x</p>',
+        '<svg><rect x="0" y="0" width="9" height="9"/></svg>',
+        "<small>a<small>b</small></small>",
+        "<ul><li><ul><li>b</li></ul></li></ul>",
+        "<div><p>x</div>",
+        '<div class="stack">x</div>',
+        "</main>",
+        "x",
+    ],
+)
+def test_a_label_contains_only_what_labels_contain(added):
+    """Previously, blanks before a colon disguised a style, and attributes could state another ε."""
+    facts = {"spent": {"epsilon": 1.0}, "asked": {"epsilon": 1.0, "delta": 1e-6}, "ledger": None}
+    page = f'<!doctype html>\n<html lang="en"><head><style>{LABEL}</style></head>\n<body>{added}</body></html>\n'
+    known = texts.claimed(SimpleNamespace(statement={}, facts=facts))
+    try:
+        wrong = bool(texts.stated("\n".join(texts.read(page, "label.html")), known)[1])
+    except ValueError:
+        wrong = True
+    assert wrong == (added != "x")
+
+
+def test_the_style_sheets_of_the_program_are_known():
+    written = [fonts() + REPORT, drawing_picture.STYLE, forest.STYLE, story._STYLE]
+    assert {texts.mark(sheet) for sheet in written} <= texts.SHEETS["report.html"]
+    assert {texts.mark(LABEL)} == texts.SHEETS["label.html"]
+
+
+def test_a_picture_stays_inside_its_frame():
+    picture = '<svg class="light"{}><rect x="0" y="0" width="9" height="9"/></svg>'
+    texts.read(picture.format(""), "report.html")
+    for extra in (' overflow="visible"', ' style="overflow:visible"'):
+        with pytest.raises(ValueError, match="may hide text"):
+            texts.read(picture.format(extra), "report.html")
 
 
 @pytest.mark.parametrize(
