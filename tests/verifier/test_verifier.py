@@ -302,6 +302,15 @@ def test_an_honest_release_of_few_columns_holds(method, sizes, tmp_path):
     assert failed(tmp_path / "r") == []
 
 
+def test_an_honest_release_of_one_column_by_prism_holds(tmp_path):
+    """Previously, the check failed: both fits have the same counts, but it held the column at the first fit's values."""
+    schema = Schema((Column("a", "categorical", tuple("123456789")),))
+    rows = Table(schema, {"a": np.random.default_rng(0).integers(0, 9, 30, np.uint8)}, 30)
+    plan = Plan("prism", 0.3, 1e-6, target="a")
+    release(Project("one column", schema, plan, one_row_per_person=True), rows).save(tmp_path / "r")
+    assert failed(tmp_path / "r") == []
+
+
 @pytest.mark.parametrize(
     "dials", [{"pools": {"one-way": 0.2, "target": 0.8}}, {"task_weights": "bought"}], ids=["pools", "weights"]
 )
@@ -321,6 +330,11 @@ def test_an_honest_release_with_the_dials_of_prism_holds(dials, tmp_path):
 @pytest.mark.parametrize("delta", [1e-3, 1e-9, 1e-30])
 def test_the_conversion_agrees_with_the_programs(rho, delta):
     assert budget.epsilon_of(rho, delta) == pytest.approx(epsilon_of(rho, delta), rel=1e-7, abs=1e-12)
+
+
+def test_nothing_spent_costs_no_epsilon():
+    """Previously, ε was 8e-155, so the first release from a ledger with a tiny δ failed."""
+    assert budget.epsilon_of(0.0, 1e-300) == epsilon_of(0.0, 1e-300) == 0
 
 
 @pytest.mark.parametrize("neighbors", ["replace-one", "add-remove"])
