@@ -160,6 +160,8 @@ def epsilon_of(rho: float, delta: float) -> float:
         over = math.exp(t)  # α − 1
         return (1 + over) * rho + math.log(over / (1 + over)) - (math.log(delta) + math.log1p(over)) / over
 
+    if rho <= 0:  # the minimum is at an α beyond floats
+        return 0.0
     middle = 0.5 * math.log(-math.log(delta) / max(rho, 1e-300))
     found = minimize_scalar(bound, bounds=(middle - 12, middle + 12), method="bounded", options={"xatol": 1e-9})
     return max(0.0, float(found.fun))

@@ -303,7 +303,7 @@ def test_an_honest_release_of_few_columns_holds(method, sizes, tmp_path):
 
 
 def test_an_honest_release_of_one_column_by_prism_holds(tmp_path):
-    """Previously, the check failed: both fits have the same counts, but it held the column at the first fit's values."""
+    """Previously, the check failed: it held the column at the first fit's values, although it has no pairs."""
     schema = Schema((Column("a", "categorical", tuple("123456789")),))
     rows = Table(schema, {"a": np.random.default_rng(0).integers(0, 9, 30, np.uint8)}, 30)
     plan = Plan("prism", 0.3, 1e-6, target="a")
