@@ -80,7 +80,7 @@ def clipped(b: Bought) -> float:
     trained = [name for name in moved if name not in head.get("tables", [])]
     if len(trained) < len(moved):
         clip = max(0.01, clip * norm(trained) / max(norm(list(moved)), 1e-12))
-    return b.m * math.floor(clip * 2**20) / 2**20
+    return b.m * math.floor(clip * 2**20 * (1 - CLOSE)) / 2**20  # the program may round just below a whole unit
 
 
 def published(facts: dict[str, Any]) -> list[float]:

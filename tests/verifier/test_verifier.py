@@ -19,6 +19,7 @@ from benchmarks import forgeries
 from benchmarks.forgeries.case import frame
 from espalier.core.analysis import forest
 from espalier.core.cli.main import main
+from espalier.core.graph.dag import Dag
 from espalier.core.ledger.archive import ADDED
 from espalier.core.ledger.ledger import Ledger
 from espalier.core.privacy.accounting import epsilon_of
@@ -309,6 +310,19 @@ def test_an_honest_release_of_one_column_by_prism_holds(tmp_path):
     plan = Plan("prism", 0.3, 1e-6, target="a")
     release(Project("one column", schema, plan, one_row_per_person=True), rows).save(tmp_path / "r")
     assert failed(tmp_path / "r") == []
+
+
+def test_an_honest_decoder_with_a_rounded_clipping_norm_holds(tmp_path):
+    """Previously, the check failed if the program's clipping norm was rounded to just below a whole unit."""
+    schema = Schema(tuple(Column(n, "categorical", ("x", "y")) for n in "ab"))
+    rows = Table(schema, dict.fromkeys("ab", np.arange(50, dtype=np.uint8) % 2), 50)
+    plan = Plan("decoder", 1.0, 1e-6, options={"steps": 1, "families": "additive"})
+    release(Project("rounded", schema, plan, dag=Dag((("a", "b"),)), one_row_per_person=True), rows).save(
+        tmp_path / "r"
+    )
+    assert failed(tmp_path / "r") == []
+    made = json.loads((tmp_path / "r" / "statement.json").read_text("utf-8"))
+    assert min(d["sensitivity"] for d in made["draws"] if d["recipe"] == "clipped-gradient") == 3 - 2**-19
 
 
 @pytest.mark.parametrize(
