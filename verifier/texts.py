@@ -248,7 +248,7 @@ def described(folder: Folder, card: dict[str, Any]) -> list[str]:
     """Return errors in the Croissant card, which must describe the folder's tables, their columns, and nothing else."""
     facts, (record,) = folder.facts, card["recordSet"]
     columns = [c["name"] for c in facts["project"]["schema"] if c["kind"] != "identifier" or c.get("invented")]
-    columns = [n for n in columns if n != "visits per person"] if folder.linked else columns
+    columns = [n for n in columns if not folder.linked or n != f"{folder.linked['visits']} per person"]
     files = {(name, name, hashlib.sha256(folder.read(name)).hexdigest()) for name in folder.tables}
     named = [(d["name"], d["contentUrl"], d["sha256"]) for d in card["distribution"]]
     good = sorted(named) == sorted(files) and [f["name"] for f in record["field"]] == columns
