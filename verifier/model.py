@@ -339,10 +339,13 @@ def fitted(model: Model, answers: Answers, ordered: Mapping[str, int], strict: b
 
 def second(counts: list[Counts], total: float, model: Model, ordered: Mapping[str, int]) -> list[Counts]:
     """Return the counts for a second fit: columns fixed at the first fit's values, and pairs smoothed or with a wider
-    σ."""
+    σ. Without pairs, both fits have the same counts.
+    """
     wider, smooth = {tuple(q): float(by) for q, by in model.head["wider"]}, named(model.head.get("smooth", ()))
     if not all(1 <= by <= WIDEST for by in wider.values()):
         raise ValueError("a σ was widened beyond the bound")
+    if not any(len(c.clique) == 2 and min(c.values.shape) > 1 for c in counts):
+        return counts
     alone, pairs, weight = (defaultdict[Any, Any](float) for _ in range(3))
     for c in counts:
         weight[c.clique] += c.sigma**-2
