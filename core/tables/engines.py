@@ -25,7 +25,7 @@ from espalier.core.tables import duckdb_apart, mariadb, spark_warehouse
 from espalier.core.tables.catalogue import ROWS, Origin, origin
 from espalier.core.tables.connection import LOCKED, parts_of
 from espalier.core.tables.postgres_names import columns_of, with_schema
-from espalier.core.tables.postgres_session import settings, transaction
+from espalier.core.tables.postgres_session import OPEN, settings, transaction
 from espalier.core.tables.stream import CHANGED, Stream
 from espalier.core.tables.unpacking import changes, check_ordinary
 
@@ -59,6 +59,7 @@ def open_url(url: str, name: str) -> tuple[Any, Any, str | None, Origin, Callabl
         with transaction(backend.con, closed=False):
             if path := backend._con_kwargs.get("schema"):
                 backend.con.execute("SELECT pg_catalog.set_config('search_path', %s, true)", [path])
+                backend.con.execute(OPEN)
             name = with_schema(backend.con, name)
             columns = columns_of(backend.con, name)
             table = _as_made(_named(backend, name), columns)
