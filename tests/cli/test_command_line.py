@@ -389,6 +389,23 @@ def test_a_table_in_a_database(far, capsys):
     )
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["attack", "p.json", "--data"],
+        ["evaluate", "o", "--data", "t.csv", "--holdout"],
+        ["plan"],
+        ["verify"],
+        ["graph"],
+        ["restore"],
+    ],
+)
+def test_a_url_in_the_place_of_a_path_shows_no_password(words, work, capsys):
+    """Previously, the message quoted the path, and with it the password."""
+    assert run(*words, "postgresql://anna:hush@127.0.0.1:1/warehouse") != 0
+    assert "hush" not in "".join(capsys.readouterr())
+
+
 def test_a_draft_of_a_file_whose_name_is_no_text(tmp_path):
     """Previously, this ended in a traceback and left an empty project file behind."""
     table, draft = tmp_path / os.fsdecode(b"n\xff.csv"), tmp_path / "draft.json"
