@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import io
-import re
 import sys
 from collections.abc import Sequence
 from contextlib import redirect_stderr, redirect_stdout
@@ -83,7 +82,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             stream.reconfigure(errors="backslashreplace")  # terminals that cannot print ρ show \u03c1
     if opt.command in ("app", "serve"):  # Streamlit's own output
         return _run(opt)
-    said = Plain(None if sys.stderr is None else Lossy(sys.stderr))
+    said = Plain(None if sys.stderr is None else Lossy(sys.stderr), hides=True)
     with redirect_stdout(Plain(sys.stdout)), redirect_stderr(said), interruptible():
         status = _run(opt)
     write_rest(sys.stderr)
@@ -126,19 +125,13 @@ def _run(opt: argparse.Namespace) -> int:
         return 143 if isinstance(error, Terminated) else 130
 
 
-_PASSWORD = re.compile(r"(\b[a-z][a-z0-9+.-]*:/{1,2}[^\s/@:]*:)[^\s@]*(@)", re.IGNORECASE)
-"""Password in a URL. As a path, a URL loses one of its two slashes."""
-
-
 def _notes(error: BaseException) -> str:
     """Return the sentence of a failed release's error that states how to finish it."""
     return "".join(f". {note}" for note in getattr(error, "__notes__", ()))
 
 
 def _line(error: EspalierError) -> str:
-    """Return one line of text in which names and cells can neither control nor flood the terminal, without the password
-    of a URL that was given as a path.
-    """
-    text = _PASSWORD.sub(r"\1…\2", " ".join([*str(error).split(), *getattr(error, "__notes__", ())]))
+    """Return one line of text in which names and cells can neither control nor flood the terminal."""
+    text = " ".join([*str(error).split(), *getattr(error, "__notes__", ())])
     shown = "".join(c if c.isprintable() else "�" for c in text)
     return "espalier: " + (shown if len(shown) <= LONGEST else f"{shown[: LONGEST - 200]} … {shown[-180:]}")

@@ -400,7 +400,8 @@ def test_a_table_in_a_database(far, capsys):
         ["restore"],
     ],
 )
-def test_a_url_in_the_place_of_a_path_shows_no_password(words, work, capsys):
+@pytest.mark.usefixtures("work")
+def test_a_url_in_the_place_of_a_path_shows_no_password(words, capsys):
     """Previously, the message quoted the path, and with it the password."""
     assert run(*words, "postgresql://anna:hush@127.0.0.1:1/warehouse") != 0
     assert "hush" not in "".join(capsys.readouterr())
