@@ -183,7 +183,7 @@ def pages(person: Any, waits: Waits, clicks: int) -> None:
     waits.until("Release: job", ": 30,000 synthetic rows")
     person.rests()
     for i in range(min(clicks, 10)):
-        name = ("Before and after", "In one")[i % 2]
+        name = ("Before and after", "One picture")[i % 2]
         waits.of("Release: a picture", page.get_by_text(name, exact=True).first.click)
     waits.of("Analyse: opening", lambda: person.link("Analyse").click())
     page.get_by_text("Difference", exact=True).first.click()

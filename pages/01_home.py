@@ -17,7 +17,7 @@ state = shell.start(
 
 
 def own_table() -> None:
-    """Let the Data page show first where to upload a table, even if a project is open."""
+    """Make the Data page show the upload fields first, even if a project is open."""
     state.drafts.own_table = True
 
 

@@ -44,7 +44,7 @@ def rows_for_the_curator(state: Session, text: TextTable) -> None:
     table = state.table()
     if table.person is not None:
         st.markdown(_people(table.person, state.project.plan))
-    column = st.selectbox("Count the values of", table.schema.names, key=f"count-{state.opened}")
+    column = st.selectbox("Column to count", table.schema.names, key=f"count-{state.opened}")
     counts = table.count((column,))
     st.dataframe(
         {"value": list(table.schema[column].labels), "rows": counts.tolist(), "share": (counts / table.rows).tolist()},
@@ -72,7 +72,7 @@ def _people(person: NDArray[Any], plan: Plan) -> str:
     rows = np.bincount(person)
     kept = np.minimum(rows, plan.rows_per_person).sum()
     return (
-        f"{len(rows):,} people in {name(plan.person or '')}; the largest number of rows per person: {rows.max():,}. "
+        f"{name(plan.person or '')} identifies {len(rows):,} people, with at most {rows.max():,} rows each. "
         f"With at most {plan.rows_per_person} rows per person, {kept:,} of {rows.sum():,} rows are kept. A total "
         "declared on the Plan page becomes public: choose a round number that you would also have chosen without "
         "seeing these counts."
@@ -98,10 +98,10 @@ def table_state(state: Session) -> None:
     if not (unfit := state.drafts.review.unfit(columns, text)):
         return
     st.error(
-        f"Column {names(unfit)} contains a value that its description does not allow. Correct the table, or press "
-        "“Change” next to the column to declare the value, or to treat undeclared values as empty."
+        f"The description of a column does not allow all of its values: {names(unfit)}. Correct the table, or press "
+        "“Change” next to the column to declare the values, or to treat undeclared values as empty."
     )
-    if st.toggle("Show me which (confidential)", key=f"which-{state.opened}"):
+    if st.toggle("Show me which values (confidential)", key=f"which-{state.opened}"):
         try:
             state.table()
         except EspalierError as error:
@@ -117,7 +117,7 @@ def opened(state: Session) -> None:
     if guessed:
         these, them = ("column is", "it") if guessed == 1 else ("columns are", "them")
         said.append(f"{guessed} {these} guessed: confirm {them} below.")
-    more = f" The bins or categories of {bought} will be bought." if bought else ""
+    more = f" The bins or categories of {bought} column{'s' * (bought > 1)} will be bought." if bought else ""
     source = "" if state.text is None else f", with the table {name(state.text.source)}"
     st.success(f"Open: {name(project.name)}{source}. {' '.join(said)}{more}")
     if state.text is not None:
@@ -134,7 +134,7 @@ def something_else(state: Session) -> None:
         opening.upload(state)
         opening_on_server.show(state)
         opening_on_server.show_linked(state)
-        st.subheader("Or a sample", anchor=False)
+        st.subheader("Or open a sample", anchor=False)
         opening.samples(state)
 
 

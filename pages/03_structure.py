@@ -64,13 +64,13 @@ with st.expander(f"All arrows as text ({many})"):
     if between := two_slices.sentences(state):
         st.markdown("\n".join(between))
     if not project.dag.edges and not between:
-        st.markdown("None yet.")
+        st.markdown("No arrow is drawn yet.")
 with st.expander("Compare and merge with another person's drawing"):
     merging.show(state)
 graph_files.show(state)
 if parked := state.editor.aside.edges:
     st.caption(
-        "Set aside because their columns are excluded on the Data page: "
+        "These arrows are set aside because their columns are left out on the Data page: "
         + ", ".join(f"{name(a)} → {name(b)}" for a, b in parked)
     )
 separations.show(state)

@@ -59,7 +59,7 @@ try:
 except EspalierError as error:
     conflicts.conflict(spots, error)
     missing = conflicts.still_empty(error)
-    todo = f"**{missing}** is given above." if missing else f"the conflict above is fixed: {plain(error)}"
+    todo = f"**{missing}** is set above." if missing else f"the conflict above is fixed: {plain(error)}"
     st.info(f"The preview appears here once {todo}")  # the field above may be in a closed expander
     shell.sidebar(state)
     st.stop()
@@ -107,12 +107,12 @@ if seen.frame.tasks:
         if task.features is not None:
             which = names(task.features, 40)
         elif best < len(task.candidates):
-            which = f"the **{best} best** of {len(task.candidates)} columns, by a noisy choice at release"
+            which = f"the **{best} best** of {len(task.candidates)} columns, which a noisy choice selects at release"
         else:
             which = f"all {best} columns; the budget is large enough to count all of them"
         st.markdown(f"Measured together with {text.name(task.target)}: {which}.")
     if seen.frame.refused:
-        st.markdown(f"Refused, because the fence forbids the pair: {names(seen.frame.refused, 40)}.")
+        st.markdown(f"Never paired with the target, because of the fence: {names(seen.frame.refused, 40)}.")
 if seen.frame.separations:
     st.markdown("**Associations this table will not show:**")
     for s in seen.frame.separations:

@@ -110,7 +110,7 @@ def spend(state: Session, table: Table | None, seen: Preview) -> None:
             notes.append(
                 f"Holding rows out costs accuracy: noise is {100 * (1 / (1 - share / 100) - 1):.0f} % larger "
                 f"relative to the {'' if left is None else f'{left:,} '}remaining rows"
-                + (", and δ = 1/n² uses the remaining rows." if plan.delta is None and population is None else ".")
+                + (", and n in δ = 1/n² is their number." if plan.delta is None and population is None else ".")
             )
         source = state.relation.shown if state.relation else state.text.source if state.text else ""
         line.markdown(

@@ -98,9 +98,9 @@ else:
 came = len(study.given) > 1
 st.caption(
     f"Answers from {said(which)} combine {len(study.given) if came else SUGGESTED} {term('copies')}, which "
-    f"{'came with it' if came else 'are made from it for each question'}. The intervals do not account for the choice "
-    "of the columns that were counted together. Regressions and effects replace each number by the midpoint of "
-    "its bin.",
+    f"{'came with the release' if came else 'are made from the release for each question'}. The intervals do not "
+    "account for the choice of the columns that were counted together. Regressions and effects replace each number by "
+    "the midpoint of its bin.",
     help="The copies follow the noisy counts more closely than the released table does, so figures may differ slightly "
     "from those of the table.",
 )

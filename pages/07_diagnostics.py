@@ -84,7 +84,7 @@ if not project.says_the_same(released.planned):
 if state.job is not None and state.job.kind not in further_tests.KINDS:
     shell.progress()
 elif not state.findings and released.has_rows:
-    where = f"the {released.holdout.rows:,} held-out rows" if released.holdout else "the table it was released from"
+    where = f"the {released.holdout.rows:,} held-out rows" if released.holdout else "the table from which it was made"
     st.markdown(f"Release {released.number} can be judged on {where}. This spends nothing.")
     st.button(
         "Compare with the real rows",
@@ -106,7 +106,7 @@ if state.findings:
     if len(shown) > 1:
         which = (
             st.segmented_control(
-                "Details, tested on", shown, default=shown[0], key=f"tested-{released.number}-{len(shown)}"
+                "Details of the test on", shown, default=shown[0], key=f"tested-{released.number}-{len(shown)}"
             )
             or shown[0]
         )

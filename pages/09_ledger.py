@@ -49,7 +49,7 @@ def total(state: Session, p: Population) -> None:
     following, called = next_plan(state, p)
     charts.show(charts.ledger(p, following, called), f"ledger-{p.name}", "Spent, and the cost of the next plan")
     st.caption(
-        f"For {text.unit(p.neighbors, p.rows_per_person)}; δ = {p.delta:g}. Set by {name(p.opened_by)} on "
+        f"For {text.unit(p.neighbors, p.rows_per_person)}; δ = {p.delta:g}. Opened by {name(p.opened_by)} on "
         f"{p.opened_at[:10]}"
         + (f": {plain(p.note)}" if p.note else "")
         + "."
@@ -113,7 +113,7 @@ def entries(p: Population) -> None:
         st.info("Nothing has been released from this budget yet.")
         shell.link_to("Release", "Go to Release")
         return
-    parts = st.toggle("With every selection, measurement and check", value=True, key="parts")
+    parts = st.toggle("Show every selection, measurement and check", value=True, key="parts")
     rows = [row for e in reversed(p.entries) for row in lines(p, e)[: None if parts else 1]]
     st.dataframe(
         rows,
@@ -121,10 +121,11 @@ def entries(p: Population) -> None:
         placeholder="",
         column_config={
             "ρ": st.column_config.NumberColumn(format="%.4g"),
+            "of": st.column_config.TextColumn("project or pool"),
             "when": st.column_config.TextColumn("when (UTC)", width=130),
             "table": st.column_config.TextColumn(width=110),
             "looked": st.column_config.NumberColumn(
-                "diagnostics before",
+                "earlier diagnostics",
                 help="Number of times that confidential figures had been shown before this release.",
             ),
             "hash": st.column_config.TextColumn("hash of the release"),
@@ -302,7 +303,7 @@ else:
     mine = known[state.paid_from].name if state.paid_from in known else people[-1]
     picked = people[0]
     if len(people) > 1:
-        picked = st.selectbox("Budget of", people, index=people.index(mine), key=f"budget-{len(people)}-{mine}")
+        picked = st.selectbox("Budget to show", people, index=people.index(mine), key=f"budget-{len(people)}-{mine}")
     population = populations[picked]
     st.subheader(f"The budget of {plain(picked)}", anchor=False)
     total(state, population)
@@ -313,7 +314,7 @@ else:
     st.subheader(
         "The ledger itself",
         anchor=False,
-        help=f"It is {name(ledger.name)}. Events are only ever added, and each event contains the hash of the "
+        help=f"The ledger is {name(ledger.name)}. Events are only ever added, and each event contains the hash of the "
         f"previous event.",
     )
     checks(ledger)

@@ -12,8 +12,8 @@ from espalier.pages.release import bundle
 
 sign_in.enter("viewer")
 
+# Files that a viewer may download in addition to the tables. Streamlit would show a docstring here on the page.
 TAKEN = ("report.html", "release.json")
-"""Files that a viewer may download in addition to the tables."""
 
 shell.look()
 st.title("Shared releases", anchor=False)

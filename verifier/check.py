@@ -44,7 +44,7 @@ def verify(path: Path, key: bytes | None = None, export: bytes | None = None) ->
         wrong = (
             []
             if folder.statement.get("private", private) == private
-            else ["the files disagree on whether it is private"]
+            else ["the files disagree on whether the release is private"]
         )
         folder.say(2, wrong, "NOT PRIVATE: these rows have no privacy guarantee, and no further check applies")
         return folder.findings

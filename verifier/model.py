@@ -87,7 +87,7 @@ class Model:
         else:
             nodes = calibrate(self.sizes, self.potentials, self.order)
         if not all(np.allclose(table.sum(axis=-1), 1.0) for _, _, table in nodes):
-            raise ValueError("the model's numbers give no probabilities")
+            raise ValueError("the model's numbers do not define probabilities")
         return nodes
 
 

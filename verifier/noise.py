@@ -103,7 +103,7 @@ def check_noise(folder: Folder) -> Answers | None:
     if answers.impossible and not RULES & set(folder.facts["project"]):
         wrong.append("cells are marked as impossible, but the project has no constraint")
     if folder.statement and answers.rows != folder.statement["unit"]["rows"]:
-        wrong.append(f"answers.npz holds {answers.rows} rows, the statement {folder.statement['unit']['rows']}")
+        wrong.append(f"answers.npz states {answers.rows} rows, but the statement {folder.statement['unit']['rows']}")
     for c in answers.counts:
         if np.any(c.values != np.rint(c.values)) or np.any(c.values < -8 * np.sqrt(c.spread)):
             wrong.append(f"{' × '.join(c.clique)}: not whole numbers, or one is more than 8 σ below zero")

@@ -22,7 +22,11 @@ if TYPE_CHECKING:
 def add(commands: Any) -> None:
     """Declare the command."""
     resume = commands.add_parser("resume", help="finish an interrupted release at no further cost")
-    resume.add_argument("what", metavar="ENTRY|DIR", help="the entry of the ledger, or the folder of --out")
+    resume.add_argument(
+        "what",
+        metavar="ENTRY|DIR",
+        help="an entry of the ledger, or the folder that `release` was to write (its --out)",
+    )
     resume.add_argument(
         "--data",
         nargs="+",

@@ -34,10 +34,10 @@ Figures = dict[str, float | None]
 
 @dataclass(frozen=True)
 class CostOfFence:
-    """Figures of a release and of releases without its fence, computed on real rows. The figures are: q in rows (best
-    tree of measured pairs, exact counts); the means of TV and KL (nats) over pairs; the AUC of a model trained on the
-    synthetic rows; and the CMI of the synthetic rows in nats. ``without`` contains one set of figures for each release
-    without the fence. ``q_best`` is the largest possible q of any tree.
+    """Figures of a release and of releases without its fence, computed on real rows. The figures are: q of the best
+    tree of measured pairs, in rows, from exact counts; the means of TV and of KL (in nats) over pairs; the AUC of a
+    model trained on the synthetic rows; and the CMI of the synthetic rows, in nats. ``without`` contains one set of
+    figures for each release without the fence. ``q_best`` is the largest possible q of any tree.
     """
 
     method: str
@@ -65,7 +65,10 @@ class CostOfFence:
 
 
 def without_fence(project: Project) -> Project | None:
-    """Return the same plan without the fence, or the method's counterpart without one; `None` if there is no fence."""
+    """Return the same plan without the fence; `None` if there is no fence.
+
+    If the method always has a fence, its counterpart without a fence replaces it.
+    """
     method = method_of(project.plan)
     return project.with_plan(**method.without_fence) if method.fenced(project.plan) else None
 
@@ -82,8 +85,9 @@ def fence_cost(
     """Return the cost of the fence of ``project`` for its release of ``real``, or `None` if the plan has no fence.
 
     ``edges`` are the pairs inside the release's measured cliques. Models are tested on ``holdout``, or on ``real``
-    without a holdout. Raises :class:`EspalierError` if the plan without the fence cannot be carried out (it may be
-    larger), or if ``real`` does not fit the project (:func:`espalier.core.privacy.contribution.check_fits`).
+    without a holdout. Raises :class:`EspalierError` if the plan without the fence cannot be carried out, for example
+    because it is too large, or if ``real`` does not fit the project
+    (:func:`espalier.core.privacy.contribution.check_fits`).
     """
     free = without_fence(project)
     if free is None:
@@ -108,7 +112,7 @@ def fence_cost(
         report((1 + i) / (1 + REPEATS), f"Releasing without the fence, for comparison ({i + 1} of {REPEATS})")
         made = release(free, real)
         theirs.append(figures(made.synthetic, made.edges))
-    report(1.0, "Compared")
+    report(1.0, "The comparison is finished")
     width = method_of(free.plan).limits.width(free.plan)
     return CostOfFence(free.plan.method, width, ours, tuple(theirs), best_tree_quality(real))
 
@@ -127,7 +131,7 @@ def cost_or_reason(project: Project, real: Source, *args: Any, **kwargs: Any) ->
     """Return the figures of `fence_cost` as ``evaluate`` prints them, or null with a reason."""
     if (table := real.in_memory) is None:
         why = (
-            "this figure needs the table's rows in memory, to release it again without the fence, but the table is "
+            "this figure requires releasing the table again without the fence, from rows in memory, but the table is "
             "read in place; release from a file with fewer rows"
         )
         return {"fence_cost": None, "fence_cost_reason": why}

@@ -44,8 +44,8 @@ from espalier.core.tables.table import Table
 MODELS = 96
 POOL = 1000
 FEWEST = 40
-"""Largest and smallest pool, in rows; each table takes half of the pool. A single row has more weight in a small table,
-so this game is a harder test of a method than a game on the whole table.
+"""Largest and smallest size of the pool, in rows; each table takes half of the pool. A single row has more weight in a
+small table, so this game is a harder test of a method than a game on the whole table.
 """
 
 ATTACKS: tuple[Attack, ...] = tuple(attack for attack in get_args(Attack) if attack != "ensemble")
@@ -64,7 +64,7 @@ class Played:
     """Results of the attacks. ``control`` contains the results of the same attacks on the published rows themselves.
 
     ``rho`` is the budget of each release; ``top`` is the AUC that Gaussian noise of this budget allows in this game.
-    Computed on real rows.
+    All results are computed on real rows.
     """
 
     method: str
@@ -159,7 +159,7 @@ def play(
         raise EspalierError(f"choose 2 to {size:,} different rows to attack, not {count:,}")
     if not all(0 <= row < table.rows for row in named):
         raise EspalierError(
-            f"the rows to attack are numbered from 1 to {table.rows:,}, the number of rows in the table"
+            f"the numbers of the rows to attack must be from 1 to {table.rows:,}, the number of rows in the table"
         )
     others = np.setdiff1d(np.arange(table.rows), named)
     pool = np.concatenate([np.array(named, dtype=np.intp), rng.choice(others, size - len(named), replace=False)])
@@ -191,7 +191,7 @@ def play(
     for i, (attack, releases) in enumerate(steps):
         mine = part(report, 0.6 + 0.4 * i / len(steps), 0.6 + 0.4 * (i + 1) / len(steps))
         found.append(run(attack, game, releases, chosen, rng, mine, classifier))
-    report(1.0, "Attacked")
+    report(1.0, "All attacks are finished")
     half = len(attacks)
     return Played(
         method_of(plan).title,
@@ -212,16 +212,16 @@ def rows_of(played: Played) -> list[dict[str, Any]]:
             "attack": WORDS[v.attack],
             "conclusion": v.concludes(c),
             "AUC": v.auc.value,
-            "AUC, 95 % from": v.auc.low,
-            "AUC, to": v.auc.high,
+            "AUC, low (95 %)": v.auc.low,
+            "AUC, high (95 %)": v.auc.high,
             "AUC, random rows": v.random,
             "AUC, outliers": v.outlying,
             "AUC, published rows": c.auc.value,
             "advantage": v.advantage.value,
-            "probability of attack": v.present,
-            "probability of absence": v.absent,
-            "advantage, 95 % from": v.advantage.low,
-            "advantage, to": v.advantage.high,
+            "present rows recognised": v.present,
+            "absent rows recognised": v.absent,
+            "advantage, low (95 %)": v.advantage.low,
+            "advantage, high (95 %)": v.advantage.high,
         }
         for v, c in zip(played.verdicts, played.control, strict=True)
     ]

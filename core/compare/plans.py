@@ -71,7 +71,7 @@ def compare(
         mine(0.5, f"Judging {name}")
         found = evaluate(project, table, made.synthetic, model=made.model, holdout=holdout, report=part(mine, 0.5, 1.0))
         out.append(outcome(name, project, made.spending.rho, found.to_json()))
-    report(1.0, "Compared")
+    report(1.0, "The comparison is finished")
     return out
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import itertools
-import re
 from pathlib import Path
 
 from espalier.core.dictionaries.base import Dictionary, csv_lines, text_of
 from espalier.core.dictionaries.code_lists import MOST_SEEN, is_code_list, is_pair_list, read_code_list
+from espalier.core.dictionaries.inline_rows import refuse_rows
 from espalier.core.dictionaries.json_files import read_json_dictionary
 from espalier.core.dictionaries.redcap import is_redcap, read_redcap
 from espalier.core.dictionaries.sas_syntax import is_sas_syntax, read_sas_syntax
@@ -27,11 +27,6 @@ MOST_START = 1 << 20
 """Number of characters at the start of a file that are searched for SPSS, SAS and Stata commands, if its extension
 belongs to none of the three.
 """
-_ROWS = re.compile(
-    r"(?:^|;)[ \t]*(?:beg\w*[ \t]+dat|(?:datalines|cards|lines|parmcards)4?[ \t]*;|end[ \t]*;?[ \t]*$)",
-    re.IGNORECASE | re.MULTILINE,
-)
-"""Start of rows of data in SPSS and SAS, and their end in Stata."""
 
 
 def read_dictionary(source: str | Path | bytes, name: str | None = None, column: str | None = None) -> Dictionary:
@@ -79,15 +74,12 @@ def read_dictionary(source: str | Path | bytes, name: str | None = None, column:
     )
     for is_syntax, read_syntax in languages:
         if is_syntax(text[:MOST_START]):
-            if _ROWS.search(text):  # a row must not decide the language, because each reader skips its own rows only
-                raise SchemaError(
-                    f"{shown} contains rows of data. Rename the file so that its name ends in .sps, .sas or .do"
-                )
+            refuse_rows(text, shown, "SPSS", "SAS", "Stata")  # a row must not decide the language either
             return read_syntax(data, shown)
     if is_pair_list([line for _, line in itertools.islice(csv_lines(text, shown), MOST_SEEN)]):
         return read_code_list(data, shown, column)
     raise SchemaError(
-        f"{shown} is not a dictionary that Espalier can read. It reads REDCap data dictionaries (CSV), DDI, "
+        f"{shown} is not a dictionary that Espalier can read. Espalier reads REDCap data dictionaries (CSV), DDI, "
         "CDISC ODM, define.xml and XForms (XML), Table Schema, CSV on the Web and JSON Schema (JSON), XLSForms (.xlsx "
         "or CSV), SPSS and SAS syntax, Stata do-files, "
         f"{', '.join(READERS)} files, and CSV with the columns code,label or column,code,label"

@@ -18,6 +18,7 @@ from espalier.core.dictionaries.base import (
 )
 from espalier.core.dictionaries.complete_lists import is_value
 from espalier.core.dictionaries.formats import is_date, is_sas_number, is_time, is_whole
+from espalier.core.dictionaries.inline_rows import refuse_rows
 from espalier.core.dictionaries.spss_syntax import MOST_LABELS, MOST_NAMED, Variable, declared_variable
 from espalier.core.errors import SchemaError
 from espalier.core.project.schema import NUMBER
@@ -30,9 +31,6 @@ _TOKEN = re.compile(
     r"""|(?P<sign>[=,()@#/+&]|\[|\])|(?P<word>[^\s'";=,()@#/+&\[\]]+)""",
     re.DOTALL,
 )
-_ROWS = re.compile(r"(?:datalines|cards|lines|parmcards)(4?)", re.IGNORECASE)
-_ROWS_END = {"": re.compile(r"^[ \t]*;", re.MULTILINE), "4": re.compile(r"^[ \t]*;;;;", re.MULTILINE)}
-"""Ends of rows of data. After ``datalines4``, rows may contain semicolons."""
 _NAME = re.compile(r"[A-Za-z_]\w*")
 _RANGE = re.compile(r"([A-Za-z_]\w*?)([0-9]{1,6})-([A-Za-z_]\w*?)([0-9]{1,6})")
 _FORMAT = re.compile(r"\$?[A-Za-z_]?\w*\.[0-9]*|\$")
@@ -65,7 +63,9 @@ def is_sas_syntax(text: str) -> bool:
 def read_sas_syntax(data: bytes, source: str) -> Dictionary:
     """Return the dictionary that the statements declare; raise :class:`SchemaError`."""
     program = _Program()
-    for statement in _statements(text_of(data).replace("\r\n", "\n").replace("\r", "\n")):
+    text = text_of(data).replace("\r\n", "\n").replace("\r", "\n")
+    refuse_rows(text, source, "SAS")
+    for statement in _statements(text):
         program.run(statement)
         if len(program.listed) > MOST_COLUMNS:
             raise SchemaError(f"{source} declares more than {MOST_COLUMNS:,} columns")
@@ -77,7 +77,7 @@ def read_sas_syntax(data: bytes, source: str) -> Dictionary:
 
 
 def _statements(text: str) -> Iterator[list[Token]]:
-    """Yield the tokens of each statement, without comments and without rows of data."""
+    """Yield the tokens of each statement, without comments."""
     at, statement = 0, list[Token]()
     while found := _TOKEN.search(text, at):
         at, kind = found.end(), str(found.lastgroup)
@@ -87,9 +87,6 @@ def _statements(text: str) -> Iterator[list[Token]]:
         elif kind == "end":
             if statement:
                 yield statement
-            if len(statement) == 1 and (rows := _ROWS.fullmatch(statement[0][1])):
-                end_of_rows = _ROWS_END[rows[1]].search(text, at)
-                at = end_of_rows.end() if end_of_rows else len(text)
             statement = []
         elif kind == "text":
             statement.append((kind, found[0][1:-1].replace(found[0][0] * 2, found[0][0])))

@@ -20,6 +20,7 @@ from espalier.core.dictionaries.base import (
 )
 from espalier.core.dictionaries.complete_lists import declares_all, is_value, kinds_not_amounts
 from espalier.core.dictionaries.formats import decimals, is_date, is_time, is_whole
+from espalier.core.dictionaries.inline_rows import refuse_rows
 from espalier.core.dictionaries.stat_files import missing_codes
 from espalier.core.errors import SchemaError
 from espalier.core.project.schema import NUMBER
@@ -43,8 +44,6 @@ _TOKEN = re.compile(
     r"""|(?P<word>[^\s'"()/=,+]+?(?=\.?[ \t]*$|\s|['"()/=,+]))|(?P<sign>[()/=,+.])""",
     re.MULTILINE,
 )
-_ROWS = re.compile(r"BEG[A-Z]* DAT[A-Z]*")
-_ROWS_END = re.compile(r"^[ \t]*END[ \t]+DAT\w*[ \t]*\.?[ \t]*$", re.IGNORECASE | re.MULTILINE)
 _COMMENT_END = re.compile(r"\.[ \t]*$|\n[ \t]*\n", re.MULTILINE)
 _FORMAT = re.compile(r"[A-Za-z]+[0-9]*(?:\.[0-9]*)?")
 _NAME = re.compile(r"[^\W\d]|[@#$]")
@@ -76,7 +75,9 @@ def is_spss_syntax(text: str) -> bool:
 def read_spss_syntax(data: bytes, source: str) -> Dictionary:
     """Return the dictionary that the commands declare; raise :class:`SchemaError`."""
     variables = _Variables()
-    for command in _commands(text_of(data).replace("\r\n", "\n").replace("\r", "\n")):
+    text = text_of(data).replace("\r\n", "\n").replace("\r", "\n")
+    refuse_rows(text, source, "SPSS")
+    for command in _commands(text):
         variables.run(command)
         if len(variables.listed) > MOST_COLUMNS:
             raise SchemaError(f"{source} declares more than {MOST_COLUMNS:,} columns")
@@ -106,9 +107,6 @@ def _commands(text: str) -> Iterator[list[Token]]:
             command.append((kind, found[0][1:-1].replace(found[0][0] * 2, found[0][0])))
         elif kind != "comment":
             command.append((kind, found[0]))
-            if len(command) == 2 and _ROWS.fullmatch(" ".join(word.upper() for _, word in command)):
-                end = _ROWS_END.search(text, at)
-                at = end.end() if end else len(text)
     yield command
 
 

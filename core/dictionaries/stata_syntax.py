@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from espalier.core.dictionaries.base import MOST_COLUMNS, Dictionary, code_text, plain, text_of
+from espalier.core.dictionaries.inline_rows import refuse_rows
 from espalier.core.dictionaries.spss_syntax import Variable, declared_variable
 from espalier.core.errors import SchemaError
 from espalier.core.project.schema import NUMBER
@@ -17,11 +18,7 @@ _KNOWN = re.compile(r"^[ \t]*(?:cap\w*[ \t]+|qui\w*[ \t]+)*la(?:b(?:el?)?)?[ \t]
 _QUOTED = r"""`"([^\n]{0,1000}?)"'|"([^"\n]*)\""""
 """Text in quotation marks. Longer text in compound quotes is not read, because finding its end would take too long."""
 _PARTS = re.compile(rf"""{_QUOTED}|([^\s"`,\\()=]+)|([,\\()=])""")
-_ROWS = r"^[ \t]*(?:(?:cap|qui|noi)\w*[ \t:]+)*inp(?:ut?)?[ \t][^\n]*\n.*?(?:^[ \t]*end[ \t]*;?[ \t]*$|\Z)"
-"""The command ``input`` with the rows of data after it, up to a line ``end``."""
-_IGNORED = re.compile(
-    rf"({_QUOTED})|/\*.*?(?:\*/|\Z)|///[^\n]*\n|(?:(?<=\s)|^)//[^\n]*|{_ROWS}", re.DOTALL | re.MULTILINE
-)
+_IGNORED = re.compile(rf"({_QUOTED})|/\*.*?(?:\*/|\Z)|///[^\n]*\n|(?:(?<=\s)|^)//[^\n]*", re.DOTALL | re.MULTILINE)
 _DELIMIT = re.compile(r"^[ \t]*#d\w*[ \t]*(;|cr)[ \t]*$", re.MULTILINE)
 _PREFIXES = ("cap", "qui", "noi")
 _WHOLE, _REAL = {"byte", "int", "long"}, {"float", "double"}
@@ -40,7 +37,9 @@ def read_stata_syntax(data: bytes, source: str) -> Dictionary:
     listed: dict[str, Variable] = {}
     labels: dict[str, dict[str, str]] = {}
     used: dict[str, str] = {}
-    for command in _commands(text_of(data).replace("\r\n", "\n").replace("\r", "\n")):
+    text = text_of(data).replace("\r\n", "\n").replace("\r", "\n")
+    refuse_rows(text, source, "Stata")
+    for command in _commands(text):
         words = [word for _, word in command[:2]]
         if words[0] in ("label", "la", "lab", "labe") and len(words) > 1:
             _label(command[1:], listed, labels, used)
@@ -64,8 +63,8 @@ def read_stata_syntax(data: bytes, source: str) -> Dictionary:
 
 
 def _commands(text: str) -> Iterator[list[Part]]:
-    """Yield the parts of each command, which ends with its line, or with ``;`` after ``#delimit ;``. Comments and rows
-    of data are left out.
+    """Yield the parts of each command, which ends with its line, or with ``;`` after ``#delimit ;``. Comments are left
+    out.
     """
     pieces = _DELIMIT.split(_IGNORED.sub(lambda found: found[1] or " ", text))
     for sign, piece in zip(["cr", *pieces[1::2]], pieces[::2], strict=True):

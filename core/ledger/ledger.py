@@ -258,8 +258,8 @@ def _check_same(population: Population, terms: Mapping[str, Any]) -> None:
     for key, value in terms.items():
         if value != getattr(population, key):
             raise LedgerError(
-                f"{population.name!r} is open with {key.replace('_', ' ')} {getattr(population, key)}, set once; a "
-                "table that joins it shares its total and its unit",
+                f"{population.name!r} was opened with {key.replace('_', ' ')} {getattr(population, key)}, which cannot "
+                "change; a table that joins it shares its total and its unit",
                 key=key,
                 population=population.name,
             )

@@ -63,7 +63,7 @@ USUAL_ROWS = 50_000
 
 @dataclass(frozen=True)
 class DecoderOptions:
-    """Decoder's plan keys."""
+    """Plan keys of the decoder."""
 
     regime: Literal["predictive", "graphical", "causal"] = option(
         "predictive",
@@ -267,7 +267,8 @@ def _trained(
     In training, columns with a table keep only their intercept, with almost no weight, because their heads are not
     used. Without these heads a row's gradient is shorter, so ``clip`` and the noise are lower.
     """
-    heads, tables = counted.heads, set(counted.tables)
+    heads = counted.heads
+    tables = [name for name in heads.sizes if name in counted.tables]  # in the same order in each process
     parents = {n: () if n in tables else heads.inputs(n) for n in heads.sizes}
     some = replace(heads, parents=parents, importance={**heads.importance, **dict.fromkeys(tables, 1e-6)})
     start = ClippedGradient(some, np.zeros(some.parameters), clip)
@@ -279,8 +280,9 @@ def _trained(
     made = train(some, counts, gradient, Training(steps, clip), curator.chance(), report, counted)
     whole = np.zeros(heads.parameters)
     (blocks, encoder), (own, trained) = heads.blocks(whole), some.blocks(made.parameters)
-    for name in set(heads.sizes) - tables:
-        blocks[name][:] = own[name]
+    for name in heads.sizes:
+        if name not in tables:
+            blocks[name][:] = own[name]
     encoder[:] = trained
     return replace(counted, parameters=whole, steps=made.steps)
 

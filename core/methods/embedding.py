@@ -171,7 +171,7 @@ class Embedded:
     def stage(self, rows: float | None, plan: Plan) -> str:
         """Return the second stage's cost and its detection limit; ``rows`` is the number of rows if it is known."""
         shares, seconds = Shares.of(plan.embedding_share), f"about {SECONDS:.0f} s"
-        said = [f"The second stage takes {1 - shares.base:.0%} of the budget, the counts {shares.base:.0%}."]
+        said = [f"The second stage takes {1 - shares.base:.0%} of the budget, and the counts take {shares.base:.0%}."]
         if self.found is not None and rows:
             limit = detectable(self.found.sigma, self.found.sums, rows)
             said.append(
@@ -207,23 +207,27 @@ def check(project: Project, method: Method, frame: Frame) -> None:
         raise ProjectError(f"The second stage (embedding_share) {why}", key="embedding_share")
 
     if not method.capabilities.embedding:
-        refuse(f"cannot follow the method {method.title}. Set it to off, or choose Workload, PRISM or MST.")
+        refuse(
+            f"cannot follow the method {method.title}. Set embedding_share to off, or choose Workload, PRISM or MST."
+        )
     if frame.separations or method.fenced(plan):
-        refuse("may link any two columns, so it cannot keep a fence or a drawn regime. Set it to off.")
+        refuse("may link any two columns, so it cannot keep a fence or a drawn regime. Set embedding_share to off.")
     if method.arrows(project) or method.effect_of(plan) is not None:
-        refuse("may link any two columns, but the drawing shapes this plan's table. Set it to off.")
+        refuse("may link any two columns, but the drawing shapes this plan's table. Set embedding_share to off.")
     if plan.question_share and project.question_list:
         refuse(
             "and a share for questions cannot be combined, because the rows would no longer follow the "
-            "answers. Keep one of them."
+            "answers. Use only one of them."
         )
     if plan.target is None:
-        refuse("measures whole rows by class. Choose a target on the Plan page (target), or set it to off.")
+        refuse(
+            "measures whole rows by class. Choose a target on the Plan page (target), or set embedding_share to off."
+        )
     classes = 0 if plan.target is None else schema.sizes[plan.target]
     if classes > MOST_CLASSES:
-        refuse(f"allows a target of at most {MOST_CLASSES} categories, and {plan.target} has {classes}.")
+        refuse(f"allows at most {MOST_CLASSES} categories in the target, and {plan.target} has {classes}.")
     if sum(size > 1 for size in schema.sizes.values()) < 3:
-        refuse("needs three columns with two values or more. Set it to off.")
+        refuse("needs three columns with two values or more. Set embedding_share to off.")
 
 
 def embed(method: Fit, curator: Curator, project: Project, frame: Frame, report: Report = silent) -> Embedded:

@@ -68,23 +68,24 @@ def grouped(lines: Iterable[Line]) -> list[tuple[int, Line]]:
 
 def not_in_rows(lines: Iterable[Line]) -> str:
     """Return a sentence about lines whose σ is not in rows; empty if there is none."""
-    what = dict.fromkeys(line.what for line in lines if line.sums)
-    return f"σ of {', '.join(what)} is in the unit of these sums, not in rows." if what else ""
+    what = list(dict.fromkeys(line.what for line in lines if line.sums))
+    more = f" and {len(what) - 5} more" if len(what) > 5 else ""
+    return f"Measured in their own unit, so their σ is not in rows: {', '.join(what[:5])}{more}." if what else ""
 
 
 def given_by_hand(plan: Plan, lines: tuple[Line, ...]) -> list[str]:
-    """Return sentences about shares given by hand that are ignored or scaled down."""
+    """Return sentences about shares set by hand that are ignored or scaled down."""
     if isinstance(plan.allocation, str):
         return []
     out = []
     counted = {label(line.columns): line.pool for line in lines if line.columns}
     if odd := [name for name in plan.allocation if name not in counted]:
-        out.append(f"A share is given by hand for {', '.join(odd[:5])}, which this plan does not measure.")
+        out.append(f"A share is set by hand for {', '.join(odd[:5])}, which this plan does not measure.")
     for pool in dict.fromkeys(counted.values()):
         taken = sum(share for name, share in plan.allocation.items() if counted.get(name) == pool)
         if taken > MOST_BY_HAND and any(p == pool and name not in plan.allocation for name, p in counted.items()):
             out.append(
-                f"The shares given by hand would take {taken:.0%} of the pool {pool}: they are scaled down to "
-                f"{MOST_BY_HAND:.0%}, to leave a share for the other marginals."
+                f"The shares set by hand would take {taken:.0%} of the pool {pool}. They are scaled down to "
+                f"{MOST_BY_HAND:.0%}, so that a share is left for the other marginals."
             )
     return out

@@ -39,7 +39,7 @@ def expected(fitted: Any) -> tuple[Expected, ...]:
         told = answers.told(j)
         how = "asked directly" if answers.direct else "from the counts of its columns"
         if told is None:
-            out.append(Expected(question.name, "question", "measured if it is chosen", None, None))
+            out.append(Expected(question.name, "question", "measured if chosen", None, None))
         else:
             out.append(Expected(question.name, "question", how, told[1], factor * told[1]))
     for count, m in zip(answers.counts, answers.histograms, strict=False):

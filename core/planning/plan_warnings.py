@@ -20,11 +20,11 @@ def warnings_of(
     out = []
     if guessed := project.schema.unconfirmed:
         names = ", ".join(guessed[:6]) + (" …" if len(guessed) > 6 else "")
-        out.append(f"Not confirmed yet on the Data page: {names}. No release is possible until they are.")
+        out.append(f"Confirm the guesses about these columns on the Data page before you release: {names}.")
     if doubtful := project.constraints.guessed:
         out.append(
-            f"Constraints that were guessed are not confirmed yet on the Data page: {'; '.join(map(str, doubtful[:4]))}"
-            f"{' …' if len(doubtful) > 4 else ''}. No release is possible until they are."
+            "Confirm or remove the guessed constraints on the Data page before you release: "
+            f"{'; '.join(map(str, doubtful[:4]))}{' …' if len(doubtful) > 4 else ''}."
         )
     if plan.schema_share and not project.schema.undeclared:
         out.append(
@@ -33,7 +33,7 @@ def warnings_of(
         )
     if frame.refused:
         out.append(
-            f"The fence keeps {', '.join(frame.refused)} away from {plan.target}, so they are left out of the features."
+            f"The features do not include {', '.join(frame.refused)}, which the fence keeps away from {plan.target}."
         )
     if forest and method.capabilities.links and not frame.warnings:
         out.append(
@@ -67,8 +67,7 @@ def warnings_of(
             f"{method.title} does not guarantee this."
         )
     if others := unused_options(plan):
-        use = "they are" if len(others) > 1 else "it is"
-        out.append(f"The method {method.title} does not read {', '.join(others)}: {use} not used.")
+        out.append(f"The method {method.title} ignores {', '.join(others)}.")
     out += [
         f"{option.unbought}, and is added to the counts' share."
         for key, option in declared(method.options).items()
@@ -80,7 +79,7 @@ def warnings_of(
         out.append("δ is above 1/n, so publishing one random row would satisfy it. Choose a smaller δ.")
     elif budget.delta > 1e-5:
         out.append(
-            f"δ = {budget.delta:.2g} is large: with about this probability, nothing is promised. Choose a smaller δ."
+            f"δ = {budget.delta:.2g} is large: with about this probability, the promise fails. Choose a smaller δ."
         )
     drowned = [x for x in lines if x.columns and x.cells and x.error and x.error * x.cells > 1]
     if rows and drowned:
@@ -100,13 +99,13 @@ def warnings_of(
         )
     if plan.person is not None and plan.neighbors == "replace-one":
         out.append(
-            "Before anything is measured, the table is filled with invented rows, or cut, to the declared "
-            f"{plan.rows:,} rows. The real number stays confidential. Declare a number close to the number of "
-            f"rows that are left when each person keeps at most {plan.rows_per_person}."
+            f"Before anything is measured, the table is padded or cut to the declared {plan.rows:,} rows. The real "
+            "number stays confidential. Declare a number close to the number of rows that are left when each person "
+            f"keeps at most {plan.rows_per_person}."
         )
     if plan.private_evaluation and rows is None:
         out.append(
-            "The number of held-out rows determines which figures of the private evaluation are possible; all of "
-            "them are listed."
+            "Which figures of the private evaluation are possible depends on the number of held-out rows, which is "
+            "not known yet. All of them are listed."
         )
     return out

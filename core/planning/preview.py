@@ -50,6 +50,8 @@ NAMED = 2
 """Maximum number of methods suggested in an error message if a plan's questions do not fit."""
 
 
+_UNMET = "This plan does not meet that need, even if the values are spread evenly."
+
 UNRATED = (
     "This method measures means and correlations of numbers, and the effect of their noise is not known before "
     "the release. Choose private evaluation to see afterwards how well the table predicts."
@@ -230,7 +232,7 @@ class _NoRows:
     schema_spending: Spending
 
     def describe(self, project: Project, parts: Sequence[Part]) -> Project:
-        """Pay for the schema; the project stays unchanged."""
+        """Pay for the schema and return the project unchanged."""
         self.schema_spending.debit(part.draw for part in parts)
         return project
 
@@ -275,7 +277,7 @@ def _preview(project: Project, rows: int | None, assumed: Mapping[str, float] | 
     lines = tuple(lines_of([*of_schema.draws, *draws], rows, bounds))
     more = warnings_of(project, frame, budget, forest, rows, lines)
     wanted = tuple(needs(carried.regressions, project.schema, rows)) if rows else ()
-    more += [f"{one.sentence} Even values that are spread evenly do not reach this." for one in wanted if not one.met]
+    more += [f"{one.sentence} {_UNMET}" for one in wanted if not one.met]
     warnings = (*frame.warnings, *method.guidance.advice(project), *more)
     spent, features = curator.spending.rho, len(fitted.features)
     shown = Preview(

@@ -55,7 +55,7 @@ class Space:
             if free < needed:
                 raise SizeError(
                     f"the disk that holds {place} has {free / 2**20:,.0f} MiB free, but the release may need "
-                    f"{needed / 2**20:,.0f} MiB there. Nothing was drawn. Free some space, or name another folder",
+                    f"{needed / 2**20:,.0f} MiB there. Nothing was drawn. Free some space, or choose another folder",
                     limit=free,
                     path=str(place),
                     key="rows",

@@ -33,8 +33,8 @@ from espalier.core.planning.noise import Noise
 from espalier.core.privacy.accounting import epsilon_of, rho_of
 
 SHOWN, WORTH = 3, 0.8
-"""Maximum number of changes that a verdict suggests, and the share of the current ε that must be enough after each
-change.
+"""Maximum number of changes that a verdict suggests. A change is suggested only if this share of the current ε is
+enough after it.
 """
 
 MENTIONED = 0.005
@@ -128,7 +128,7 @@ class Verdict:
         """First sentence of the verdict."""
         if self.purpose == "outcome" and self.now.loss is not None:
             lost = f"up to {self.now.loss:.2f}" if self.now.loss >= 0.005 else "less than 0.01"
-            loss = f"Noise costs it {lost} AUC."
+            loss = f"Noise lowers its AUC by {lost}."
             model = "a model trained on this table"
             rare = self.now.rarest
             if rare is not None and rare > MENTIONED:
@@ -151,7 +151,7 @@ class Verdict:
             more = f" and {len(noisy) - 5} more" if len(noisy) > 5 else ""
             out.append(f"Mostly noise: {', '.join(noisy[:5])}{more}.")
         if self.smallest_epsilon is None:
-            out.append(f"No ε up to {EPSILONS[-1]:g} meets this purpose with these columns.")
+            out.append(f"No ε up to {EPSILONS[-1]:g} is enough for this purpose with these columns.")
         elif self.rating == "works":
             out.append(f"ε = {enough(self.smallest_epsilon)} would be enough for this purpose.")
         else:
@@ -165,11 +165,11 @@ class Verdict:
 
     @property
     def _pairs(self) -> str:
-        moved = f"Noise moves about {100 * self.now.tv:.2g} % of rows in a typical pair of columns."
+        moved = f"In a typical pair of columns, noise moves about {100 * self.now.tv:.2g} % of rows to another cell."
         return {
-            "works": f"Works: this table will show the real shares closely. {moved}",
-            "weak": f"Weak: this table will show roughly the real shares. {moved}",
-            "noise": f"Noise outweighs the data: this table will not show the real shares. {moved}",
+            "works": f"Works: this table will reproduce the real shares closely. {moved}",
+            "weak": f"Weak: this table will reproduce the real shares only roughly. {moved}",
+            "noise": f"Noise outweighs the data: this table will not reproduce the real shares. {moved}",
         }[self.now.pairs]
 
     def to_json(self) -> dict[str, Any]:
@@ -192,11 +192,11 @@ class Verdict:
 def verdict_of(
     noise: Noise, purpose: Purpose, epsilon: float, delta: float, assumed: Assumed, needed: Collection[str] = ()
 ) -> Verdict:
-    """Return the verdict on a plan with this ``noise`` at (``epsilon``, ``delta``). It never suggests leaving out the
-    columns ``needed``.
+    """Return the verdict on a plan with this ``noise`` at (``epsilon``, ``delta``). It never suggests leaving out a
+    column in ``needed``.
 
-    At another ε, all noise of the plan is multiplied by the root of the ratio of ρ. (At that ε, a method may divide its
-    budget differently; a plan with that ε shows the difference.)
+    For another ε, all noise of the plan is multiplied by the root of the ratio of the two ρ. (With that ε, a method may
+    divide its budget differently; the verdict on a plan with that ε takes this into account.)
     """
     if noise.target is None or not noise.with_target.any():
         purpose = "pairs"
@@ -210,7 +210,7 @@ def verdict_of(
 
 
 def _epsilon(rho: float, delta: float) -> float:
-    """Return the ε that the smallest ρ implies; at the start of the grid, it is exactly the grid's value."""
+    """Return the ε of the smallest ρ that works; for the ρ of the grid's first ε, return exactly that ε."""
     return EPSILONS[0] if rho == rho_of(EPSILONS[0], delta) else epsilon_of(rho, delta)
 
 

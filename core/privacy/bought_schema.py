@@ -320,8 +320,8 @@ def _bought_bins(table: Source, column: NumbersToBuy, unit: Unit, calls: Sequenc
         return [float(edge) for edge in cuts[kept]]
 
     edges = tuple(journal.facts(("bins", column, calls), 2 + NUMBER * (column.bins + 1), draw))
-    marks = {"missing": True, "unknown": "missing", "confirmed": column.confirmed, "shown": column.shown}
-    return Numbers(name, "numeric", edges, column.integer, **marks, **column.about)
+    about = {**column.about, "confirmed": column.confirmed, "shown": column.shown}
+    return Numbers(name, "numeric", edges, column.integer, missing=True, unknown="missing", **about)
 
 
 def _bought_range(counts: NDArray[np.int64], unit: Unit, rho: float) -> tuple[float, float]:

@@ -153,7 +153,7 @@ def column_from_json(data: Any) -> Column:
             raise SchemaError(f"column {name!r}: {key} must be true or false", column=name)
     labels = data.get("labels", {})
     if not isinstance(labels, Mapping):
-        raise SchemaError(f"column {name!r}: labels must be an object, value to label", column=name)
+        raise SchemaError(f"column {name!r}: labels must be an object that maps values to labels", column=name)
     texts = {key: data[key] for key in _TEXTS if key in data} | {"value_labels": tuple(labels.items())}
     rest = {key: value for key, value in data.items() if key not in (*_TEXTS, "labels")}
     book = _book(name, data.get("code_book"))
@@ -226,8 +226,8 @@ def _to_buy(data: Mapping[str, Any], key: str, texts: Mapping[str, Any]) -> ToBu
     if kind != "numeric":
         return CategoriesToBuy(name, kind, data["at_most"], **texts)
     limits = (ends[0], ends[1]) if ends else None
-    marks = {key: _texts(name, key, data.get(key, [])) for key in ("guessed", "confirmed")}
-    return NumbersToBuy(name, kind, data.get("bins", BINS_FOUND), limits, data.get("integer", False), **texts, **marks)
+    more = {**texts, **{key: _texts(name, key, data.get(key, [])) for key in ("guessed", "confirmed")}}
+    return NumbersToBuy(name, kind, data.get("bins", BINS_FOUND), limits, data.get("integer", False), **more)
 
 
 def _hierarchy(data: Mapping[str, Any], more: Mapping[str, Any]) -> HierarchyToBuy:

@@ -70,7 +70,7 @@ class PrivateRows:
 
     @property
     def draws(self) -> list[Draw]:
-        """All draws so far, from own and held-out rows."""
+        """All draws so far, from the own rows and the held-out rows."""
         own = self._curator.spending.draws if self._curator else []
         return [*self.schema_spending.draws, *own, *self.held_spending.draws]
 

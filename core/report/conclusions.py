@@ -31,11 +31,12 @@ def _copies(facts: Mapping[str, Any]) -> str:
         "might have produced it. Estimate in each copy separately, then combine. <strong>Never stack the copies "
         "into one table</strong>, because that would count every person many times. Only figures over columns "
         "that were counted together have an interval; <code>espalier analyse FOLDER</code> shows which. Where "
-        "counts are noisy, the table leans towards independent columns and copies follow the counts more "
+        "counts are noisy, the table is biased towards independent columns, and copies follow the counts more "
         "closely. Their mean may therefore differ slightly from the table's own figure; quote the mean. The "
         "intervals do not account for the private choice of columns that are counted together, or for the "
-        "position of a number inside its bin.</p><p>The Analyse page offers a script in R and in Python for each "
-        "question, with its copies.</p>" + (f"<pre>{escape(PYTHON)}</pre><pre>{escape(R)}</pre>" if number else "")
+        "position of a number inside its bin.</p><p>For each question, the Analyse page offers a script in R and in "
+        "Python, with the copies that it needs.</p>"
+        + (f"<pre>{escape(PYTHON)}</pre><pre>{escape(R)}</pre>" if number else "")
     )
 
 

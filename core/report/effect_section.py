@@ -26,9 +26,9 @@ def effect_section(facts: Mapping[str, Any]) -> str:
         else "the only minimal set that the drawing allows"
     )
     adjusted = (
-        f"Adjusted figures estimate the difference between groups that are alike in {adjust}: {chosen}."
+        f"Adjusted figures estimate the difference between groups that are alike in {adjust}. This is {chosen}."
         if adjust
-        else f"There is no adjustment: {chosen}."
+        else f"Nothing is adjusted for. The empty set is {chosen}."
     )
     lines = "".join(f"<li>{escape(way)}</li>" for way in section["ways"])
     return (

@@ -17,7 +17,7 @@ kind.
 
 
 def family_section(facts: Mapping[str, Any]) -> str:
-    """Return the model of each column with its drawn causes, and any contradictions between counts and drawing."""
+    """Return the model of each column given its drawn causes, and any contradictions between counts and drawing."""
     made = facts.get("families", [])
     if not made:
         return ""
@@ -50,9 +50,9 @@ def _independences(tested: Mapping[str, Any]) -> list[str]:
     many = tested["tested"]
     return [
         f"The drawing implies {many:,} {'independence' if many == 1 else 'independences'} among columns that were "
-        "counted together, tested on these counts.",
-        f"The counts contradict: {', '.join(found)}. An arrow between them may be missing."
+        f"counted together. The same counts test {'it' if many == 1 else 'them'}.",
+        f"The counts contradict the independence of {'; '.join(found)}. An arrow between these columns may be missing."
         if found
-        else "The counts contradict none of them.",
+        else "The counts do not contradict the drawing.",
         f"All these tests together raise a false alarm in at most {100 * tested['level']:g} of 100 releases.",
     ]

@@ -136,25 +136,25 @@ def figure(facts: Mapping[str, Any]) -> str:
     if not made.whole:
         return ""
     drawn = bool(facts["project"]["dag"]["edges"])
-    said = ["Solid lines were measured" + (". Those with an arrowhead were also drawn." if drawn else ".")]
+    said = ["Solid lines are measured links." + (" Those with an arrowhead were also drawn." if drawn else "")]
     if made.weighed:
         said.append("The wider a line, the stronger the link in this table.")
     if made.drowned:
-        said.append("Dotted lines were measured too, but noise alone would explain them.")
+        said.append("Dotted lines are measured links that noise alone would explain.")
     if drawn:
-        said.append("Grey dashes were drawn but not measured, so the table has no direct link there.")
+        said.append("Grey dashed lines were drawn but not measured, so the table has no direct link there.")
     if made.refused:
-        said.append("Red dashes are direct links that the frame (the separations of the plan) keeps out on purpose.")
+        said.append("Red dashed lines are links that the frame (the separations of the plan) keeps out on purpose.")
     if made.unseen > 0:
         many = f"{made.unseen} further measured pairs are" if made.unseen > 1 else "One further measured pair is"
         said.append(f"{many} not shown; release.json lists every pair.")
     if 'class="together"' in made.whole:
-        said.append("A cross in a circle links causes that act together.")
+        said.append("A cross in a circle marks causes that act together.")
     if shared := [f"{escape(a)} ↔ {escape(b)}" for a, b in facts["project"]["dag"].get("hidden", [])[:12]]:
         said.append(f"Pairs that share an unmeasured cause: {', '.join(shared)}.")
     if made.apart:
         more = f" and {len(made.apart) - 16} more" if len(made.apart) > 16 else ""
-        said.append(f"Without a drawn link: {', '.join(map(escape, made.apart[:16]))}{more}.")
+        said.append(f"Columns without a line: {', '.join(map(escape, made.apart[:16]))}{more}.")
     used = [r for r in ("outcome", "protected", "admissible", "inadmissible") if f'class="{r}"' in made.whole]
     key = " ".join(f'<span class="chip {role}">{role}</span>' for role in used)
     meant = ", ".join(MEANT[role] for role in used if role in MEANT)
@@ -235,8 +235,9 @@ def columns_by_quality(facts: Mapping[str, Any]) -> str:
         )
     by = "by itself and in its pairs" if facts.get("verdict") else "by itself; links between columns are less accurate"
     return (
-        "<h2>What works, and what is noise</h2><table><caption>By the error that noise is expected to cause in each "
-        f"column {by}. The rating ignores links that were not measured. The annex has the figures.</caption>"
+        "<h2>What works, and what is noise</h2><table><caption>The columns are rated by the error that noise is "
+        f"expected to cause in each column {by}. The rating ignores links that were not measured. The annex has the "
+        "figures.</caption>"
         f"{''.join(rows)}</table>"
     )
 

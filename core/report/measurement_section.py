@@ -100,8 +100,8 @@ def choices(facts: Mapping[str, Any]) -> str:
     if len(made) > MOST_ROWS:
         scales = _ends([c["scale"] for c in made])
         return (
-            f"<p>{len(made)} private choices, out of {min(c['candidates'] for c in made):,} to "
-            f"{max(c['candidates'] for c in made):,} candidates each, with a noise scale of {scales} rows. "
+            f"<p>The release made {len(made)} private choices, each among {min(c['candidates'] for c in made):,} to "
+            f"{max(c['candidates'] for c in made):,} candidates, with a noise scale of {scales} rows. "
             "release.json lists each with its ρ.</p>"
         )
     rows = [
@@ -112,7 +112,7 @@ def choices(facts: Mapping[str, Any]) -> str:
     ]
     return table(
         "Private choices, in order. A choice does not release any score",
-        ["chosen", "out of#", "ρ#", "noise scale (rows)#"],
+        ["chosen", "candidates#", "ρ#", "noise scale (rows)#"],
         rows,
     )
 

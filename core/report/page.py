@@ -124,11 +124,13 @@ def _stage(made: Mapping[str, Any] | None) -> str:
             f"table. Noise and sampling alone explain {made['by_noise']:.1%}."
         )
     if not made["used"]:
-        return f"<h2>Second stage</h2><p>Not used.{probe} Its budget went to the counts.</p>"
-    joint = f" The joint cells of {escape(', '.join(made['columns']))} are among them." if made["columns"] else ""
+        return f"<h2>Second stage</h2><p>The second stage was not used.{probe} Its budget went to the counts.</p>"
+    columns = escape(", ".join(made["columns"]))
+    joint = f" These features include the joint cells of {columns}." if columns else ""
     return (
-        f"<h2>Second stage</h2><p>Used: the rows reproduce noisy sums of features of whole rows, by class of "
-        f"{escape(made['target'])}.{joint}{probe} Figures with intervals are computed only from the counts.</p>"
+        "<h2>Second stage</h2><p>The second stage was used: the rows reproduce noisy sums of features of whole rows, "
+        f"by class of {escape(made['target'])}.{joint}{probe} Figures with intervals are computed only from the "
+        "counts.</p>"
     )
 
 

@@ -58,8 +58,8 @@ def _count(one: Mapping[str, Any], words: Mapping[str, Mapping[str, Any]]) -> st
         for value in range(last + 1)
     ]
     return table(
-        f"The count {one['name']}: {in_words(words[one['name']])}. Noise of the noisy rows: σ = {one['sigma']:,.1f}",
-        ["value", "noisy rows#", "fitted#", "synthetic rows#"],
+        f"The count {one['name']}: {in_words(words[one['name']])}. The noise has σ = {one['sigma']:,.1f} rows",
+        ["value", "rows (noisy)#", "fitted#", "synthetic rows#"],
         rows,
     )
 
@@ -77,8 +77,8 @@ def _agreement(best: Mapping[str, Any] | None) -> str:
 def _rounds(rounds: Mapping[str, Any] | None) -> str:
     if rounds is None:
         return ""
-    ended = "a noisy test found that further choices would be noise" if rounds["stopped"] else "all rounds ran"
-    return f"<p>{rounds['ran']} of {rounds['planned']} planned rounds: {ended}.</p>"
+    ended = ", because a noisy test found that further choices would be noise" if rounds["stopped"] else ""
+    return f"<p>{rounds['ran']} of {rounds['planned']} planned rounds ran{ended}.</p>"
 
 
 def agreement_said(best: Mapping[str, Any]) -> str:

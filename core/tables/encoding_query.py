@@ -39,11 +39,12 @@ def code_name(index: int) -> str:
     return f"c{index}"
 
 
-def encoding(table: Any, schema: Schema, dialect: str, person: str | None = None) -> Any:
+def encoding(table: Any, schema: Schema, dialect: str, person: str | None = None, *, utf8: bool = True) -> Any:
     """Return the query for the codes of ``table``, one column per column of ``schema``.
 
-    ``dialect`` is the engine's name. ``person`` adds the person identifier of each row, as text. Raises
-    :class:`TableError` for a column that is missing or has an unsupported type.
+    ``dialect`` is the engine's name. ``person`` adds the person identifier of each row, as text. ``utf8`` is whether
+    the engine compares text by its bytes in UTF-8. Raises :class:`TableError` for a column that is missing or has an
+    unsupported type.
     """
     made, days = {}, {c.name: _day_name(table, i) for i, c in enumerate(schema.columns) if c.date_order}
     if days:  # computed once, because they are compared with every bin edge
@@ -53,7 +54,7 @@ def encoding(table: Any, schema: Schema, dialect: str, person: str | None = None
         table = table.mutate(**ordered)
     for i, column in enumerate(schema.columns):
         day = table[days[column.name]] if column.name in days else None
-        made[code_name(i)] = _code(_column(table, column.name), column, dialect, day).cast("int32")
+        made[code_name(i)] = _code(_column(table, column.name), column, dialect, day, utf8=utf8).cast("int32")
     if person is not None:
         made[PERSON] = person_text(_column(table, person))
     return table.select(**made)
@@ -110,7 +111,7 @@ def _day_name(table: Any, index: int) -> str:
     return name
 
 
-def _code(value: Any, column: Column, dialect: str, day: Any = None) -> Any:
+def _code(value: Any, column: Column, dialect: str, day: Any = None, *, utf8: bool = True) -> Any:
     kind = value.type()
     if column.number_style or (column.code_book and code_book(column.code_book).by_rule):
         why = "assigns longer codes to entries of a codebook" if column.code_book else "uses its own number style"
@@ -135,7 +136,7 @@ def _code(value: Any, column: Column, dialect: str, day: Any = None) -> Any:
     elif column.kind == "numeric":
         codes = _bins(value, column, _int(unknown), dialect)
     else:
-        codes = _categories(value, column, _int(unknown))
+        codes = _categories(value, column, _int(unknown), utf8=utf8)
     return ibis.cases((missing, _int(empty)), else_=codes)
 
 
@@ -274,7 +275,7 @@ def _in_calendar(day: Any) -> Any:
     return (day.substr(0, 4) != "0000") & month.between("01", "12") & last.between("01", most)
 
 
-def _categories(value: Any, column: Column, unknown: Any) -> Any:
+def _categories(value: Any, column: Column, unknown: Any, *, utf8: bool) -> Any:
     _refuse_nested(value)
     texts: dict[int, list[str]] = {}
     for text, code in column.texts.items():
@@ -284,7 +285,9 @@ def _categories(value: Any, column: Column, unknown: Any) -> Any:
         found_at = sorted(
             (text.encode("utf-8", "surrogatepass"), text, code) for code, said in texts.items() for text in said
         )
-        return _looked_up(value, [(text, code) for _, text, code in found_at], unknown)
+        ordered = [(text, code) for _, text, code in found_at if utf8 or text.isascii()]
+        others = [(text, code) for _, text, code in found_at if not (utf8 or text.isascii())]
+        return _equal(value, others, _looked_up(value, ordered, unknown))
     compared = value
     if kind.is_floating():
         compared = value.cast("float64")
@@ -306,10 +309,16 @@ def _looked_up(value: Any, texts: Sequence[tuple[str, int]], unknown: Any) -> An
         middle = len(texts) // 2
         below, above = (_looked_up(value, part, unknown) for part in (texts[:middle], texts[middle:]))
         return ibis.cases((value < ibis.literal(texts[middle][0]), below), else_=above)
+    return _equal(value, texts, unknown)
+
+
+def _equal(value: Any, texts: Sequence[tuple[str, int]], unknown: Any) -> Any:
+    """Return the code of a text among ``texts``, in any order."""
     same: dict[int, list[str]] = {}
     for text, code in texts:
         same.setdefault(code, []).append(text)
-    return ibis.cases(*((value.isin(said), _int(code)) for code, said in same.items()), else_=unknown)
+    found = [(value.isin(said), _int(code)) for code, said in same.items()]
+    return ibis.cases(*found, else_=unknown) if found else unknown
 
 
 def _as_typed(text: str, kind: Any) -> Any:

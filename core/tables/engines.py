@@ -48,8 +48,8 @@ current rows and no earlier ones.
 
 
 def open_url(url: str, name: str) -> tuple[Any, Any, str | None, Origin, Callable[[], None]]:
-    """Return the connection to one of `ENGINES`, the relation, the query that reads its rows as `ROWS` with text
-    compared byte by byte, its kind, and a check that its kind has not changed.
+    """Open a relation in one of `ENGINES`. Return the connection, the relation, a query over `ROWS` that compares text
+    byte by byte, the kind of the relation, and a check that this kind has not changed.
     """
     backend = _spark(url) if url.startswith("pyspark://") else _postgres(url)
     with closed_on_error(backend):
@@ -115,14 +115,14 @@ def open_stream(url: str, name: str, shown: str) -> Stream:
         _shut(backend)
     if scheme == "sqlite" and backend.con.execute("PRAGMA encoding").fetchone() != ("UTF-8",):
         raise TableError(
-            f"{shown} is stored as UTF-16, in which damaged text may be read as different text, and two people as one; "
-            "copy its rows into a new SQLite file"
+            f"{shown} is stored as UTF-16, in which damaged text may be read as different text, so two people may "
+            "become one; copy its rows into a new SQLite file"
         )
     for statement in FIRST.get(scheme, ()):
         backend.raw_sql(statement).close()
     table = _as_declared(backend, _named(backend, name)) if scheme == "sqlite" else _named(backend, name)
     if scheme == "duckdb" and table.op().namespace.catalog not in (None, backend.current_catalog):
-        raise TableError(f"{shown} is in another attached database; put that file in the URL")
+        raise TableError(f"{shown} is in another attached database; name the file of that database in the URL")
     if scheme == "duckdb":
         table = _without_huge(backend, table)
     if scheme == "mysql":
@@ -166,12 +166,13 @@ def _named(backend: Any, name: str) -> Any:
 
 
 def _as_made(table: Any, columns: Sequence[tuple[str, int, str]]) -> Any:
-    """Return ``table`` with an unknown type for PostgreSQL's domains, composites and ranges.
+    """Return ``table`` with an unknown type for PostgreSQL's domains, composites, ranges and geometric types.
 
-    Ibis mistakes such a type for another one if another engine has a type of its name, such as ``tinyint`` or
+    Ibis mistakes such a type for another one if another engine has a type with the same name, such as ``tinyint`` or
     ``string``. A user-defined cast of the underlying type would then read each cell.
     """
     made = {column for column, _, kind in columns if kind not in ("b", "e")}
+    made |= {column for column, kind in table.schema().items() if kind.is_geospatial()}  # read by PostGIS's functions
     types = {column: ibis.expr.datatypes.unknown if column in made else kind for column, kind in table.schema().items()}
     return table.op().copy(schema=ibis.schema(types)).to_expr()
 
@@ -222,6 +223,16 @@ def _sqlite(url: str) -> Any:
     """Return a SQLite file opened read-only, for all threads. A missing file is not created."""
     import sqlite3
 
+    from ibis.backends.sqlite import Backend
+
+    class Backing(Backend):  # type: ignore[misc]
+        def _parse_type(self, typ: str, nullable: bool) -> Any:
+            """Return the type for a name in the catalogue, without its length if Ibis does not know it, as INT(11)."""
+            for known in (typ, typ.partition("(")[0]):
+                with suppress(Exception):
+                    return super()._parse_type(known, nullable)
+            return ibis.dtype("decimal", nullable=nullable)  # as in SQLite, which calls it NUMERIC
+
     path = _path_of(url)
     con = sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True, check_same_thread=False)
     limit_steps(con, path)
@@ -232,7 +243,7 @@ def _sqlite(url: str) -> Any:
             raise TableError("cannot open the SQLite file, because its catalogue is damaged") from None
         raise
     heed_signals(con)
-    return ibis.sqlite.from_connection(con)
+    return Backing.from_connection(con)
 
 
 def _path_of(url: str) -> Path:
@@ -317,8 +328,23 @@ def _postgres(url: str) -> Any:
     Ibis sets the time zone of the session, which is undone here: each transaction has its own settings.
     """
     from ibis.backends.postgres import Backend
+    from ibis.backends.sql.datatypes import PostgresType
+
+    class Types(PostgresType):  # type: ignore[misc]
+        @classmethod
+        def from_string(cls, type_string: str, nullable: bool | None = None) -> Any:
+            """Return an unknown type for a name that Ibis cannot read, such as numeric(3,5)."""
+            with suppress(Exception):
+                return super().from_string(type_string, nullable=nullable)
+            return ibis.expr.datatypes.unknown
+
+    class Compiler(type(Backend.compiler)):  # type: ignore[misc]
+        __slots__ = ()
+        type_mapper = Types
 
     class Backing(Backend):  # type: ignore[misc]
+        compiler = Compiler()
+
         def _post_connect(self) -> None:
             with self.con.transaction(force_rollback=True):
                 super()._post_connect()

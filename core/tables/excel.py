@@ -133,7 +133,7 @@ def _header(cells: Sequence[Any], shown: str) -> list[str]:
 
 
 def check_workbook(parts: zipfile.ZipFile, packed: int, shown: str) -> None:
-    """Refuse a workbook that unpacks to too much, by the sizes in its directory. No part is read beyond its stated
+    """Refuse a workbook that unpacks to too many bytes according to its directory. No part is read beyond its stated
     size.
     """
     size = sum(part.file_size for part in parts.infolist())

@@ -231,13 +231,14 @@ def destination(where: str, name: str) -> Destination:
     url = resolved(where)
     if not is_url(url) or url.split("://")[0] not in TAKE_ROWS:
         raise TableError(
-            f"rows go into a new table in the database of --data, which must be one of {', '.join(TAKE_ROWS)}"
+            "rows can be written only to a new table in the database of --data, which must be one of "
+            f"{', '.join(TAKE_ROWS)}"
         )
     return Destination(name, url)
 
 
 def too_large(path: Path) -> bool:
-    """Return whether to read ``path`` in place: a folder, a file beyond `LARGE_BYTES`, or large Parquet."""
+    """Return whether to read ``path`` in place: a folder, a file larger than `LARGE_BYTES`, or a large Parquet file."""
     try:
         if not path.is_file():
             return path.is_dir()  # a pipe is not opened here, because each byte can be read only once

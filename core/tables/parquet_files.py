@@ -98,8 +98,8 @@ class ParquetFiles:
                 where = f"{self._shown}: column {name!r}"
                 if name not in file.types.names:
                     raise TableError(
-                        f"{where} is not in the file {file.path.name}, but in {first.path.name}; write all files with "
-                        "the same columns",
+                        f"{where} is missing from the file {file.path.name}, but is in {first.path.name}; write all "
+                        "files with the same columns",
                         column=name,
                     )
                 if (kind := _type(file.types, name)) != kinds[name]:
@@ -195,8 +195,8 @@ def _check_log(folder: Path, where: Path) -> None:
         kinds.append("Iceberg")
     if kinds:
         raise TableError(
-            f"the folder {folder} belongs to a {kinds[0]} table, whose files also contain rows that were changed or "
-            "deleted since. Write its current rows into new Parquet files",
+            f"the folder {folder} belongs to a {kinds[0]} table, whose files also contain rows that have since been "
+            "changed or deleted. Write its current rows into new Parquet files",
             path=str(folder),
         )
 

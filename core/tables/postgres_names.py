@@ -25,6 +25,11 @@ def keeps_texts_apart(con: Any) -> bool:
     return bool(con.info.parameter_status("server_encoding") in FAITHFUL)
 
 
+def orders_as_utf8(con: Any) -> bool:
+    """Return whether text in this database is compared as by its bytes in UTF-8. An ASCII text is in every encoding."""
+    return bool(con.info.parameter_status("server_encoding") in ("UTF8", "SQL_ASCII", "LATIN1"))
+
+
 def quoted(name: str) -> str:
     """Return a relation's name with each part in quotes, as PostgreSQL looks it up."""
     return ".".join('"' + part.replace('"', '""') + '"' for part in parts_of(name))

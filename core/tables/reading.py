@@ -141,8 +141,9 @@ def _parsed(text: bytes, names: Sequence[str], *, once: bool = True, **options: 
 
 
 def read_released(source: Path | bytes, names: Sequence[str]) -> TextTable:
-    """Return a synthetic table with these columns, which Espalier wrote (perhaps gzipped). Its rows belong to no one,
-    so quoted cells may contain line breaks. Raises :class:`TableError`."""
+    """Return a synthetic table with these columns that Espalier wrote, possibly gzipped. No row belongs to a real
+    person, so quoted cells may contain line breaks. Raises :class:`TableError`.
+    """
     import pyarrow as pa
 
     shown = "a copy" if isinstance(source, bytes) else str(source)

@@ -87,7 +87,9 @@ class Feed(Protocol):
         ...
 
     def spread(self, names: Sequence[str], rows: int) -> Generator[Any]:
-        """Yield rows spread over the table: at least ``rows`` of a file that has them, about ``rows`` of an engine."""
+        """Yield rows spread over the table: at least ``rows`` rows of a file (all rows if it has fewer), or about
+        ``rows`` rows from an engine.
+        """
         ...
 
     def statements(self, names: Sequence[str]) -> list[str]:
@@ -95,7 +97,7 @@ class Feed(Protocol):
         ...
 
     def close(self) -> None:
-        """Disconnect; may be called several times."""
+        """Disconnect. Further calls do nothing."""
         ...
 
 
@@ -148,7 +150,7 @@ class Relation:
         return f"A release reads the table once. {_KEPT}"
 
     def close(self) -> None:
-        """Disconnect; the relation cannot be used afterwards."""
+        """Disconnect. The relation cannot be used afterwards."""
         if self.feed is not None:
             self.feed.close()
         else:
@@ -259,8 +261,10 @@ class Relation:
 
     def _encoding(self, schema: Schema, person: str | None) -> Any:
         from espalier.core.tables.encoding_query import encoding, packed
+        from espalier.core.tables.postgres_names import orders_as_utf8
 
-        codes = encoding(self.table, schema, self.backend.name, person)
+        utf8 = self.backend.name != "postgres" or orders_as_utf8(self.backend.con)
+        codes = encoding(self.table, schema, self.backend.name, person, utf8=utf8)
         return codes if self.remote else packed(codes, schema)
 
     def snapshot(

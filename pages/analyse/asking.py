@@ -23,8 +23,8 @@ from espalier.pages.common.text import called, name, names, plain
 FEW = 8
 """Maximum number of figures whose sentences are shown without a click."""
 KINDS = (
-    "Association, adjusted",
-    "Effect, by the drawing",
+    "Adjusted association",
+    "Effect by the drawing",
     "Odds ratio",
     "Difference",
     "Proportion",
@@ -93,11 +93,11 @@ def _asked(study: Study, kind: str, key: str) -> AskedQuestion | None:
     left, right = st.columns(2)
     with left:
         event = _column("Column", columns, f"{key}-event", project, start=project.plan.target)
-        happens = None if event is None else _value(project, event, "How often is it", f"{key}-event")
+        happens = None if event is None else _value(project, event, "Value", f"{key}-event")
     with right:
         share = kind == "Proportion"
         among = _column(
-            "Among rows with" if share else "Group by",
+            "Column that selects the rows" if share else "Group by",
             [c for c in columns if c != event],
             f"{key}-group",
             project,
@@ -106,9 +106,10 @@ def _asked(study: Study, kind: str, key: str) -> AskedQuestion | None:
         one = other = None
         if among is not None:
             first, second = usual(study, among)
-            one = _value(project, among, "the value", f"{key}-one-{among}", second)
+            label = "Value of the selected rows" if share else "Group"
+            one = _value(project, among, label, f"{key}-one-{among}", second)
             if not share:
-                other = _value(project, among, "against", f"{key}-other-{among}", first)
+                other = _value(project, among, "Compared with", f"{key}-other-{among}", first)
     if event is None or happens is None:
         return None
     if share:
@@ -125,7 +126,7 @@ def _asked(study: Study, kind: str, key: str) -> AskedQuestion | None:
     instead = 1 - happens.code if values == 2 and happens.code < values else None
     if instead is None:
         with left:
-            instead = _value(project, event, "instead of", f"{key}-instead-{event}", 0).code
+            instead = _value(project, event, "Alternative value", f"{key}-instead-{event}", 0).code
     if instead == happens.code:
         st.info("Choose two values that differ.")
         return None
@@ -164,8 +165,8 @@ def _mean(study: Study, key: str) -> AskedQuestion | None:
         one = other = None
         if group is not None:
             first, second = usual(study, group)
-            one = _value(project, group, "the value", f"{key}-mean-one-{group}", second)
-            other = _value(project, group, "against", f"{key}-mean-other-{group}", first)
+            one = _value(project, group, "Group", f"{key}-mean-one-{group}", second)
+            other = _value(project, group, "Compared with", f"{key}-mean-other-{group}", first)
     if column is None:
         return None
     if one is None or other is None or group is None:
@@ -224,7 +225,7 @@ def _effect(project: Project, key: str, rows: int) -> AskedQuestion | None:
         planned = effect.treatment if effect else None
         treatment = _column("Effect of", columns, f"{key}-treatment", project, "Choose the treatment", planned)
     with right:
-        outcome = _column("on", columns, f"{key}-effect-outcome", project, start=project.plan.target)
+        outcome = _column("Effect on", columns, f"{key}-effect-outcome", project, start=project.plan.target)
     if treatment is None or outcome is None or treatment == outcome:
         return None
     if not project.dag.edges:
@@ -287,7 +288,7 @@ def _value(project: Project, column: str, label: str, key: str, start: int | Non
         persist_state="session",
     )
     if described.kind == "numeric":
-        chosen = "missing cells only" if code > figure_from_text.last(described) else "only this bin"
+        chosen = "missing cells only" if code > figure_from_text.last(described) else "this bin only"
         st.caption(f"{name(column)} is counted in bins: the question is about {chosen}.")
     return Level(column, code)
 

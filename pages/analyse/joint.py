@@ -17,7 +17,7 @@ from espalier.pages.common import shell
 from espalier.pages.common.text import plain
 from espalier.pages.session.session import Session
 
-ALONE, BONFERRONI, LARGEST = "each alone", "all together", "all together, from 100 copies"
+ALONE, BONFERRONI, LARGEST = "separate", "simultaneous", "simultaneous, from 100 copies"
 RULES: dict[str, Rule] = {BONFERRONI: "bonferroni", LARGEST: "max-t"}
 
 
@@ -38,13 +38,13 @@ def answers(
     left, right = st.columns([3, 1], vertical_alignment="bottom")
     with left:
         chosen = st.segmented_control(
-            "Intervals hold",
+            "Kind of intervals",
             (ALONE, BONFERRONI, LARGEST),
             default=ALONE,
             required=True,
             key=f"joint-{which}",
-            help="Among many separate intervals, some will miss the true value. Intervals that hold simultaneously are "
-            "wider; with at least 100 copies, they are slightly narrower.",
+            help="Among many separate intervals, some will miss the true value. Simultaneous intervals are wider; with "
+            "at least 100 copies, they are slightly narrower.",
         )
     if chosen == ALONE:
         return None

@@ -41,7 +41,7 @@ def _transitions(project: Project, facts: Mapping[str, Any], key: str) -> None:
     left, right = st.columns(2)
     column = left.selectbox("Column of the visits", list(tables), key=f"{key}-column")
     labels = tuple(value_names(project.schema[column]))
-    before = right.selectbox("Value at a visit", labels, key=f"{key}-before-{column}")
+    before = right.selectbox("Value at the earlier visit", labels, key=f"{key}-before-{column}")
     found = [tables[column].transition(labels, before, after) for after in labels]
     title = f"Shares of {column} at the visit that follows {before}"
     _drawn(found, [t.after for t in found], "share at the next visit", f"{key}-bars", title)
@@ -64,7 +64,7 @@ def _shares(project: Project, facts: Mapping[str, Any], key: str) -> None:
     first = columns.index(later[0]) if later else 0
     column = left.selectbox("Column at each visit", columns, first, key=f"{key}-column")
     labels = tuple(value_names(project.schema[column]))
-    value = right.selectbox("Share of the value", labels, key=f"{key}-value-{column}")
+    value = right.selectbox("Value to show", labels, key=f"{key}-value-{column}")
     found = [table.share(labels, value) for (of, _), table in sorted(tables.items()) if of == column]
     title = f"Share of people with {value} in {column}, by visit"
     _drawn(found, [f"visit {one.visit}" for one in found], "share of people with this visit", f"{key}-bars", title)
@@ -74,8 +74,8 @@ def _shares(project: Project, facts: Mapping[str, Any], key: str) -> None:
     )
     if column not in later:
         st.info(
-            f"{name(column)} was counted at the first visit only. To get later visits, choose it under “Columns "
-            "counted at each visit” on the Plan page and release again."
+            f"{name(column)} was counted at the first visit only. To count it at later visits, choose it under "
+            "“Columns counted at each visit” on the Plan page and release again."
         )
 
 
@@ -87,8 +87,8 @@ def _returns(project: Project, facts: Mapping[str, Any], key: str) -> None:
     tables = return_tables(facts, project.linked, project.schema)
     if not tables:
         st.info(
-            "This release did not count returns. Choose “Columns counted with the return after a visit” on the Plan "
-            "page and release again. The visits need dates."
+            "This release did not count returns. Choose “Columns for which returns are counted” on the Plan page and "
+            "release again. The visits need dates."
         )
         return
     column = st.selectbox("Column of the earlier visit", list(tables), key=f"{key}-column")

@@ -37,7 +37,7 @@ def _html() -> str:
 <span class="group" role="group" aria-label="Change"><button data-do="erase" disabled>Delete arrow</button>
 <button data-do="share" disabled title="Select two boxes first">Shared hidden cause</button>
 <button data-do="together" disabled title="Select two or more causes of one column first">Act together</button>
-<button data-do="apart" disabled title="Select two boxes first; any others form the gate">Keep apart</button>
+<button data-do="apart" disabled title="Select two boxes first; further boxes form the gate">Keep apart</button>
 <button data-do="group" disabled title="Select two or more columns first">Group</button>
 <button data-do="ungroup" disabled>Ungroup</button>
 <span class="pair"><button data-do="undo" disabled>Undo</button>

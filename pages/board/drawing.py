@@ -116,7 +116,9 @@ def _erase(state: Session, action: Mapping[str, Any]) -> str:
     project = state.project
     between = project.linked and [arrow for arrow in project.linked.arrows if project.linked.boxes(arrow) not in gone]
     state.editor.redraw(project.dag.without(gone), between=tuple(between or ()))
-    return f"Erased: {', '.join(f'{a} → {b}' for a, b in gone[:6])}{' …' if len(gone) > 6 else ''}. Undo restores it."
+    them = "it" if len(gone) == 1 else "them"
+    listed = ", ".join(f"{a} → {b}" for a, b in gone[:6]) + (" …" if len(gone) > 6 else "")
+    return f"Erased: {listed}. Undo restores {them}."
 
 
 def _role(state: Session, action: Mapping[str, Any]) -> str:
@@ -124,12 +126,12 @@ def _role(state: Session, action: Mapping[str, Any]) -> str:
     if role is not None and (not isinstance(role, str) or role not in dict(Roles().items())):
         raise GraphError(f"{role!r} is not a role")
     state.editor.give_role(column, role)
-    sentence = f"{column} is {role} now." if role else f"{column} has no role now."
+    sentence = f"{column} has the role {role} now." if role else f"{column} has no role now."
     if role == "outcome":
         lost = [c for c in before.roles.outcome if c != column]
-        sentence += f" Only one column can be the outcome, so {', '.join(lost)} no longer is." if lost else ""
+        sentence += f" Only one column can be the outcome: {', '.join(lost)} has lost this role." if lost else ""
         if state.project.plan.target != before.plan.target:
-            sentence += " It is also the target."
+            sentence += f" {column} is also the target."
     return sentence
 
 

@@ -129,8 +129,8 @@ function behindText(lines) {
 
 function erasedText(columns, arrows) {
   const shown = columns.join(" and ");
-  if (!arrows.length) return "Columns stay: " + shown + " has no arrow to erase.";
-  return "The arrows of " + shown + " are erased: " + arrows.map(name).join(", ") + ". Undo brings them back.";
+  if (!arrows.length) return "There is no arrow of " + shown + " to erase, and columns cannot be erased.";
+  return "The arrows of " + shown + " are erased: " + arrows.map(name).join(", ") + ". Undo restores them.";
 }
 
 // The selected columns and one more, which comes last.

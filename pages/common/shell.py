@@ -171,7 +171,7 @@ def sidebar(state: session.Session) -> None:
             return
         project = state.project
         opened = state.relation.shown if state.relation else state.text.source if state.text else None
-        table = "no table opened" if opened is None else plain(opened)
+        table = "no table open" if opened is None else plain(opened)
         count = len(project.schema.columns)
         st.markdown(f"**{plain(project.name)}**  \n:small[{count} column{'s' * (count != 1)} · {table}]")
         guessed = bool(project.unconfirmed)

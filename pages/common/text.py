@@ -31,9 +31,9 @@ CONFIDENTIAL = ":red-badge[:material/lock: Confidential: do not share]"
 """The two classes of everything that the app exports or shows: safe to share, and confidential."""
 ROLES = {
     "outcome": "the decision or the predicted value",
-    "protected": "groups that must be treated alike: sex, origin, …",
+    "protected": "groups that must be treated alike, such as sex or origin",
     "admissible": "legitimate reasons for the outcome, even if they differ between groups",
-    "inadmissible": "columns that may stand in for a protected one: a postcode, a club, …",
+    "inadmissible": "columns that may stand in for a protected one, such as a postcode or a club",
 }
 
 
@@ -117,7 +117,7 @@ def sides(project: Project, frame: Frame) -> list[dict[str, str]]:
             side = "the outcome's side: never linked to a protected column"
         else:
             side = "neither side"
-        out.append({"inadmissible column": column, "may fall on": side})
+        out.append({"inadmissible column": column, "side of the fence": side})
     return out
 
 
@@ -144,7 +144,8 @@ def people(project: Project) -> str:
     plan, answer = project.plan, project.one_row_per_person
     k = plan.rows_per_person
     if plan.person is not None:
-        return f"Column {name(plan.person)} identifies the person; at most {k} row{'s' * (k > 1)} of each are kept."
+        rows = "1 row of each person is" if k == 1 else f"{k} rows of each person are"
+        return f"Column {name(plan.person)} identifies the person; at most {rows} kept."
     if answer is True:
         return "One row per person. This is your promise; nothing checks it."
     if answer is False:
@@ -158,8 +159,8 @@ def people(project: Project) -> str:
 def guess(share: float) -> str:
     """Explain ε for a person in the table."""
     return (
-        "Someone who must guess which of two versions of a person's record is real is right half the time. With "
-        f"this table, they are right at most **{round_up(100 * share, 3)} %** of the time."
+        "Without this table, someone who guesses which of two versions of a person's record is real is right half the "
+        f"time. With it, they are right at most **{round_up(100 * share, 3)} %** of the time."
     )
 
 

@@ -41,8 +41,10 @@ def show(state: Session) -> None:
         members = st.multiselect(
             "Categories to count as one", column.categories, key=f"members-{state.opened}-{chosen}"
         )
-        called = st.text_input("Name", "Other", key=f"called-{state.opened}-{chosen}")
-        _act(state, "Group them", lambda: group(column, members, called), "group", not members or not called)
+        called = st.text_input("Name of the group", "Other", key=f"called-{state.opened}-{chosen}")
+        _act(
+            state, "Group these categories", lambda: group(column, members, called), "group", not members or not called
+        )
     if "coarsen" in state.trouble:
         st.error(plain(state.trouble["coarsen"]))
     shown = {"value": list(column.labels)}

@@ -31,7 +31,7 @@ TITLES = {
     "identifies someone": ("Identifies someone", "Columns that identify people or cases."),
     DECLARED: ("Declared", "None of these columns was guessed from the rows."),
 }
-KINDS = {"categorical": "names", "ordinal": "ordered names", "numeric": "numbers in bins"}
+KINDS = {"categorical": "categories", "ordinal": "ordered categories", "numeric": "numbers in bins"}
 ORDER_CHOICES = {"dmy": "Day first, as in 31/12/2020", "mdy": "Month first, as in 12/31/2020"}
 STAGES = {
     "open": "guessed",
@@ -54,8 +54,8 @@ def _component() -> Any:
 
 
 def show(state: Session) -> bool:
-    """Show all columns in their groups, with a button for each group, and the next step once no group is open. Return
-    whether there was anything to review.
+    """Show all columns in their groups, with a button for each group, and the next step once all groups are confirmed.
+    Return whether there was anything to review.
     """
     rows = state.drafts.review.rows(state.project, state.columns, state.text)
     if (link := state.project.linked) is not None:  # shown above; identifiers cannot be changed here

@@ -81,7 +81,7 @@ def _form(state: Session) -> None:
         list(KINDS),
         format_func=KINDS.__getitem__,
         key=f"{key}-kind",
-        help=f"These methods cannot keep constraints, so plans that use them are refused: {unable}. Columns whose bins "
+        help=f"Constraints need another method than these, which cannot keep them: {unable}. Columns whose bins "
         "or categories are bought cannot be used here, because their values are not known yet. If a column "
         "has a hierarchy, an impossible combination can use only its top groups.",
     )
@@ -93,10 +93,9 @@ def _form(state: Session) -> None:
         made = Constraints(impossible=(Impossible({n: v for n, v in values.items() if v is not None}),))
     else:
         a, b = st.columns(2)
-        first = a.selectbox("This column" if kind == "monotone" else "Cause", columns, index=None, key=f"{key}-a")
-        second = b.selectbox(
-            "is never above" if kind == "monotone" else "determines this", columns, index=None, key=f"{key}-b"
-        )
+        ordered = kind == "monotone"
+        first = a.selectbox("Smaller column" if ordered else "Determining column", columns, index=None, key=f"{key}-a")
+        second = b.selectbox("Larger column" if ordered else "Determined column", columns, index=None, key=f"{key}-b")
         made, ready = Constraints(), False
         if first is None or second is None or first == second:
             pass

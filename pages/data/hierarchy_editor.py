@@ -49,7 +49,7 @@ def show(state: Session) -> None:
     )
     left, right = st.columns(2, vertical_alignment="bottom")
     held = column.at_most if isinstance(column, HierarchyToBuy) else APART
-    most = left.number_input("Maximum categories", 1, MOST_CATEGORIES, held, key=f"{key}-most-{chosen}")
+    most = left.number_input("Maximum number of categories", 1, MOST_CATEGORIES, held, key=f"{key}-most-{chosen}")
     given, made = None, None
     try:
         text = file.getvalue().decode("utf-8-sig") if file is not None else pasted

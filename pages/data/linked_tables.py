@@ -189,8 +189,8 @@ def _guess(
 def _share(text: LinkedText, keep: int) -> None:
     """Show the share of visits that are kept, to the steward only."""
     st.caption(
-        f"{CONFIDENTIAL} Keeping {keep} retains **{text.kept(keep):.1%}** of the visits; one more would retain "
-        f"{text.kept(keep + 1):.1%}. Choose a number that you would also have chosen without looking."
+        f"{CONFIDENTIAL} With {keep} visits per person, **{text.kept(keep):.1%}** of the visits are kept; with "
+        f"{keep + 1}, {text.kept(keep + 1):.1%}. Choose a number that you would also have chosen without these shares."
     )
 
 

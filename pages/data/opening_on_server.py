@@ -129,6 +129,6 @@ def offer_whole(state: Session) -> None:
         try:
             with st.spinner("Writing"):
                 release.save(listed.new(folder), "parquet")
-            st.success("Written.")
+            st.success("All rows are written.")
         except EspalierError as error:
             st.error(plain(error))

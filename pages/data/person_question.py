@@ -98,9 +98,10 @@ def _one_row(state: Session) -> None:
     if state.text is None:
         return
     if found := repeating(state.text, [c for c in _set_aside(state) if c in state.text.columns]):
+        looks, its = ("looks like an identifier", "its") if len(found) == 1 else ("look like identifiers", "their")
         st.warning(
-            f"{CONFIDENTIAL} {names(found)} looks like an identifier, and some of its values occur in several "
-            "rows. If it identifies people, change your answer to Yes."
+            f"{CONFIDENTIAL} {names(found)} {looks}, and some of {its} values occur in several rows. If such a column "
+            "identifies people, change your answer to Yes."
         )
 
 

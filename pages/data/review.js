@@ -1,7 +1,7 @@
 const lists = new WeakMap();
 let opened = null;
 
-const KINDS = [["categorical", "Names"], ["ordinal", "Ordered names"], ["numeric", "Numbers in bins"],
+const KINDS = [["categorical", "Categories"], ["ordinal", "Ordered categories"], ["numeric", "Numbers in bins"],
   ["date", "Dates"], ["identifier", "Identifier: never read"]];
 const ORDERS = [["", "2024-01-31"], ["dmy", "31.1.2024 or 31 Jan 2024"], ["mdy", "1/31/2024 or Jan 31, 2024"],
   ["ymd", "2024/1/31 or 20240131"]];
@@ -82,7 +82,7 @@ function form(row, own) {
     field("marks", "Also count as empty, separated by ;", text(f.marks)),
     field("label", "Label", text(f.label)), field("unit", "Unit", text(f.unit)),
     field("description", "Description", text(f.description, true), "", true),
-    field("labels", "Labels of values, one per line", text(f.labels, true), "Such as 1 = male", true),
+    field("labels", "Labels of values, one per line", text(f.labels, true), "For example, 1 = male", true),
     field("integer", "Whole numbers", tick(f.integer)), field("missing", "Cells may be empty", tick(f.missing)),
     field("unknown", "Other values count as empty", tick(f.unknown)),
     field("invented", "Release an invented identifier", tick(f.invented)));

@@ -17,8 +17,8 @@ MOST = 20
 Arrow = tuple[str, str]
 
 INTRODUCTION = (
-    "How much of each arrow survived? This measures the link between its two columns in the real and in the "
-    "synthetic rows."
+    "How much of each arrow survived? This test measures how strongly the two columns of an arrow are linked in the "
+    "real and in the synthetic rows."
 )
 
 

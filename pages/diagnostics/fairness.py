@@ -26,7 +26,7 @@ def show(facts: Facts | None, reason: str, tested: str, schema: Schema) -> None:
         st.info(f"There are no fairness figures: {plain(reason)}. Set the roles on the Structure page.")
         return
     _dependence(facts)
-    st.subheader(f"Does a model treat the groups alike? Test on {plain(tested.lower())}", anchor=False)
+    st.subheader(f"Does a model treat the groups alike on {plain(tested.lower())}?", anchor=False)
     _gaps(facts)
     _groups(facts, schema)
     _no_promise(facts)
@@ -42,7 +42,7 @@ def _dependence(facts: Facts) -> None:
         charts.bars(
             ["real", "synthetic", "model"],
             {"": [facts["cmi_real"], facts["cmi_synthetic"], facts["cmi_model"]]},
-            "CMI: information in the outcome (nats)",
+            "CMI of outcome and protected columns (nats)",
             ((charts.REAL, charts.SYNTHETIC, charts.MODEL),),
             figures=".4f",
             marks=("upper limit by chance (95 %)", [facts["cmi_real_floor"], facts["cmi_synthetic_floor"], None]),
@@ -65,7 +65,7 @@ def _dependence(facts: Facts) -> None:
                 "chance alone, on average": facts[f"cmi_{which}_chance"],
                 "estimate minus chance": facts[f"cmi_{which}_debiased"],
                 "upper limit by chance": facts[f"cmi_{which}_floor"],
-                "so": "More than chance would explain (95 % level)"
+                "conclusion": "More than chance would explain (95 % level)"
                 if facts[f"cmi_{which}"] > facts[f"cmi_{which}_floor"]
                 else "No more than chance would explain",
             }

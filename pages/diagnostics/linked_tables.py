@@ -196,6 +196,6 @@ def stairs(found: dict[str, Any], names: tuple[str, ...]) -> go.Figure:
                     line={"shape": "hv", "color": color, "dash": "dot" if title == "Real" else "solid"},
                 )
             )
-    figure.update_xaxes(title="visits, at least", dtick=1)
+    figure.update_xaxes(title="minimum number of visits", dtick=1)
     figure.update_yaxes(title="share of people", range=[0, 1.02])
     return figure

@@ -19,8 +19,8 @@ INTRODUCTION = (
     "synthetic ones. It takes about a minute."
 )
 WORDS = {
-    "kernel": "kernel machine",
-    "svc": "linear support vectors",
+    "kernel": "kernel support vector machine",
+    "svc": "linear support vector machine",
     "logistic": "logistic regression",
     "forest": "random forest",
     "knn": "15 nearest neighbours",

@@ -61,17 +61,17 @@ def _distances(facts: Facts, schema: Schema) -> None:
         [
             {
                 "column": c["name"],
-                "moved by, on average": c["wasserstein"],
-                "unit": "days" if schema[c["name"]].dates else "its own",
-                "% of the range": 100 * c["relative"],
+                "mean distance": c["wasserstein"],
+                "unit": "days" if schema[c["name"]].dates else "the column's",
+                "distance (% of the range)": 100 * c["relative"],
                 "spread": c["spread"],
             }
             for c in sorted(facts["columns"], key=lambda c: -c["relative"])
         ],
         hide_index=True,
         column_config={
-            "moved by, on average": st.column_config.NumberColumn(format="%.4g"),
-            "% of the range": st.column_config.NumberColumn(format="%.2f"),
+            "mean distance": st.column_config.NumberColumn(format="%.4g"),
+            "distance (% of the range)": st.column_config.NumberColumn(format="%.2f"),
             "spread": st.column_config.NumberColumn(format="%.2f"),
         },
     )
@@ -90,13 +90,13 @@ def _quantiles(facts: Facts) -> None:
     if not columns:
         return
     st.subheader("Quantiles", anchor=False)
-    one = st.selectbox("Quantiles of", list(columns), key="look-quantiles")
+    one = st.selectbox("Column", list(columns), key="look-quantiles")
     if one not in columns:
         return
     shown = {which: [_written(x) for x in columns[one][which]] for which in ("real", "synthetic")}
     st.dataframe(
         [
-            {"of the rows": f"{100 * share:g} %", "real, up to": real, "synthetic, up to": synthetic}
+            {"quantile": f"{100 * share:g} %", "real": real, "synthetic": synthetic}
             for share, real, synthetic in zip(facts["quantiles"], shown["real"], shown["synthetic"], strict=True)
         ],
         hide_index=True,

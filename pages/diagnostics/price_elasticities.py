@@ -32,25 +32,23 @@ def show(project: Project, tables: tuple[Table, Table], which: object) -> None:
     first = left.index(target) if target in left else 0
     sales = other.selectbox("Sales", left, index=first, key=f"{key}-sales")
     brands = [c.name for c in schema.columns if c.kind != "numeric"]
-    per = third.selectbox(
-        "One elasticity for each value of", brands, index=None, placeholder="All rows", key=f"{key}-per"
-    )
+    per = third.selectbox("Separate elasticities by", brands, index=None, placeholder="All rows", key=f"{key}-per")
     if price is None or sales is None or price == sales:
         return
     found = prices_of(*tables, price, sales, per)
     if found["mapd"] is None:
         st.info("Too few rows have a price and sales above 0, or all have the same price.")
         return
-    st.markdown(f"Elasticities are **{100 * found['mapd']:.1f} %** off on average (MAPD).")
+    st.markdown(f"On average, elasticities are off by **{100 * found['mapd']:.1f} %** (MAPD).")
     shares = ("markup_real", "markup_synthetic", "profit_ratio")
     shown = [{k: 100 * v if k in shares and v is not None else v for k, v in g.items()} for g in found["groups"]]
     st.dataframe(
         shown,
         hide_index=True,
         column_config={
-            "group": per or "of",
+            "group": per or "rows",
             "elasticity_real": st.column_config.NumberColumn("elasticity, real", format="%.2f"),
-            "elasticity_synthetic": st.column_config.NumberColumn("synthetic", format="%.2f"),
+            "elasticity_synthetic": st.column_config.NumberColumn("elasticity, synthetic", format="%.2f"),
             "markup_real": st.column_config.NumberColumn("best mark-up, real", format="%.0f %%"),
             "markup_synthetic": st.column_config.NumberColumn("best mark-up, synthetic", format="%.0f %%"),
             "profit_ratio": st.column_config.NumberColumn("share of the best profit", format="%.1f %%"),

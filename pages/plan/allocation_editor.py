@@ -28,7 +28,7 @@ def show(state: Session, seen: Preview) -> None:
     plan = state.project.plan
     hand = {} if isinstance(plan.allocation, str) else dict(plan.allocation)
     lines = [line for line in seen.lines if line.columns and len(_pool(seen, line.pool)) > 1]
-    with st.expander("Shares by hand", expanded=bool(hand)):
+    with st.expander("Shares set by hand", expanded=bool(hand)):
         st.markdown(_WHY[plan.accounting])
         if not lines:
             st.info(
@@ -39,7 +39,7 @@ def show(state: Session, seen: Preview) -> None:
         lines.sort(key=lambda line: (not line.pool.startswith("task"), line.pool == "one-way"))
         names = list(dict.fromkeys(label(line.columns or ()) for line in lines))
         key = f"by-hand-{state.opened}"
-        chosen = st.selectbox("Marginal", names, key=key, format_func=lambda n: f"{n} (by hand)" if n in hand else n)
+        chosen = st.selectbox("Marginal", names, key=key, format_func=lambda n: f"{n} (set)" if n in hand else n)
         line = next(x for x in lines if label(x.columns or ()) == chosen)
         pool = _pool(seen, line.pool)
         now = 100 * line.rho / sum(x.rho for x in pool)
@@ -62,9 +62,9 @@ def show(state: Session, seen: Preview) -> None:
             help="The other counts in the pool share the rest.",
         )
         with st.container(horizontal=True):
-            st.button("Reset this one", on_click=release, disabled=chosen not in hand)
+            st.button("Reset this share", on_click=release, disabled=chosen not in hand)
             st.button(
-                "Reset all",
+                "Reset all shares",
                 on_click=lambda: state.editor.change_plan(allocation="auto"),
                 disabled=not hand,
             )
@@ -90,7 +90,7 @@ def _effect(state: Session, seen: Preview, pool: str, hand: dict[str, float]) ->
                 "σ (rows)": x.sigma,
                 "default σ (rows)": before.get(label(x.columns or ())) if hand else None,
                 "error (% of n)": None if x.error is None or not n else 100 * x.error,
-                "by hand": "by hand" if x.columns and label(x.columns) in hand else "",
+                "set by": "hand" if x.columns and label(x.columns) in hand else "",
             }
             for x in sorted(lines, key=lambda x: -x.rho)
         ],

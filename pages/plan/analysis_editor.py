@@ -33,7 +33,7 @@ _KINDS = {
     "proportion": "proportion",
     "difference": "difference of shares",
     "odds_ratio": "odds ratio",
-    "effect": "effect, by the drawing",
+    "effect": "effect by the drawing",
     "regression": "coefficient of a regression",
     "survival": "survival table",
 }
@@ -56,7 +56,7 @@ def _fields(state: Session) -> None:
         listed.line(
             f"**{plain(one.name)}**: {_KINDS[one.kind]}: {plain(asked(one.to_json()))}{wanted}",
             f"analyses-{i}-{state.opened}",
-            f"Leave out {one.name}",
+            f"Remove the analysis {one.name}",
             *(_take, state, (*analyses[:i], *analyses[i + 1 :])),
         )
     _build(state)
@@ -132,7 +132,10 @@ def _regression(state: Session, columns: list[Column], at: str) -> dict[str, Any
         share = st.number_input("Assumed share of the event", 0.01, 0.99, 0.5, key=f"analysis-share-{outcome}-{at}")
         code = column.value_names.index(value) if value else 1
         found["assume"] = {"shares": {name: [share, 1 - share] if code == 0 else [1 - share, share]}}
-    st.caption("Predictors are assumed evenly spread and independent. The project file can state other assumptions.")
+    st.caption(
+        "The promise assumes that the values of each predictor are evenly spread and that predictors are independent. "
+        "The project file can state other assumptions."
+    )
     return found
 
 
@@ -189,7 +192,7 @@ def _survival(state: Session, columns: list[Column], at: str) -> dict[str, Any] 
         found["group"] = f"{group}={one}:{other}"
     numeric, ends = schema[time].kind == "numeric", schema[time].value_names
     found["at"] = st.selectbox(
-        "Survival after the time",
+        "Survival after this time",
         schema[time].edges[1:] if numeric else ends,
         index=(len(ends) - 1) // 2,
         format_func=(lambda x: f"{x:g}") if numeric else str,
@@ -197,7 +200,7 @@ def _survival(state: Session, columns: list[Column], at: str) -> dict[str, Any] 
         help="The promise is for survival after this time. The release contains the whole table.",
     )
     found["assume"] = {"shares": [_assumed(i, 1 + (group is not None), at) for i in range(1 + (group is not None))]}
-    st.caption("Times are assumed to be spread evenly over the intervals.")
+    st.caption("The promise assumes that times are spread evenly over the intervals.")
     return found
 
 
@@ -223,7 +226,7 @@ def _counts(state: Session, kind: str, columns: list[Column], at: str) -> dict[s
     found: dict[str, Any] = {"kind": kind, "event": event}
     shares = 1
     if kind != "proportion":
-        group = st.selectbox("Groups of", [c.name for c in columns], index=None, key=f"analysis-group-{at}")
+        group = st.selectbox("Group by", [c.name for c in columns], index=None, key=f"analysis-group-{at}")
         if group is None:
             return None
         names, shares, shown = schema[group].value_names, 2, partial(text_with_label, schema[group])

@@ -55,7 +55,8 @@ def planned(seen: Preview) -> None:
     st.subheader(
         "The test of the drawing",
         anchor=False,
-        help="Predicted for even margins, from public numbers. Rare values weaken the test.",
+        help="The predictions use public numbers only, and assume that all values of a column are equally frequent. "
+        "Rare values weaken the test.",
     )
     rho = sum(line.rho for line in seen.lines if line.pool == POOL)
     st.markdown(

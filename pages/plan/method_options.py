@@ -146,7 +146,7 @@ def _weights(state: Session, given: Given, bound: Bound) -> None:
         s.editor.change_plan(**{key: weights})
 
     lines = "\n".join(f"{what}: {number:g}" for what, number in value.items())
-    tip = f"{option.help} One per line, such as {option.example}".strip()
+    tip = f"{option.help} Write one weight per line, such as {option.example}".strip()
     st.text_area(option.label, lines, placeholder=option.example, help=tip, **bound(state, key, take))
     if key in state.trouble:
         st.error(f"{text.plain(state.trouble[key])} The plan keeps its old weights.")

@@ -144,8 +144,8 @@ def _rarer(state: Session, spots: Spots) -> None:
         None if plan.rarer is None else round(100 * plan.rarer, 4),
         format="%g",
         placeholder=f"not known: {100 * Assumed.rarer:g} is assumed",
-        help="Noise hides rare values first, so the verdict depends on this share; nothing else does. Take it from a "
-        "public source, not from a count of this table.",
+        help="Noise hides rare values first, so the verdict depends on this share. Nothing else uses it. Take it from "
+        "a public source, not from a count of this table.",
         **_bound(state, "rarer", take),
     )
     spots["rarer"] = st.container()
@@ -215,9 +215,10 @@ def _more(state: Session) -> None:
             st.selectbox(
                 "Allocation inside a pool",
                 rules,
-                placeholder="by hand, below",
-                help="optimal gives more to larger tables of counts; uniform gives the same to all; auto uses the "
-                "one that is better in this project's benchmarks. Set shares by hand below.",
+                placeholder="set by hand below",
+                help="*optimal* gives larger shares to larger tables of counts, *uniform* gives all tables the same "
+                "share, and *auto* uses the rule that did better in Espalier's benchmarks. You can also set shares by "
+                "hand below.",
                 **_bound(state, "allocation"),
             )
         if method.offers(plan, "accounting"):
@@ -228,9 +229,9 @@ def _more(state: Session) -> None:
                 "Accounting",
                 kinds,
                 index=kinds.index(plan.accounting),
-                help="zcdp adds up ρ and converts once, tightly. basic adds up ε and sets the noise of each "
-                "measurement separately: it uses less than the budget allows, so its noise is larger. pure has δ = 0 "
-                "and Laplace noise, and adds up ε.",
+                help="*zcdp* adds up ρ and converts the sum to ε once, tightly. *basic* adds up ε and sets the noise "
+                "of each measurement separately; the noise is larger, because part of the budget stays unused. *pure* "
+                "has δ = 0 and Laplace noise, and adds up ε.",
                 **_bound(state, "accounting", _take_accounting),
             )
     with b:
@@ -251,8 +252,8 @@ def _more(state: Session) -> None:
             0.5,
             plan.schema_share,
             0.01,
-            help="This share pays for choosing bins and categories privately, for columns that declare none (Data "
-            "page: “at most 50”, “8 bins”). The counts get the rest. 0.05 is a reasonable start.",
+            help="This share pays for the private choice of bins and categories in columns that declare none (on the "
+            "Data page, “at most 50” or “8 bins”). The counts get the rest; 0.05 is a reasonable first value.",
             **_bound(state, "schema_share"),
         )
         if method.offers(plan, "copies"):
@@ -261,8 +262,8 @@ def _more(state: Session) -> None:
                 0,
                 100,
                 plan.copies,
-                help="Alternative versions of the release, as if drawn with another sample of people and other noise. "
-                "With 20 copies, intervals can be computed with any software. Copies cost no budget and can also "
+                help="A copy is an alternative version of the release, as other people and other noise might have "
+                "produced it. With 20 copies, any software can compute intervals. Copies cost no budget and can also "
                 "be made later.",
                 **_bound(state, "copies"),
             )
@@ -271,15 +272,15 @@ def _more(state: Session) -> None:
 def _stage(state: Session) -> None:
     """Draw the choice of a second stage for whole rows: off, decided by a probe, or a share."""
     share = state.project.plan.embedding_share
-    known = {"off": "Off", AUTO: "If a probe finds such structure", "on": "Always"}
+    known = {"off": "Off", AUTO: "If a probe finds a need for it", "on": "Always"}
     choice = share if share == AUTO else "on" if share else "off"
     st.selectbox(
         "Second stage for whole rows",
         list(known),
         list(known).index(choice),
         format_func=known.__getitem__,
-        help="Useful if the classes of the target depend on many columns at once. Half of the budget then "
-        "measures features of whole rows in each class.",
+        help="A second stage is useful if the classes of the target depend on many columns at once. It uses half of "
+        "the budget to measure features of whole rows in each class.",
         **_bound(state, "embedding_share", lambda s, v: s.editor.change_plan(embedding_share=STAGES[v])),
     )
 
@@ -352,14 +353,14 @@ def _n(state: Session) -> None:
         key=key,
         on_change=take,
         placeholder="type it, if you know it",
-        help="Public under replace-one. Needed for δ = 1/n², and to show errors as a share of n.",
+        help="Under replace-one, n is public. It is needed for δ = 1/n², and to show errors as a share of n.",
     )
     if state.public_rows is None and state.text is not None:
         st.button(
             f"Use the open table's number of {counted}",
             on_click=declare,
             args=(state.text.rows,),
-            help="This declares it as public.",
+            help="This declares the number as public.",
         )
 
 

@@ -25,7 +25,7 @@ MEANING = (
     "is a coin toss, 1 is perfect. *One-way error* is the mean error of a column's shares (total variation). "
     f"{term('CMI')} is how much the outcome reveals about protected columns beyond the admissible ones (nats). "
 )
-INTERVALS = "In 95 of 100 cases, an interval contains the true figure."
+INTERVALS = "Each interval contains the true figure in 95 of 100 cases."
 
 
 def planned(seen: Preview) -> None:

@@ -64,7 +64,7 @@ def _listed(state: Session, listed: QuestionList) -> None:
             line(
                 f"**{plain(entry['name'])}**: {plain(in_words(entry))}{up_to}",
                 f"{kind}-{i}-{state.opened}",
-                f"Stop asking {entry['name']}",
+                f"Remove the {kind[:-1]} {entry['name']}",
                 *(_remove, state, kind, i),
             )
         if len(entries) > SHOWN:
@@ -92,7 +92,7 @@ def _build(state: Session, listed: QuestionList) -> None:
         else "How many conditions does each row meet? (choose columns)",
         [*(c.name for c in schema.columns if c.nameable), *counts],
         key=f"ask-columns-{kind}-{at}",
-        placeholder="columns" if not counts else "columns and counts",
+        placeholder="Choose columns or counts" if counts else "Choose columns",
     )
     where: dict[str, list[Any]] = {}
     for column in chosen:
@@ -108,13 +108,13 @@ def _build(state: Session, listed: QuestionList) -> None:
     entry: dict[str, Any] = {"of": where} if counting else {"where": where}
     if counting:
         entry["up_to"] = st.number_input(
-            "Keep counts separate up to", 1, max(len(where), 1), len(where), key=f"ask-top-{at}"
+            "Largest count kept separate", 1, max(len(where), 1), len(where), key=f"ask-top-{at}"
         )
     said = in_words(entry)
     st.markdown(f"**{plain(said[0].upper() + said[1:])}**" if counting else f"**How many {plain(said)} are there?**")
     called = st.text_input("Name", key=f"ask-name-{kind}-{at}", placeholder="a short name for the report").strip()
     st.button(
-        "Add it",
+        f"Add the {'count' if counting else 'question'}",
         on_click=_add,
         args=(state, {"name": called, **entry}),
         disabled=not called,
@@ -180,7 +180,7 @@ def planned(seen: Preview) -> None:
                 "kind": one.kind,
                 "how": one.how,
                 "σ (rows)": one.sigma,
-                "95 % within (rows)": one.within,
+                "95 % bound (rows)": one.within,
             }
             for one in seen.asked
         ],
@@ -188,7 +188,7 @@ def planned(seen: Preview) -> None:
         width="stretch",
         column_config={
             "σ (rows)": st.column_config.NumberColumn(format="%.1f"),
-            "95 % within (rows)": st.column_config.NumberColumn(format="%.0f"),
+            "95 % bound (rows)": st.column_config.NumberColumn(format="%.0f"),
         },
     )
     worst = max((one.within for one in seen.asked if one.within is not None), default=None)

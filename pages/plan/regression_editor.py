@@ -46,7 +46,7 @@ def _fields(state: Session) -> None:
         listed.line(
             f"**{plain(one.name)}**: {FAMILIES[one.family]} of {plain(one.outcome)} on {on}{robust}",
             f"regressions-{i}-{state.opened}",
-            f"Stop buying {one.name}",
+            f"Remove the regression {one.name}",
             *(_take, state, (*regressions[:i], *regressions[i + 1 :])),
         )
     _build(state)

@@ -66,7 +66,7 @@ def _component() -> Any:
 
 
 def headline(state: Session, seen: Preview, population: Population | None) -> None:
-    """Show the verdict in one sentence, the dial, and a button with the smallest ε that meets the purpose."""
+    """Show the verdict in one sentence, the dial, and a button with the smallest ε that is enough."""
     found = seen.verdict
     if found is not None:
         _BOX[found.rating](plain(found.headline))
@@ -87,11 +87,11 @@ def headline(state: Session, seen: Preview, population: Population | None) -> No
     if found is None:
         return
     if found.smallest_epsilon is None:
-        st.markdown(f"No ε up to {EPSILONS[-1]:g} meets this purpose with these columns.")
+        st.markdown(f"No ε up to {EPSILONS[-1]:g} is enough for this purpose with these columns.")
         return
     least = float(enough(found.smallest_epsilon))
     if not NEAR * seen.budget.epsilon < least <= seen.budget.epsilon:
-        st.markdown(f"The smallest ε that meets this purpose: **{least:g}**.")
+        st.markdown(f"The smallest ε that is enough for this purpose is **{least:g}**.")
         st.button(f"Set ε = {least:g}", on_click=state.choose_epsilon, args=(least,), key="smallest-epsilon")
 
 
@@ -102,7 +102,10 @@ def dial(seen: Preview, population: Population | None) -> list[dict[str, Any]]:
     out = []
     for epsilon in sorted({*EPSILONS, seen.budget.epsilon}):
         says = [] if found is None else [replace(found, now=expected[epsilon]).headline]
-        says.append(f"Someone who guesses a person's record is right at most {_percent(epsilon, delta)} of the time.")
+        right = _percent(epsilon, delta)
+        says.append(
+            f"Someone who guesses which of two versions of a record is real is right at most {right} of the time."
+        )
         if population is not None:
             says.append(
                 _left(population, rho_asked(replace(seen.project.plan, epsilon=epsilon), delta), seen.project.plan.pure)
@@ -132,10 +135,10 @@ def details(state: Session, found: Verdict) -> None:
         "verdict": [c.rating for c in found.columns],
         "share of the noise (%)": [100 * c.share for c in found.columns],
         "rows moved (%)": [100 * c.error for c in found.columns],
-        "hidden below V": [c.drowned for c in found.columns],
+        "smallest visible V": [c.drowned for c in found.columns],
     }
-    if all(drowned is None for drowned in columns["hidden below V"]):
-        del columns["hidden below V"]
+    if all(drowned is None for drowned in columns["smallest visible V"]):
+        del columns["smallest visible V"]
     st.dataframe(
         columns,
         hide_index=True,
@@ -146,7 +149,7 @@ def details(state: Session, found: Verdict) -> None:
             "verdict": text(width=80, help="Usability of the column: works, weak, or mostly noise."),
             "share of the noise (%)": number(format="%.1f", help="Share of the plan's noise in this column."),
             "rows moved (%)": number(format="%.2g", help="Share of rows that noise moves to another value."),
-            "hidden below V": number(
+            "smallest visible V": number(
                 format="%.2f",
                 help="Noise hides associations with the target below this Cramér's V (0.1 is small, 0.3 medium).",
             ),
@@ -154,8 +157,8 @@ def details(state: Session, found: Verdict) -> None:
     )
     pairs = found.pair_counts
     st.markdown(
-        f"Of {sum(pairs.values()):,} pairs of columns, {pairs['works']:,} work, {pairs['weak']:,} are weak and "
-        f"{pairs['noise']:,} are mostly noise."
+        f"Ratings of the {sum(pairs.values()):,} pairs of columns: works {pairs['works']:,}, weak {pairs['weak']:,}, "
+        f"mostly noise {pairs['noise']:,}."
     )
     for i, step in enumerate(found.steps):
         _offer(state, step, i)

@@ -35,8 +35,8 @@ def show(facts: Mapping[str, Any], key: str) -> None:
                     "meaning": in_words(words[q["name"]]) if q["name"] in words else "",
                     "noisy answer": q["answer"],
                     "σ": q["sigma"],
-                    "true answer from": q["low"],
-                    "to": q["high"],
+                    "low (95 %)": q["low"],
+                    "high (95 %)": q["high"],
                     "fitted": q["fitted"],
                     **({"L∞ projection": q["projected"]} if "projected" in q else {}),
                     "synthetic rows": q["rows"],
@@ -47,7 +47,7 @@ def show(facts: Mapping[str, Any], key: str) -> None:
             width="stretch",
             column_config={
                 n: st.column_config.NumberColumn(format="%.0f")
-                for n in ("noisy answer", "true answer from", "to", "fitted", "L∞ projection", "synthetic rows")
+                for n in ("noisy answer", "low (95 %)", "high (95 %)", "fitted", "L∞ projection", "synthetic rows")
             }
             | {"σ": st.column_config.NumberColumn(format="%.1f")},
         )

@@ -183,21 +183,30 @@ def _picture(released: ReleaseBundle) -> None:
     """
     release, made = released.release, released.picture
     edges = release.edges
-    shown = "In one"
+    shown = "One picture"
     if made.before:
         shown = st.segmented_control(
-            "Picture", ("In one", "Before and after"), default="In one", required=True, key="release-picture-of"
+            "Picture",
+            ("One picture", "Before and after"),
+            default="One picture",
+            required=True,
+            key="release-picture-of",
         )
-    if shown == "In one" and made.whole:
+    if shown == "One picture" and made.whole:
         picture.show(made.whole, "release-picture", "release")
         st.caption(
-            "Solid: measured, with an arrowhead if also drawn; wider lines are stronger links in the released rows."
-            + " Dotted: measured, but no stronger than noise." * bool(made.drowned)
-            + " Grey dashes: drawn, not measured." * ('class="faded"' in made.whole)
-            + " Red dashes: kept out by the frame, the separations of the plan." * bool(made.refused)
-            + (" A cross in a circle: causes that act together." if 'class="together"' in made.whole else "")
-            + (f" Measured pairs that are not shown: {made.unseen}, listed as text below." if made.unseen > 0 else "")
-            + (f" Without a drawn link: {', '.join(map(plain, made.apart))}." if made.apart else "")
+            "Solid lines are measured links; those with an arrowhead were also drawn. The wider a line, the stronger "
+            "the link in the released rows."
+            + " Dotted lines are measured links that noise alone would explain." * bool(made.drowned)
+            + " Grey dashed lines were drawn but not measured." * ('class="faded"' in made.whole)
+            + " Red dashed lines are links that the frame (the separations of the plan) keeps out." * bool(made.refused)
+            + (" A cross in a circle marks causes that act together." if 'class="together"' in made.whole else "")
+            + (
+                f" The text below also lists measured pairs that are not shown: {made.unseen}."
+                if made.unseen > 0
+                else ""
+            )
+            + (f" Columns without a line: {', '.join(map(plain, made.apart))}." if made.apart else "")
         )
     elif made.whole:
         left, right = shell.beside((1, 1), "release-pictures")

@@ -41,7 +41,7 @@ def sides_said(release: Release, bought: Mapping[str, Any] | None) -> None:
     scores = "; ".join(
         f"{' – '.join(map(name, x['columns']))} {x['score']:,.0f}" for x in bought["refused"][:MOST_REFUSED]
     )
-    st.caption(f"Refused pairs with their scores in rows, noisy and paid for: {scores}.")
+    st.caption(f"Refused pairs with their noisy scores in rows, which the budget paid for: {scores}.")
 
 
 def given_up(bought: Mapping[str, Any] | None) -> None:
@@ -72,8 +72,8 @@ def ask(release: Release) -> None:
     near = next((n for n in (*roles.outcome, project.plan.target, *reversed(columns)) if n and n != far), columns[-1])
     st.markdown("**Why are two columns connected, or why not?**")
     a, b = st.columns(2)
-    first = a.selectbox("One column", columns, index=columns.index(far), key="ask-a")
-    second = b.selectbox("Another column", columns, index=columns.index(near), key="ask-b")
+    first = a.selectbox("First column", columns, index=columns.index(far), key="ask-a")
+    second = b.selectbox("Second column", columns, index=columns.index(near), key="ask-b")
     if first == second:
         st.info("Choose two different columns.")
     elif first and second:

@@ -49,10 +49,11 @@ def _make(state: Session, text: TextTable) -> None:
         "A public table with the same columns (optional)",
         type=["csv"],
         key=f"public-{state.opened}",
-        help="Used to measure what the rows would add to it (ΔMSE). It is not stored.",
+        help="This table is used to measure what the rows would add to it (ΔMSE). It is not stored.",
     )
     agreed = st.checkbox(
-        f"I understand: each row of {name(text.source)} is a blurred real person", key=f"blur-{state.opened}"
+        f"I understand that each row will be a blurred copy of a real row of {name(text.source)}",
+        key=f"blur-{state.opened}",
     )
 
     def start(changes: Mapping[str, float] | None = None) -> None:

@@ -246,7 +246,7 @@ def opening_form(state: Session, known: dict[str, Population]) -> None:
             "Name of the table", state.project.name if state.has_project and state.has_table else "", key=f"{key}-table"
         )
         people = {p.name: p for p in known.values()}
-        nobody = "people in no other budget"
+        nobody = "people who are in no other budget"
         shared = b.selectbox(
             "People in the table",
             [nobody, *people],
@@ -293,7 +293,7 @@ def opening_form(state: Session, known: dict[str, Population]) -> None:
             "per person.",
         )
         a, b = st.columns(2)
-        a.text_input("Set by", who(), key=f"{key}-who", disabled=sign_in.guarded())
+        a.text_input("Opened by", who(), key=f"{key}-who", disabled=sign_in.guarded())
         b.text_input("Note", key=f"{key}-note", placeholder="for readers of the ledger")
         if state.has_table:
             st.caption(

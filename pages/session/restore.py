@@ -216,7 +216,7 @@ def offer(state: Session) -> None:
                 st.button(
                     label, type="primary", disabled=not able, on_click=bring_back, args=(state,), key="restore-draft"
                 )
-            st.button("Forget it", on_click=forget, args=(state,), key="forget-draft")
+            st.button("Discard it", on_click=forget, args=(state,), key="forget-draft")
 
 
 def fits(state: Session, found: Kept) -> bool:

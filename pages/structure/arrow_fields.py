@@ -28,7 +28,7 @@ def view(state: Session) -> None:
     left, right = st.columns([2, 3], gap="medium", vertical_alignment="bottom")
     shown, marks = field(state, "view", drawing.view(state)), field(state, "marks", drawing.marks(state))
     left.selectbox(
-        f"Show (of {len(state.project.schema.columns)} columns)",
+        f"Columns to show (of {len(state.project.schema.columns)})",
         list(drawing.VIEWS),
         list(drawing.VIEWS).index(shown.default),
         key=shown.key,
@@ -66,7 +66,7 @@ def _around(state: Session) -> None:
         args=(state, "find"),
     )
     right.segmented_control(
-        "Arrows away",
+        "Radius (in arrows)",
         [1, 2, 3],
         default=steps.default,
         key=steps.key,
@@ -135,7 +135,7 @@ def roles(state: Session) -> None:
             role.capitalize(),
             columns,
             default=box.default,
-            help=meaning,
+            help=f"{meaning[:1].upper()}{meaning[1:]}.",
             wrap=True,
             format_func=partial(called, state.project.schema),
             key=box.key,
@@ -152,7 +152,7 @@ def _outcome(state: Session, columns: list[str], given: str | None, meaning: str
         "Outcome",
         columns,
         None if box.default is None else columns.index(box.default),
-        help=meaning,
+        help=f"{meaning[:1].upper()}{meaning[1:]}.",
         format_func=partial(called, state.project.schema),
         key=box.key,
         on_change=_take_role,
@@ -177,7 +177,7 @@ def annotation(state: Session) -> None:
         args=(state,),
         format_func=lambda of: called(state.project.schema, *of),
         placeholder="Select one on the drawing, or here",
-        help="Give your confidence and your source. Readers of the report see both.",
+        help="State how sure you are, and your source. Readers of the report see both.",
     )
     if of is None:
         return
@@ -185,11 +185,11 @@ def annotation(state: Session) -> None:
         now = implied(dag, state.project.plan.target, state.project.roles)
         rest = without(dag, [(of[0], of[1])], state.project.plan.target, state.project.roles, now)
         found = implications.erasing(rest)
-        st.markdown(f"**If it were erased:** {plain(found)}")
+        st.markdown(f"**If this arrow were erased:** {plain(found)}")
     remark = dag.annotation(*of)
     box = field(state, f"belief-{of!r}", remark.belief or None)
     st.pills(
-        "How sure",
+        "Confidence",
         BELIEFS,
         default=box.default,
         key=box.key,
@@ -206,9 +206,8 @@ def annotation(state: Session) -> None:
             key=box.key,
             on_change=_take_remark,
             args=(state, of, "may_break"),
-            help="It may not be valid where the table will be used, for example in another hospital or another year. "
-            "The "
-            "Plan page warns if the regime depends on it.",
+            help="The arrow may not be valid where the table will be used, for example in another hospital or another "
+            "year. The Plan page warns if the regime depends on this arrow.",
         )
     box = field(state, f"source-{of!r}", remark.source)
     st.text_input(
@@ -242,7 +241,7 @@ def pair(state: Session) -> None:
     if len(both) == 2:
         state.drafts.board.pair = [both[0], both[1]]
     kept = [n if n in columns else None for n in state.drafts.board.pair]
-    for place, label, which in zip(st.columns(2), ("One column", "Another column"), (0, 1), strict=True):
+    for place, label, which in zip(st.columns(2), ("First column", "Second column"), (0, 1), strict=True):
         box = field(state, f"pair-{which}", kept[which], columns)
         place.selectbox(
             label,
@@ -253,7 +252,7 @@ def pair(state: Session) -> None:
             placeholder="Choose",
             on_change=_take_pair,
             args=(state, which, kept),
-            help="Or select two boxes on the drawing: click one, then Shift-click the other.",
+            help="You can also select two boxes on the drawing: click one, then Shift-click the other.",
         )
     one, other = kept
     if one is None or other is None or one == other:

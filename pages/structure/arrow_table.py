@@ -38,7 +38,7 @@ def show(state: Session) -> None:
         column_config={
             "cause": st.column_config.SelectboxColumn("cause", options=columns, width="medium", format_func=shown),
             "effect": st.column_config.SelectboxColumn("effect", options=columns, width="medium", format_func=shown),
-            "belief": st.column_config.SelectboxColumn("how sure", options=list(BELIEFS)),
+            "belief": st.column_config.SelectboxColumn("confidence", options=list(BELIEFS)),
             "may_break": st.column_config.CheckboxColumn("may break elsewhere", default=False),
             "source": st.column_config.TextColumn("source"),
             "note": st.column_config.TextColumn("note", width="large"),
@@ -47,7 +47,7 @@ def show(state: Session) -> None:
     if "arrow_table" in state.trouble:
         st.error(f"{plain(state.trouble['arrow_table'])} The drawing is unchanged until the table is correct.")
     if draft.half:
-        st.caption(f"{len(draft.half)} row(s) lack a cause or an effect and are ignored until both are set.")
+        st.caption(f"Rows without a cause or an effect are ignored until both are set: {len(draft.half)}.")
 
 
 def _frame(rows: Sequence[Row]) -> pd.DataFrame:

@@ -31,7 +31,7 @@ def show(state: Session) -> None:
             placeholder="Choose the treatment",
         )
         outcome = right.selectbox(
-            "on",
+            "Effect on",
             columns,
             columns.index(target) if target in columns else None,
             format_func=partial(called, project.schema),
@@ -88,14 +88,16 @@ def _answer(state: Session, question: Effect) -> None:
     schema = project.schema
     valid = choices(question, schema.sizes)
     if not question.on_causal_paths - {question.outcome} and question.outcome not in question.on_causal_paths:
-        st.markdown(f"The drawing has no directed path from {name(question.treatment, schema)}: it implies no effect.")
+        st.markdown(
+            f"The drawing has no directed path from {name(question.treatment, schema)}, so it implies no effect."
+        )
     if valid:
         listed = "\n".join(f"- {names(c.columns, 40, 'nothing', schema)} ({c.strata:,} strata)" for c in valid[:8])
         st.markdown(f"**Valid sets to adjust for**, the cheapest first:\n{listed}")
     else:
         st.warning("No set of columns blocks every path that is not part of the effect.")
     chosen = st.multiselect(
-        "Try a set",
+        "Set to try",
         [n for n in schema.names if n not in (question.treatment, question.outcome)],
         schema.clique(valid[0].columns) if valid else [],
         format_func=partial(called, schema),

@@ -61,7 +61,7 @@ def _bring(state: Session) -> None:
     st.session_state[key] = draft.text
     with right:
         st.text_area(
-            "or its text, pasted",
+            "Or paste its text",
             key=key,
             height=110,
             on_change=_pasted,
@@ -76,7 +76,7 @@ def _bring(state: Session) -> None:
     if draft.graph is not None:
         _resolve(state, *draft.graph)
     elif draft.remarks is not None and draft.remarks[1] == state.editor.drawing:
-        st.success("Imported. Undo, above the drawing, restores the earlier graph.")
+        st.success("The graph is imported. Undo, above the drawing, restores the earlier graph.")
         _list(draft.remarks[0])
 
 
@@ -161,14 +161,13 @@ def _questions(state: Session, title: str, resolved: Resolved) -> None:
         st.toggle(
             f"Show all {len(ranked):,} questions",
             key=key,
-            help="The others have a proposed answer, or appear when these are resolved.",
+            help="The other questions have a proposed answer, or appear when these are resolved.",
         )
         if not st.session_state[key]:
             ranked = ranked[:MOST_QUESTIONS]
     if directions := [q for q in resolved.open if "->" in q.choices]:
-        what = f"{len(directions)} links the directions" if len(directions) > 1 else "one link the direction"
         st.button(
-            f"Give {what} in which the file lists them",
+            f"Use the file's direction for {len(directions)} link{'s' * (len(directions) > 1)}",
             key=f"graph-listed-{state.opened}",
             on_click=_answer_all,
             args=(state, directions, "->"),

@@ -164,7 +164,7 @@ def _merge(state: Session, theirs: Dag) -> None:
         state.trouble["merge"] = str(error)
         return
     _away(state)
-    drawing.say(state, "Merged. Undo restores the earlier drawing.")
+    drawing.say(state, "The drawings are merged. Undo restores the earlier drawing.")
 
 
 def _away(state: Session) -> None:

@@ -38,14 +38,16 @@ def show(state: Session) -> None:
             )
         columns = list(project.schema.names)
         key = f"separation-{state.opened}"
-        ends = (("These columns", "left", "Choose columns"), ("and these", "right", "Choose columns"))
-        gate = ("only through (the gate)", "given", "Nothing (no link at all)")
+        ends = (("First group", "left", "Choose columns"), ("Second group", "right", "Choose columns"))
+        gate = ("Gate", "given", "None (no link at all)")
         for place, (label, side, hint) in zip(st.columns(3), (*ends, gate), strict=True):
             place.multiselect(
                 label, columns, format_func=partial(called, project.schema), key=f"{key}-{side}", placeholder=hint
             )
         st.text_input(
-            "Reason (shown on screen and in the report)", key=f"{key}-why", placeholder="such as: required by section 4"
+            "Reason (shown on screen and in the report)",
+            key=f"{key}-why",
+            placeholder="for example, required by section 4",
         )
         st.button("Add this separation", key=f"{key}-add", on_click=_add, args=(state, key))
         if trouble := state.trouble.get("separation"):

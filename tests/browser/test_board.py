@@ -120,7 +120,7 @@ def test_draw_refuse_undo_annotate_leave_and_reload(person, tmp_path, samples, w
     board.says("would close the cycle readmitted → age → diabetes → readmitted")
     board.click("readmitted")
     board.press("Outcome")
-    board.says("readmitted is outcome now. It is also the target.")
+    board.says("readmitted has the role outcome now. readmitted is also the target.")
     board.click("sex")
     board.press("Protected")
     board.says("sex is protected now")
@@ -394,7 +394,7 @@ def test_a_draft_is_seen_by_no_other_tab_and_can_be_forgotten(person, address, t
     assert other.get_by_text("before the reload").count() == 0
     person.page.reload()
     person.sees("An unsaved draft from before the reload")
-    person.press("Forget it")
+    person.press("Discard it")
     person.page.get_by_text("before the reload").first.wait_for(state="detached")
     person.page.wait_for_function("() => sessionStorage.getItem('espalier-draft') === null")
     person.page.reload()

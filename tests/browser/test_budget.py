@@ -45,8 +45,8 @@ def test_a_budget_is_opened_spent_from_and_gives_its_release_again(person: Perso
     person.visit("Ledger")
     page.get_by_text("The ledger itself").first.wait_for()
     person.rests()
-    if page.get_by_role("combobox", name="Budget of").count():
-        person.pick("Budget of", "applicants of 2024")
+    if page.get_by_role("combobox", name="Budget to show").count():
+        person.pick("Budget to show", "applicants of 2024")
     person.sees("The budget of applicants of 2024")
     page.locator("[data-testid=stDataFrame] canvas").first.wait_for()
     person.pick("Release", facts["entry"])

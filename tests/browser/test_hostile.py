@@ -68,7 +68,7 @@ def test_nothing_that_people_name_comes_alive(person: Person, tmp_path: Path) ->
         harmless(page)
     person.visit("Release")
     person.rests()
-    for field, text in (("Name of the table", HTML[:100] + LINK), ("Set by", LINK), ("Note", ONE_LINE)):
+    for field, text in (("Name of the table", HTML[:100] + LINK), ("Opened by", LINK), ("Note", ONE_LINE)):
         page.get_by_label(field, exact=True).fill(text)
     person.press("Open this budget")
     person.sees("After this plan")

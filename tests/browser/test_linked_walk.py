@@ -24,7 +24,7 @@ def test_two_files_are_opened_drawn_released_judged_and_analysed(person: Person,
     person.give("Table of their visits", tmp_path / "visits.csv")
     person.rests()
     person.pick("What orders the visits?", "admitted")
-    person.sees("of the visits; one more would retain")
+    person.sees("of the visits are kept; with")
     person.rests()
     person.press("Guess the columns of both tables")
     page.get_by_role("button", name="Confirm th").first.wait_for()
@@ -75,7 +75,7 @@ def test_the_analysis_of_a_linked_release_has_no_serious_violation(person: Perso
     person.pick("Columns counted at each visit", "visits.back")
     person.page.keyboard.press("Escape")  # an open list hides the other fields
     person.rests()
-    person.pick("Columns counted with the return after a visit", "visits.insulin")
+    person.pick("Columns for which returns are counted", "visits.insulin")
     person.rests()
     person.visit("Release")
     person.rests()

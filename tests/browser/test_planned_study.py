@@ -43,7 +43,7 @@ def test_a_study_is_planned_released_and_read(person) -> None:
 
     choose(person, "Figure", "difference of shares")
     choose(person, "Event", "readmitted=yes")
-    choose(person, "Groups of", "heart_failure")
+    choose(person, "Group by", "heart_failure")
     fill(person, "Name", "gap")
     person.press("Add the analysis")
     person.sees("gap: ± ")

@@ -26,7 +26,7 @@ def test_a_question_is_added_planned_released_and_read(person) -> None:
     person.page.get_by_label("Name").fill("women")
     person.page.keyboard.press("Enter")
     person.rests()
-    person.press("Add it")
+    person.press("Add the question")
     person.sees("rows with gender woman")
     person.rests()
     _look(person, "plan")

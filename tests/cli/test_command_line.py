@@ -124,7 +124,7 @@ def test_a_plan_of_many_choices_is_short_and_adds_up(work, capsys):
     write(work, "p.json", {}, plan={"method": "workload", "target": None, "delta": 1e-6})
     assert run("plan", "p.json", "--rows", "6000") == 0
     out = capsys.readouterr().out
-    table = [line.split() for line in out.split("what\n")[1].split("\n\n")[0].splitlines()]
+    table = [line.split() for line in out.split("description\n")[1].split("\n\n")[0].splitlines()]
     said = [" ".join(words[-6:]) for words in table]
     assert len(said) == len(set(said)), "no sentence appears twice"
     rhos = [next(float(w) for w in words if re.fullmatch(r"[0-9.]+e-[0-9]+", w)) for words in table]
@@ -139,7 +139,7 @@ def test_a_person_column_and_private_figures(work, capsys):
     assert run("plan", "p.json") == 0
     assert "held out at random" in capsys.readouterr().out
     assert run("release", "p.json", "--data", "t.csv", "--out", "o") == 0
-    assert "at most 3 rows of each person in 'who' are kept" in capsys.readouterr().err
+    assert "at most 3 rows are kept for each person in 'who'" in capsys.readouterr().err
     facts = json.loads((work / "o" / "release.json").read_text())
     assert facts["spent"]["person"] == "who"
     assert facts["looking"]["by"] == "person"

@@ -375,7 +375,7 @@ def test_a_ledger_in_a_folder_that_may_not_be_written_to_says_so(work, monkeypat
     monkeypatch.setattr("espalier.core.ledger.store.os.open", refused)
     where = ("--ledger", str(work / "new.db"))
     assert run("ledger", "open", "--table", "t", "--epsilon", "1", "--delta", "1e-9", *where) == 2
-    assert "may not be written to" in capsys.readouterr().err
+    assert "is not writable" in capsys.readouterr().err
 
 
 @pytest.mark.usefixtures("work")

@@ -42,7 +42,7 @@ def test_every_release_costs_what_the_plan_would_and_published_rows_are_told():
     assert facts["verdict"].endswith("that the budget allows.")
     row = rows_of(found)[0]
     assert row["AUC, published rows"] == found.control[0].auc.value
-    assert row["advantage, 95 % from"] <= row["advantage"] <= row["advantage, to"]
+    assert row["advantage, low (95 %)"] <= row["advantage"] <= row["advantage, high (95 %)"]
     assert row["conclusion"] in ("no better than chance", "the release reveals members")
 
 
@@ -82,7 +82,7 @@ def test_named_rows_are_attacked():
     plain = play(project(), table, np.random.default_rng(0), models=20, targets=[1, 2], attacks=("density",))
     assert plain.control[0].outlying is None
     for wrong in ([1, 160], [-1, 2]):
-        with pytest.raises(EspalierError, match="numbered from 1 to 160"):
+        with pytest.raises(EspalierError, match="must be from 1 to 160"):
             play(project(), table, np.random.default_rng(0), models=20, targets=wrong)
 
 

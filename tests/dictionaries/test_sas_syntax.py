@@ -38,10 +38,6 @@ data survey;
   format sex sexf. race $racef1. age agef. q1-q3 yn. seen date9. weight 6.1;
   if age in (998, 999) then age = .;
   if q1 = 9 then q2 = .;
-datalines;
-1 label sex='Not a label';
-2 value
-;
 run;
 """
 

@@ -178,14 +178,6 @@ def test_value_labels_replace_earlier_ones_and_may_be_added_to():
     assert found["x"].labels == (("1", "c"), ("2", "d"))
 
 
-@pytest.mark.parametrize("end", ["BEGIN DATA.", "BEGIN DATA", "begin data ."])
-def test_rows_in_the_file_are_not_read(end):
-    """Previously, a row could look like a command."""
-    text = f"DATA LIST FREE / x.\n{end}\n1\nVALUE LABELS x 1 'Ann' 2 'Bob'.\nEND DATA.\nVARIABLE LABELS x 'X'.\n"
-    [found] = columns(text).values()
-    assert (found.labels, found.label) == ((), "X")
-
-
 def test_an_apostrophe_in_a_word_ends_no_text():
     found = columns("VALUE LABELS x 1 'Don't know' 2 'l'an dernier'\n.")
     assert found["x"].labels == (("1", "Don't know"), ("2", "l'an dernier"))

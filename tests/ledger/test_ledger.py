@@ -433,8 +433,8 @@ def test_tables_of_one_population_share_its_budget(where):
     ("args", "more", "error", "text"),
     [
         (("people",), {"epsilon": 3.0, "delta": DELTA}, LedgerError, "already open"),
-        (("other", "people"), {"epsilon": 3.0}, LedgerError, "set once"),
-        (("other", "people"), {"neighbors": "add-remove"}, LedgerError, "set once"),
+        (("other", "people"), {"epsilon": 3.0}, LedgerError, "which cannot change"),
+        (("other", "people"), {"neighbors": "add-remove"}, LedgerError, "which cannot change"),
         (("register",), {"epsilon": 1.0, "delta": DELTA}, LedgerError, "add it to that population"),
         (("other",), {"delta": DELTA}, ProjectError, "needs a total"),
         (("other",), {"epsilon": 0.0, "delta": DELTA}, ProjectError, "epsilon"),
@@ -566,7 +566,7 @@ def test_the_reservation_is_there_before_the_first_draw(where, monkeypatch):
 def test_a_crash_leaves_it_counted(where):
     ledger = opened(where, epsilon=1.0)
     reserve(ledger, 1.0)  # the process no longer exists
-    with pytest.raises(LedgerError, match="Nothing more fits"):
+    with pytest.raises(LedgerError, match="No other plan fits"):
         reserve(Ledger(where), 0.01)
     assert Ledger(where).verify() == []
 
@@ -990,7 +990,7 @@ def test_another_layout_is_refused(tmp_path):
     with sqlite3.connect(tmp_path / "l.db") as db:
         db.execute("UPDATE espalier_meta SET value = '6' WHERE key = 'version'")
     db.close()
-    with pytest.raises(LedgerUnavailable, match="layout 6, but this version of Espalier knows 1, 2, 3, 4 and 5"):
+    with pytest.raises(LedgerUnavailable, match="layout 6, but this version of Espalier reads only 1, 2, 3, 4 and 5"):
         Ledger(tmp_path / "l.db")
 
 
@@ -1250,7 +1250,7 @@ def test_fingerprints_warn(where):
     assert "no total covers both" in warning
     assert "same budget" in ledger.account("sister").warnings(table().digest)[0]
     before = ledger.head()
-    with pytest.raises(LedgerError, match="refuses: this table.*'people'.*--again"):
+    with pytest.raises(LedgerError, match="refuses this release: this table.*'people'.*--again"):
         release(PROJECT, table(), ledger=ledger.account("copy"))
     assert ledger.head() == before
     release(PROJECT, table(), ledger=ledger.account("sister"))

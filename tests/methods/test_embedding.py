@@ -106,7 +106,7 @@ def test_without_such_structure_the_gate_stays_shut_and_the_counts_get_the_rest(
     assert made.spending.rho == pytest.approx(made.budget.rho, rel=1e-9)
     assert any(draw.pool == "further counts" for draw in made.spending.draws)
     assert made.to_json()["embedding"]["used"] is False
-    assert "Not used." in made.files["report.html"].decode()
+    assert "The second stage was not used." in made.files["report.html"].decode()
 
 
 def test_a_plan_and_its_release_buy_the_same(made):

@@ -59,14 +59,14 @@ def test_each_kind_of_question_is_answered(app: AppTest) -> None:
     for kind in ("Proportion", "Difference", "Odds ratio"):
         app.segmented_control[0].set_value(kind).run()
         assert not app.exception
-        group = next(b for b in app.selectbox if b.label in ("Among rows with", "Group by"))
+        group = next(b for b in app.selectbox if b.label in ("Column that selects the rows", "Group by"))
         group.set_value(next(o for o in group.options)).run()
         assert not app.exception
         assert not app.error
         assert len(app.dataframe[0].value) == 1, kind
     assert "is counted in bins" not in sentences(app)
     field(app, "selectbox", "Group by").set_value("experience").run()
-    assert "`experience` is counted in bins: the question is about only this bin." in sentences(app)
+    assert "`experience` is counted in bins: the question is about this bin only." in sentences(app)
     assert "**Question:** the odds ratio of hired" in sentences(app).replace("\\", "")
 
 
@@ -88,7 +88,7 @@ def test_conditions_a_level_and_intervals_that_hold_together(app: AppTest) -> No
     press(app, "Keep this answer")
     assert [(one.among, one.level) for one in state(app).project.asked] == [((), 0.8), ((), 0.95)]
     assert "Lines are 80 % or 95 % intervals" in sentences(app)
-    field(app, "segmented_control", "Intervals hold").set_value("all together").run()
+    field(app, "segmented_control", "Kind of intervals").set_value("simultaneous").run()
     press(app, "Compute 2 questions together")
     finish(app)
     assert "Lines are 95 % intervals; a hollow point has no interval." in sentences(app)
@@ -115,7 +115,7 @@ def test_an_effect_is_asked_on_structure_and_answered_on_analyse(app: AppTest) -
     press(go(app, "release"), "Spend")
     finish(app)
     go(app, "analyse")
-    app.segmented_control[0].set_value("Effect, by the drawing").run()
+    app.segmented_control[0].set_value("Effect by the drawing").run()
     assert not app.exception
     assert not app.error
     shown = app.dataframe[0].value

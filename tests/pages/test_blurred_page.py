@@ -46,7 +46,7 @@ def test_a_tick_then_rows_and_what_they_give_away(app: AppTest) -> None:
     assert any(NOT_PRIVATE in e.value for e in app.error)
     button = next(b for b in app.button if "NOT PRIVATE" in b.label)
     assert button.disabled
-    next(c for c in app.checkbox if "blurred real person" in c.label).check().run()
+    next(c for c in app.checkbox if "blurred copy" in c.label).check().run()
     press(app, "Make the rows (NOT PRIVATE)")
     finish(app)
     assert state(app).blurred is not None, state(app).trouble
@@ -63,7 +63,7 @@ def test_the_defaults_are_refused_on_the_sample_and_one_click_takes_what_can_be_
     chosen(app)
     state(app).text = read_table(FEW, "few.csv")
     go(app, "release")
-    next(c for c in app.checkbox if "blurred real person" in c.label).check().run()
+    next(c for c in app.checkbox if "blurred copy" in c.label).check().run()
     finish(press(app, "Make the rows (NOT PRIVATE)"))
     assert state(app).blurred is None
     assert any("cannot be reached" in e.value for e in app.error)
@@ -85,7 +85,7 @@ def test_the_defaults_are_refused_on_the_sample_and_one_click_takes_what_can_be_
     assert next(b for b in app.selectbox if b.label == "Sales").value == "days", "the plan's target"
     assert any("(MAPD)" in m.value for m in app.markdown)
     assert len(app.dataframe) == before + 1
-    next(b for b in app.selectbox if b.label == "One elasticity for each").set_value("admission").run()
+    next(b for b in app.selectbox if b.label == "Separate elasticities by").set_value("admission").run()
     assert not app.exception
     assert list(app.dataframe[-1].value["group"]) == ["planned", "emergency"]
 

@@ -39,7 +39,7 @@ def test_they_are_run_one_by_one_and_their_figures_shown(released: AppTest, monk
     assert [tab.label for tab in released.tabs] == ["Many targets", "Membership attack", "Arrows"]
     assert "the arrow has no effect in the synthetic table" in sentences(released)
     finish(press(released, "Measure the arrows"))
-    assert re.search(r"synthetic links are \*\*\d+ %\*\* of the real ones", sentences(released))
+    assert re.search(r"synthetic links are \*\*\d+ %\*\* as strong as the real ones", sentences(released))
     links = state(released).further[1, "arrows"]
     project = state(released).project
     assert {found.arrow for found in links} == set(project.dag.edges)

@@ -30,7 +30,7 @@ def app() -> AppTest:
 
 
 def paste(app: AppTest, text: str) -> AppTest:
-    next(t for t in app.text_area if t.label.startswith("or its text")).set_value(text).run()
+    next(t for t in app.text_area if t.label.startswith("Or paste its text")).set_value(text).run()
     assert not app.exception, [e.value for e in app.exception]
     return app
 
@@ -53,7 +53,7 @@ def test_a_graph_is_settled_taken_over_and_undone(app: AppTest) -> None:
     assert state(app).editor.drawing == before, "nothing changes before the file is adopted"
 
     go(go(app, "plan"), "structure")
-    press(app, "Give one link the direction")
+    press(app, "Use the file's direction for 1 link")
     press(app, "Not in my table: 1 name ")
     press(app, "Replace the drawing with it")
     dag, roles, target, _ = state(app).editor.drawing
@@ -84,7 +84,7 @@ def test_a_broken_graph_is_said_with_its_line_and_nothing_is_lost(app: AppTest) 
     before = state(app).editor.drawing
     paste(app, "dag {\na -> b\nb ->\n}")
     assert any("line 4" in e.value for e in app.error)
-    assert next(t for t in app.text_area if t.label.startswith("or its text")).value.startswith("dag {")
+    assert next(t for t in app.text_area if t.label.startswith("Or paste its text")).value.startswith("dag {")
     assert state(app).editor.drawing == before
     paste(app, "x" * 2_000_001)
     assert any("command line" in e.value for e in app.error)
@@ -103,7 +103,7 @@ def test_many_questions_are_shown_a_few_at_a_time(app: AppTest) -> None:
     asked = [s for s in app.selectbox if s.label.startswith("Line ")]
     assert len(asked) == graph_files.MOST_QUESTIONS
     assert not [s for s in asked if s.value is not None], "the open ones come first"
-    press(app, "Give 40 links")
+    press(app, "Use the file's direction for 40 links")
     assert settled_open(app), "no name is left out without a click"
     press(app, "Not in my table: 41 names")
     assert not settled_open(app)

@@ -38,7 +38,7 @@ def paste(app: AppTest, text: str) -> AppTest:
     [
         ("A0,x\nx,y\ny,x\n", "form a cycle"),
         ("A0,x\nZ9,x\n", "names 'Z9', which is neither a category nor a group"),
-        ("A0,x\nA0,y\n", "but an earlier line puts it into"),
+        ("A0,x\nA0,y\n", "but an earlier line assigns it to"),
         ("A0\n", "two cells"),
     ],
 )
@@ -54,7 +54,7 @@ def test_a_hierarchy_is_taken_and_the_plan_shows_what_will_be_told_apart(app: Ap
     assert "1 declared categories are not in the hierarchy" in sentences(app)
     paste(app, PASTED)
     assert "8 codes in 2 levels, 2 at the top" in sentences(app)
-    field(app, "number_input", "Maximum categories").set_value(5).run()
+    field(app, "number_input", "Maximum number of categories").set_value(5).run()
     press(app, "Use this hierarchy")
     column: Any = state(app).project.schema["code"]
     assert column.tree.texts == CODES

@@ -117,7 +117,7 @@ def test_a_budget_is_opened_paid_from_and_seen(app: AppTest, where: Path) -> Non
     assert set(shown["status"]) == {"spent"}
     assert shown["what"].tolist() == ["release", *(f"↳ {PART_NAMES[x.kind]}" for x in entry.parts)]
     assert shown["ρ"].tolist() == [entry.counted, *(x.rho for x in entry.parts)]
-    field(app, "toggle", "With every selection").set_value(False).run()
+    field(app, "toggle", "Show every selection").set_value(False).run()
     assert app.dataframe[0].value["what"].tolist() == ["release"]
     press(app, "Check every hash")
     assert any(f"{3 + len(entry.parts)} events" in s.value for s in app.success)

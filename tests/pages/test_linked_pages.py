@@ -58,7 +58,7 @@ def opened(app: AppTest) -> AppTest:
     give(app, "Table of people, or one table with both", "patients.csv", people)
     give(app, "Table of their visits", "visits.csv", visits)
     choose(app, "What orders the visits?", "admitted")
-    assert "of the visits; one more would retain" in sentences(app)
+    assert "of the visits are kept; with" in sentences(app)
     return press(app, "Guess the columns of both tables")
 
 

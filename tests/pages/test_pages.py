@@ -98,7 +98,7 @@ def test_the_whole_way_on_a_sample(app: AppTest) -> None:
     assert made.files["report.html"].startswith(b"<!doctype html>")
     assert Project.loads(made.files["project.json"]) == made.release.project
     assert made.files["model.npz"][:2] == b"PK"
-    assert "Red dashes: kept out by the frame" in sentences(go(app, "release")), "gender and hired are not measured"
+    assert "Red dashed lines are links" in sentences(go(app, "release")), "gender and hired are not measured"
 
     finish(press(go(app, "diagnostics"), "Compare"))
     found = state(app).findings["The original table"]
@@ -107,7 +107,7 @@ def test_the_whole_way_on_a_sample(app: AppTest) -> None:
     assert found["fairness"]["cmi_model"] < 1e-9
     assert "Confidential: do not share" in sentences(app)
     assert len(app.get("plotly_chart")) >= 5
-    distances = next(d.value for d in app.dataframe if "moved by, on average" in d.value)
+    distances = next(d.value for d in app.dataframe if "mean distance" in d.value)
     assert set(distances["column"]) == {c["name"] for c in found["numbers"]["columns"]}
 
 
@@ -116,16 +116,16 @@ def test_the_other_hospital(app: AppTest) -> None:
     go(app, "diagnostics")
     finish(press(app, "Compare"))
     verdict = next(w.value for w in app.warning if "At home" in w.value)
-    assert "in the other hospital it is the one trained on synthetic rows" in verdict
+    assert "in the other hospital the model trained on synthetic rows does" in verdict
     assert "keeps only the direct causes" in verdict
     tested = state(app).findings["The other hospital"]["tstr"]
     assert tested["auc_synthetic"] > tested["auc_real"] + 0.1, "causes hold elsewhere, correlations do not"
     go(app, "diagnostics")
     assert "hold-out" not in sentences(app)
-    heading = "Does a model treat the groups alike? Test on "
-    assert f"{heading}the original table" in [s.value for s in app.subheader]
+    heading = "Does a model treat the groups alike on "
+    assert f"{heading}the original table?" in [s.value for s in app.subheader]
     next(b for b in app.button_group if b.label.startswith("Details")).set_value("The other hospital").run()
-    assert f"{heading}the other hospital" in [s.value for s in app.subheader]
+    assert f"{heading}the other hospital?" in [s.value for s in app.subheader]
 
 
 def test_a_table_drowned_in_noise_is_not_recommended(app: AppTest) -> None:
@@ -194,7 +194,7 @@ def test_a_chosen_purpose_changes_the_plan_at_once_and_is_remembered(app: AppTes
     assert "This plan uses none of the" in sentences(app)
     next(b for b in app.button_group if b.label.startswith("What is the table")).set_value("elsewhere").run()
     assert state(app).project.plan.options["regime"] == "causal"
-    assert "is right half the time. With this table, they are right at most" in sentences(app)
+    assert "is right half the time. With it, they are right at most" in sentences(app)
     next(b for b in app.button_group if b.label.startswith("What is the table")).set_value("questions").run()
     assert "No question is listed yet" in sentences(app), "none is listed yet"
     assert "The plan below uses this" not in sentences(app)
@@ -368,7 +368,7 @@ def test_conflicts_are_explained(app: AppTest, changes: dict[str, Any], text: st
     state(app).editor.change_plan(**changes)
     go(app, "plan")
     assert text in sentences(app).replace("\\", "")
-    assert ("once **the target** is given above" in sentences(app)) == ("Next: choose" in text)
+    assert ("once **the target** is set above" in sentences(app)) == ("Next: choose" in text)
     for page in PAGES:
         go(app, page)
 
@@ -589,7 +589,7 @@ def test_a_person_column_leaves_the_schema_and_bounds_everybody(app: AppTest) ->
 
     go(app, "data")
     next(t for t in app.toggle if t.label.startswith("Show me the rows")).set_value(True).run()
-    assert "60 people in `patient`; the largest number of rows per person: 40" in sentences(app)
+    assert "`patient` identifies 60 people, with at most 40 rows each" in sentences(app)
     assert "patient" not in state(app).project.schema, "opening the pages does not bring it back"
 
     go(app, "release")
@@ -686,5 +686,5 @@ def test_the_fence_of_a_method_that_has_it_is_not_said_to_be_a_switch(app: AppTe
     state(app).editor.change_plan(method=method, fair=None)
     said = sentences(go(app, "plan"))
     assert "A fence needs at least one protected column" in said.replace("\\", "")
-    assert "choose a method that has none" in said
+    assert "choose a method without a fence" in said
     assert "plan without the fence" not in said

@@ -15,7 +15,7 @@ def ask(app, kind, columns, values, name):
         widget = next(w for w in fields if f"-{column}" in (w.key or ""))
         widget.set_value(chosen).run()
     field(app, "text_input", "Name").set_value(name).run()
-    return press(app, "Add it")
+    return press(app, "Add the")
 
 
 def test_a_count_and_a_question_go_through_all_pages():

@@ -25,7 +25,7 @@ def test_a_regression_is_built_planned_released_and_read():
     unfold(app, "Planned analyses")
     field(app, "selectbox", "Figure").set_value("difference").run()
     field(app, "selectbox", "Event").set_value("readmitted=yes").run()
-    field(app, "selectbox", "Groups of").set_value("sex").run()
+    field(app, "selectbox", "Group by").set_value("sex").run()
     field(app, "text_input", "Name").set_value("gap").run()
     press(app, "Add the analysis")
     assert not app.exception

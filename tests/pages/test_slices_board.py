@@ -180,7 +180,7 @@ def test_graph_files_hold_the_arrows_between_visits(app: AppTest, kind: str) -> 
     assert INSULIN + BEFORE in text
     assert len(read_graph(text, f"graph.{kind}").edges) == 6
     state(app).editor.redraw(project.dag.without(project.dag.edges), between=())
-    area = next(a for a in app.text_area if a.label == "or its text, pasted")
+    area = next(a for a in app.text_area if a.label == "Or paste its text")
     area.set_value(text).run()
     next(b for b in app.button if b.label == "Replace the drawing with it").click().run()
     assert not app.exception

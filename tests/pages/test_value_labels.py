@@ -82,7 +82,7 @@ def test_the_structure_page_lists_columns_with_their_labels(app: AppTest) -> Non
     go(app, "structure")
     offered = {box.label: list(box.options) for box in [*app.selectbox, *app.multiselect]}
     known = ["sex: Sex", "age: age [x](http://y)", "ward: ward [x](http://y)", "bare"]
-    for field in ("Effect", "Target", "Outcome", "Protected", "One column", "Effect of", "on", "These columns"):
+    for field in ("Effect", "Target", "Outcome", "Protected", "First column", "Effect of", "Effect on", "First group"):
         assert offered[field] == known, field
     assert "age: age [x](http://y) → sex: Sex" in offered["Arrow or column"]
     text = "\n".join(m.value for m in app.markdown)

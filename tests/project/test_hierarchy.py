@@ -98,7 +98,7 @@ def test_what_cannot_be_is_refused(given, text):
         ({"at_most": 1}, "top of the hierarchy has 2 codes and groups"),
         ({"categories": ["a", "b", "c"], "guessed": ["categories"]}, "guessed categories are not allowed together"),
         ({"categories": ["b"]}, "names 'a', which is neither a category nor a group"),
-        ({"categories": ["a", "b", "g"]}, "puts other values into 'g', which is a category"),
+        ({"categories": ["a", "b", "g"]}, "assigns other values to 'g', which is a category"),
         ({"unknown": "missing"}, "needs .missing.: true"),
     ],
 )
@@ -173,7 +173,7 @@ def test_a_table_of_two_columns_is_read(text, found):
     [
         ("a,g\nb\n", "line 2 .*two cells"),
         (",g\n", "the first of them empty"),
-        ("a,g\nb,g\na,h\n", "line 3 .*puts 'a' into 'h', but an earlier line puts it into 'g'"),
+        ("a,g\nb,g\na,h\n", "line 3 .*assigns 'a' to 'h', but an earlier line assigns it to 'g'"),
         ("code,group\n\n", "is empty"),
     ],
 )

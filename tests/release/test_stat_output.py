@@ -77,7 +77,7 @@ def test_cells_labels_and_empty_cells_survive_the_round_trip(kind, tmp_path):
 def test_losses_are_listed(kind, lost):
     said = " ".join(losses(SCHEMA, kind))
     assert all(text in said for text in lost)
-    assert "dose (mg) is dose__mg_" in said
+    assert "dose__mg_ for dose (mg)" in said
     assert ("ward" in said) == (kind != "sav")
 
 

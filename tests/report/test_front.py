@@ -125,7 +125,8 @@ def test_the_plan_and_the_report_say_that_a_gradient_is_not_in_rows(samples_fold
     project = Project.load(samples_folder / "readmission.json")
     project = project.with_plan(method="decoder", steps=4, families="additive")
     lines = preview(project, 8000).lines
-    assert not_in_rows(lines) == "σ of clipped gradients of a training step is in the unit of these sums, not in rows."
+    said = "Measured in their own unit, so their σ is not in rows: clipped gradients of a training step."
+    assert not_in_rows(lines) == said
     assert not_in_rows(line for line in lines if line.pool == "one-way") == ""
     table = Table.encode(read_table(samples_folder / "readmission.csv"), project.schema)
     report = release(project, table).files["report.html"].decode()

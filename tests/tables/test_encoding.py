@@ -116,7 +116,7 @@ def test_texts_in_another_layout_and_in_other_order_of_columns_are_one_type(fold
 
 def test_a_column_that_a_file_lacks_is_refused(folder):
     path = folder({"a": ["x"], "b": ["x"]}, {"b": ["x"]})
-    with pytest.raises(TableError, match="'a' is not in the file 1.parquet, but in 0.parquet"):
+    with pytest.raises(TableError, match="'a' is missing from the file 1.parquet, but is in 0.parquet"):
         open_relation(path).snapshot(Schema((categorical("a", "x"),)))
     assert open_relation(path).snapshot(Schema((categorical("b", "x"),))).rows == 2
 

@@ -245,3 +245,35 @@ def test_people_whose_texts_the_server_would_merge_stay_apart_or_are_refused(pos
     finally:
         with psycopg.connect(postgres, autocommit=True) as con:
             con.execute(f"DROP DATABASE {name} WITH (FORCE)")
+
+
+@pytest.mark.parametrize("encoding", ["LATIN2", "KOI8R", "EUC_KR"])
+def test_categories_are_found_in_a_database_of_another_encoding(postgres, encoding):
+    """Previously, more than 32 categories were searched in the order of UTF-8, so half of them counted as missing."""
+    codec = {"LATIN2": "iso8859-2", "KOI8R": "koi8-r", "EUC_KR": "euc-kr"}[encoding]
+    letters = tuple(c for c in map(chr, range(0x20, 0x2000)) if c.isalpha() and c.encode(codec, "ignore"))
+    with psycopg.connect(postgres, autocommit=True) as con:
+        con.execute(f"CREATE DATABASE coded TEMPLATE template0 ENCODING '{encoding}' LC_COLLATE 'C' LC_CTYPE 'C'")
+    try:
+        inside = postgres.replace("/postgres?", "/coded?")
+        with psycopg.connect(inside, autocommit=True) as con, con.cursor() as cursor:
+            con.execute("CREATE TABLE t (a text)")
+            cursor.executemany("INSERT INTO t VALUES (%s)", [(letter,) for letter in letters])
+        relation = open_relation(inside, "t")
+        source = relation.snapshot(Schema((Column("a", "categorical", letters, missing=True, unknown="missing"),)))
+        assert source.count(("a",)).tolist() == [1] * len(letters) + [0]
+        source.close()
+        relation.close()
+    finally:
+        with psycopg.connect(postgres, autocommit=True) as con:
+            con.execute("DROP DATABASE coded WITH (FORCE)")
+
+
+def test_unused_columns_of_rare_types_do_not_prevent_a_release(database):
+    """Previously, the statement called a function of PostGIS, or the table could not be opened."""
+    url, con = database
+    con.execute("ALTER TABLE t ADD place point, ADD path line, ADD tiny numeric(3, 5), ADD area polygon")
+    assert read(url)[1] == [2, 1]
+    relation = open_relation(url, "t")
+    assert relation.sample().columns["a"].values == ("x", "y")
+    relation.close()

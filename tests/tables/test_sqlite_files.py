@@ -114,3 +114,16 @@ def test_a_signal_ends_a_view_that_computes_a_long_aggregate(table):
             open_relation(f"sqlite://{table}", "v").sample()
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+def test_types_that_ibis_does_not_know_are_read_as_numbers_or_text(table):
+    """Previously, a table with a column of INT(11), as converters from MySQL write, could not be opened."""
+    with closing(sqlite3.connect(table)) as con:
+        con.execute("CREATE TABLE m (a INT(11), b INTEGER(5), c NUMERIC(3,5), d MAP, e INTERVAL)")
+        con.executemany("INSERT INTO m VALUES (?, ?, ?, ?, ?)", [(7, 8, 0.5, 9, "x"), (None, 8, 0.5, "y", "x")])
+        con.commit()
+    relation = open_relation(f"sqlite://{table}", "m")
+    read = {name: column.values for name, column in relation.sample().columns.items()}
+    assert read == {"a": ("7", ""), "b": ("8",), "c": ("0.5",), "d": ("9", "y"), "e": ("x",)}
+    schema = Schema((Column("a", "categorical", ("7", "8"), missing=True),))
+    assert relation.snapshot(schema).count(("a",)).tolist() == [1, 0, 1]

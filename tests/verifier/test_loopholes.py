@@ -36,7 +36,7 @@ FAULTS = {
     "thirty real rows in a decoder": "further from the model in a group than an even draw",
     "exact counts after the parameters of a decoder": "more parameters than its network has",
     "a decoder with a weight that the plan does not give": "weights a column that the plan does not",
-    "real rows and potentials that add up to infinity": "no probabilities",
+    "real rows and potentials that add up to infinity": "not define probabilities",
     "a separation of a column that does not exist": "separates no columns of the table",
     "a smaller epsilon among the keys of the statement": "report.html states ε = 0.1",
     "a delta of zero in the label": "label.html states δ = 0",
