@@ -194,6 +194,17 @@ def test_a_page_of_angle_brackets_is_read_in_linear_time(folder, tmp_path):
     assert time.process_time() - start < 10
 
 
+def test_a_release_called_not_private_makes_no_promise(case, tmp_path, capsys):
+    """Previously, its label and report could promise ε = 1, with exit status 0."""
+    files = dict(case.honest.files)
+    files["release.json"] = json.dumps({**json.loads(files["release.json"]), "private": False}, indent=1).encode()
+    forgeries.written(case.resealed(files, lambda made: made.update(private=False)), tmp_path / "o")
+    assert command([str(tmp_path / "o")]) == 1
+    said = capsys.readouterr().out
+    assert "'label.html' is not a file of this release" in said
+    assert "NOT PRIVATE" in said
+
+
 def test_edges_beyond_floats_are_unreadable(folder, tmp_path, capsys):
     """Previously, this ended in a traceback."""
     files = {p.name: p.read_bytes() for p in folder.iterdir()}
