@@ -244,6 +244,21 @@ def check_texts(folder: Folder) -> None:
     folder.say(6, wrong, f"{', '.join(names)} agree with the statement")
 
 
+def check_unprotected(folder: Folder) -> None:
+    """Check that a release without privacy claims none."""
+    folder.note(6, "NOT PRIVATE: these rows have no privacy guarantee, and no further check applies")
+    facts, made, wrong = folder.facts, folder.statement, list[str]()
+    if any(part.get("private", True) for part in (facts, made or facts)):
+        wrong.append("the files disagree on whether it is private")
+    if any([*map(facts.get, ("asked", "spent", "ledger")), made.get("guarantee"), made.get("draws")]):
+        wrong.append("rows without privacy come with a guarantee")
+    page = folder.read("report-NOT-PRIVATE.html").decode()
+    if NUMBER.search(plain(html.unescape(page))) or "Not private" not in page:
+        wrong.append("the report does not say that the rows are not private, or states ε, δ or ρ")
+    if wrong:
+        folder.say(6, wrong)
+
+
 def described(folder: Folder, card: dict[str, Any]) -> list[str]:
     """Return errors in the Croissant card, which must describe the folder's tables, their columns, and nothing else."""
     facts, (record,) = folder.facts, card["recordSet"]

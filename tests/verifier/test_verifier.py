@@ -26,6 +26,8 @@ from espalier.core.privacy.accounting import epsilon_of
 from espalier.core.privacy.draws import L1_PROOFS, PROOFS
 from espalier.core.privacy.partitions import threshold_for
 from espalier.core.privacy.unit import Unit
+from espalier.core.project.constraint_kinds import Impossible
+from espalier.core.project.constraints import Constraints
 from espalier.core.project.file import Project
 from espalier.core.project.plan import Plan
 from espalier.core.project.question_list import QuestionList
@@ -40,7 +42,7 @@ from espalier.verifier import budget, noise, questions, texts
 from espalier.verifier.check import main as command
 from espalier.verifier.check import verify
 from espalier.verifier.folder import Folder
-from espalier.verifier.model import calibrate, marginals
+from espalier.verifier.model import broken, calibrate, marginals
 from tests.methods.test_contract import project as plan_of
 from tests.methods.test_contract import table as rows_of
 
@@ -192,6 +194,17 @@ def test_a_page_of_angle_brackets_is_read_in_linear_time(folder, tmp_path):
     assert time.process_time() - start < 10
 
 
+def test_a_release_called_not_private_makes_no_promise(case, tmp_path, capsys):
+    """Previously, its label and report could promise ε = 1, with exit status 0."""
+    files = dict(case.honest.files)
+    files["release.json"] = json.dumps({**json.loads(files["release.json"]), "private": False}, indent=1).encode()
+    forgeries.written(case.resealed(files, lambda made: made.update(private=False)), tmp_path / "o")
+    assert command([str(tmp_path / "o")]) == 1
+    said = capsys.readouterr().out
+    assert "'label.html' is not a file of this release" in said
+    assert "NOT PRIVATE" in said
+
+
 def test_edges_beyond_floats_are_unreadable(folder, tmp_path, capsys):
     """Previously, this ended in a traceback."""
     files = {p.name: p.read_bytes() for p in folder.iterdir()}
@@ -323,6 +336,25 @@ def test_an_honest_decoder_with_a_rounded_clipping_norm_holds(tmp_path):
     assert failed(tmp_path / "r") == []
     made = json.loads((tmp_path / "r" / "statement.json").read_text("utf-8"))
     assert min(d["sensitivity"] for d in made["draws"] if d["recipe"] == "clipped-gradient") == 3 - 2**-19
+
+
+def test_an_honest_release_of_rows_that_break_a_constraint_holds(tmp_path):
+    """Previously, the check failed: the model cannot be close to counts of rows in impossible cells."""
+    rng, rows = np.random.default_rng(0), 3000
+    codes = {"sex": rng.integers(0, 2, rows, np.uint8), "pregnant": rng.integers(0, 2, rows, np.uint8)}
+    schema = Schema(tuple(Column(n, "categorical", ("no", "yes")) for n in codes))
+    rule = Constraints((Impossible({"sex": ("no",), "pregnant": ("yes",)}, "confirmed"),))
+    project = Project("broken", schema, Plan("mst", 1.0, 1e-6), constraints=rule, one_row_per_person=True)
+    release(project, Table(schema, codes, rows)).save(tmp_path / "r")
+    assert failed(tmp_path / "r") == []
+
+
+def test_the_model_must_be_close_to_counts_that_break_no_constraint():
+    table = noise.Counts(("a", "b"), np.array([[50.0, 40.0], [25.0, 60.0]]), 10.0)
+    counted = SimpleNamespace(counts=[table], impossible={("b", "a"): np.array([[False, True], [False, False]])})
+    assert broken(counted) == 0  # 25 is below three times the noise
+    table.values[1, 0] = 45
+    assert broken(counted) == 45
 
 
 @pytest.mark.parametrize(
