@@ -14,7 +14,6 @@ from typing import Any
 
 from espalier.core.progress import Report, silent
 
-
 _PASSWORD = re.compile(r"(\b[a-z][a-z0-9+.-]{0,40}:/{1,2}[^\s/@:]{0,200}:)[^\s@]*(@)", re.IGNORECASE)
 """Password in a URL. As a path, a URL loses one of its two slashes."""
 
