@@ -19,7 +19,7 @@ FIXED_PURE = {"48a989d38986c8a0", "1ba91ab975e5daeb", "340109bcd5580920", "63a81
 PROMISED = {"d5b2894c33f144c6", "c1f3000c0c61d8ce", "7d60833b93229d20"}
 """The same for the guarantee's sentence, and for the rule on held-out people."""
 STATED = {"18faf36ea334023e", "3964cc2c905be54a", "6ee6afb3877a66fc", "9bfd1bc273c18558", "ba38cd457009f47a"}
-STATED |= {"d8bddf0d4caa0941", "f67af9f95e7088c4"}
+STATED |= {"d8bddf0d4caa0941", "f67af9f95e7088c4", "70994394668547c1", "572bfc6574557c8b"}
 """The same for the sentence about rows per person together with the first four promises."""
 NUMBERED = re.compile(r"([εδρ]) = (\d+(?:\.\d+)?(?:e[-+]?\d+)?)")
 NUMBER = re.compile(
