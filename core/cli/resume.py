@@ -58,10 +58,16 @@ def run(opt: argparse.Namespace) -> None:
     if (work_folder(here) / JOURNAL).is_file():
         if opt.out not in (None, here):
             raise ProjectError(f"an unfinished release to {here} is always written there: omit --out", key="out")
-        if (
-            here / "release.json"
-        ).is_file():  # the complete folder is in place, but the process ended before the last step
-            FolderJournal(here).forget()
+        if (here / "release.json").is_file():
+            finished = FolderJournal(here)
+            if not finished.written:
+                finished.leave()
+                raise ProjectError(
+                    f"{here} contains another release. Move that release elsewhere, then run this command again. "
+                    f"The answers stored in {work_folder(here)} are unchanged.",
+                    path=str(here),
+                )
+            finished.forget()  # the process ended between the last two steps
             print(f"{here}: the release is complete", file=sys.stderr)
             return
         check_empty(here)

@@ -362,6 +362,39 @@ def test_a_second_release_to_the_folder_is_refused_while_answers_are_kept(tmp_pa
     resume(out, rows).save(out)
 
 
+def test_answers_are_kept_if_another_release_is_in_the_folder(tmp_path, recorder, monkeypatch, capsys):
+    """Previously, `resume` found a complete release there and deleted the answers of this one."""
+    given, rows, out = project(**CASES["independent"]), table(400), tmp_path / "out"
+    other = release(given, rows)
+    recorder.used.clear()
+    interrupted(out, given, rows, recorder, 0, "used")
+    other.save(out)
+    assert main(["resume", str(out)]) == 2
+    assert "contains another release. Move that release elsewhere" in capsys.readouterr().err
+    shutil.rmtree(out)
+    with monkeypatch.context() as patch:
+        patch.setattr(FolderJournal, "forget", FolderJournal.leave)  # the process ends before the last step
+        assert main(["resume", str(out), "--quiet"]) == 0
+    assert FolderJournal(out).answers
+    written = {path.name: path.read_bytes() for path in out.iterdir()}
+    assert main(["resume", str(out)]) == 0
+    assert "the release is complete" in capsys.readouterr().err
+    assert not work_folder(out).exists()
+    assert {path.name: path.read_bytes() for path in out.iterdir()} == written
+
+
+def test_a_release_that_is_saved_twice_keeps_the_answers_of_the_next(tmp_path, recorder):
+    """Previously, the second `save` deleted the answers of a later release to the same folder."""
+    given, rows, out = project(**CASES["independent"]), table(400), tmp_path / "out"
+    first = release(given, rows, folder=out)
+    first.save(out)
+    shutil.rmtree(out)
+    recorder.used.clear()
+    interrupted(out, given, rows, recorder, 0, "used")
+    first.save(tmp_path / "copy")
+    assert FolderJournal(out).answers == 1
+
+
 def test_an_entry_is_resumed_for_what_was_reserved(tmp_path, recorder):
     """It stays reserved after a crash and is spent once; another machine with the key file can finish it."""
     where = str(tmp_path / "ledger.db")
