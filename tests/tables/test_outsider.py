@@ -102,10 +102,11 @@ def test_a_link_to_a_folder_is_refused(tmp_path):
         streamed(tmp_path / "table")
 
 
-def test_a_release_inside_the_table_s_folder_is_refused(tmp_path):
+@pytest.mark.parametrize("name", ["synthetic", "visits"], ids=["one table", "linked tables"])
+def test_a_release_inside_the_table_s_folder_is_refused(tmp_path, name):
     """Previously, after ``--out TABLE/out --as parquet``, the next release counted the synthetic rows as rows."""
     stored(tmp_path / "table" / "a.parquet", ["x"])
-    stored(tmp_path / "table" / "out" / "synthetic.parquet", ["y"])
+    stored(tmp_path / "table" / "out" / f"{name}.parquet", ["y"])
     assert streamed(tmp_path / "table") == [0, 1], "a part with this name"
     (tmp_path / "table" / "out" / "release.json").touch()
     with pytest.raises(TableError, match="out, a release, whose synthetic rows"):
@@ -119,7 +120,16 @@ def test_a_part_with_another_ending_is_refused(tmp_path):
     stored(tmp_path / "_metadata", ["y"])
     assert streamed(tmp_path) == [0]
     stored(tmp_path / "b.parq", ["y"])
-    with pytest.raises(TableError, match=r"contains b\.parq, a Parquet file whose name does not end"):
+    with pytest.raises(TableError, match=r"contains b\.parq, a Parquet or gzip file whose name does not end"):
+        streamed(tmp_path)
+
+
+@pytest.mark.parametrize("start", [b"PARE", b"\x1f\x8b\x08\0"], ids=["encrypted", "gzip"])
+def test_a_packed_or_encrypted_part_is_refused(tmp_path, start):
+    """Previously, its rows were left out without a message."""
+    stored(tmp_path / "a.parquet", ["x"])
+    (tmp_path / "b.snappy").write_bytes(start + b"rest")
+    with pytest.raises(TableError, match=r"contains b\.snappy, a Parquet or gzip file"):
         streamed(tmp_path)
 
 
