@@ -80,7 +80,7 @@ def clipped(b: Bought) -> float:
     trained = [name for name in moved if name not in head.get("tables", [])]
     if len(trained) < len(moved):
         clip = max(0.01, clip * norm(trained) / max(norm(list(moved)), 1e-12))
-    return b.m * math.floor(clip * 2**20) / 2**20
+    return b.m * math.floor(clip * 2**20 * (1 - CLOSE)) / 2**20  # the program may round just below a whole unit
 
 
 def published(facts: dict[str, Any]) -> list[float]:
@@ -160,6 +160,8 @@ def epsilon_of(rho: float, delta: float) -> float:
         over = math.exp(t)  # α − 1
         return (1 + over) * rho + math.log(over / (1 + over)) - (math.log(delta) + math.log1p(over)) / over
 
+    if rho <= 0:  # the minimum is at an α beyond floats
+        return 0.0
     middle = 0.5 * math.log(-math.log(delta) / max(rho, 1e-300))
     found = minimize_scalar(bound, bounds=(middle - 12, middle + 12), method="bounded", options={"xatol": 1e-9})
     return max(0.0, float(found.fun))

@@ -272,7 +272,34 @@ def far(model: Model, answers: Answers) -> list[str]:
         square += float(np.sum((model.total * fit - c.values) ** 2)) / c.sigma**2
         cells += fit.size
     most = 3 * float(gammainccinv(cells / 2, 1e-9)) if cells else 0.0  # 1.5 times a quantile of χ²
+    moved = sum(2 * broken(answers) ** 2 / c.sigma**2 for c in answers.counts)  # a moved row leaves a cell for another
+    most = (math.sqrt(most) + math.sqrt(moved)) ** 2
     return [] if square <= most else [f"the model is far from the counts: χ² = {square:.4g}, at most {most:.4g}"]
+
+
+def broken(answers: Answers) -> float:
+    """Return the number of rows in impossible cells, estimated from counts above three times their noise; for three or
+    more columns that are not counted together, from their margins.
+
+    The model cannot reproduce these rows. With each of them moved to a possible cell, it could.
+    """
+
+    def rows(c: Counts, clique: Clique, mask: Array) -> float:
+        names = tuple(n for n in c.clique if n in clique)
+        table = c.values.sum(axis=tuple(i for i, n in enumerate(c.clique) if n not in names))
+        seen = mask.any(axis=tuple(i for i, n in enumerate(clique) if n not in names))
+        order = [n for n in clique if n in names]
+        cells, noise = table.transpose([names.index(n) for n in order])[seen], 3 * math.sqrt(c.variance(names))
+        whole = float(cells.sum())
+        return max(float(cells[cells > noise].sum()), whole if whole > noise * math.sqrt(cells.size) else 0.0)
+
+    total = 0.0
+    for clique, mask in answers.impossible.items():
+        whole = [c for c in answers.counts if {*clique} <= {*c.clique}]
+        parts = [c for c in answers.counts if {*clique} & {*c.clique}] if len(clique) > 2 else []
+        best = [min(whole, key=lambda c: c.variance(clique))] if whole else parts
+        total += min((rows(c, clique, mask) for c in best), default=0.0)
+    return total
 
 
 def optimality(
@@ -339,10 +366,13 @@ def fitted(model: Model, answers: Answers, ordered: Mapping[str, int], strict: b
 
 def second(counts: list[Counts], total: float, model: Model, ordered: Mapping[str, int]) -> list[Counts]:
     """Return the counts for a second fit: columns fixed at the first fit's values, and pairs smoothed or with a wider
-    σ."""
+    σ. Without pairs, both fits have the same counts.
+    """
     wider, smooth = {tuple(q): float(by) for q, by in model.head["wider"]}, named(model.head.get("smooth", ()))
     if not all(1 <= by <= WIDEST for by in wider.values()):
         raise ValueError("a σ was widened beyond the bound")
+    if not any(len(c.clique) == 2 and min(c.values.shape) > 1 for c in counts):
+        return counts
     alone, pairs, weight = (defaultdict[Any, Any](float) for _ in range(3))
     for c in counts:
         weight[c.clique] += c.sigma**-2

@@ -82,7 +82,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             stream.reconfigure(errors="backslashreplace")  # terminals that cannot print ρ show \u03c1
     if opt.command in ("app", "serve"):  # Streamlit's own output
         return _run(opt)
-    said = Plain(None if sys.stderr is None else Lossy(sys.stderr))
+    said = Plain(None if sys.stderr is None else Lossy(sys.stderr), hides=True)
     with redirect_stdout(Plain(sys.stdout)), redirect_stderr(said), interruptible():
         status = _run(opt)
     write_rest(sys.stderr)
@@ -106,6 +106,9 @@ def _run(opt: argparse.Namespace) -> int:
             "espalier: not enough memory; coarsen the columns with the most categories" + _notes(error),
             file=sys.stderr,
         )
+        return 2
+    except UnicodeEncodeError:
+        print("espalier: an argument contains a byte that is not UTF-8. Only paths may contain one", file=sys.stderr)
         return 2
     except BrokenPipeError:  # the status is not 0, because the reader may have missed a failed check
         write_rest(sys.stdout)

@@ -138,7 +138,10 @@ class Decoder:
         """
         out = {}
         blocks, _ = self.heads.blocks(self.parameters)
-        for name in self.heads.sizes:
+        for name, size in self.heads.sizes.items():
+            if size == 1:  # it has no parameters
+                out |= dict.fromkeys([(cause, name) for cause in self.heads.inputs(name)], 0.0)
+                continue
             for cause, weights in self.heads.weights(blocks[name], name).items():
                 if name in self.tables:
                     out[cause, name] = self._table_strength(cause, name)

@@ -188,6 +188,11 @@ class HierarchyToBuy(ToBuy):
     def _check(self) -> None:
         if not 1 <= self.at_most <= MOST_CATEGORIES:
             raise self.error(f"the number of categories must be from 1 to {MOST_CATEGORIES:,}")
+        names = {*self.tree.labels, *(f"other {label}" for label in self.tree.labels)}
+        if taken := [mark for mark in self.missing_marks if mark.rstrip(" …") in names]:
+            raise self.error(
+                f"{taken[0]!r} cannot mark a missing value, because the release may give a group this name"
+            )
         top = len(self.tree.children[-1]) - self.missing
         if top > self.at_most:
             alone = [self.tree.labels[node] for node in self.tree.children[-1] if node < self.tree.codes]

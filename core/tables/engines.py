@@ -24,8 +24,8 @@ from espalier.core.sqlite_steps import heed_signals, limit_steps, most_rows
 from espalier.core.tables import duckdb_apart, mariadb, spark_warehouse
 from espalier.core.tables.catalogue import ROWS, Origin, origin
 from espalier.core.tables.connection import LOCKED, parts_of
-from espalier.core.tables.postgres_names import columns_of, with_schema
-from espalier.core.tables.postgres_session import settings, transaction
+from espalier.core.tables.postgres_names import columns_of, lock, with_schema
+from espalier.core.tables.postgres_session import OPEN, settings, transaction
 from espalier.core.tables.stream import CHANGED, Stream
 from espalier.core.tables.unpacking import changes, check_ordinary
 
@@ -47,24 +47,26 @@ current rows and no earlier ones.
 """
 
 
-def open_url(url: str, name: str) -> tuple[Any, Any, str | None, Origin, Callable[[], None]]:
+def open_url(url: str, name: str) -> tuple[Any, Any, str | None, Origin, Callable[[], None], Callable[[], None]]:
     """Open a relation in one of `ENGINES`. Return the connection, the relation, a query over `ROWS` that compares text
-    byte by byte, the kind of the relation, and a check that this kind has not changed.
+    byte by byte, the kind of the relation, a function that locks it, and a check that its kind has not changed.
     """
     backend = _spark(url) if url.startswith("pyspark://") else _postgres(url)
     with closed_on_error(backend):
         if backend.name != "postgres":
             spark_warehouse.find(backend._session, urlsplit(url).path, name)
-            return *_binary(backend, _named(backend, name)), origin_of(backend, name), lambda: None
+            return *_binary(backend, _named(backend, name)), origin_of(backend, name), lambda: None, lambda: None
         with transaction(backend.con, closed=False):
             if path := backend._con_kwargs.get("schema"):
                 backend.con.execute("SELECT pg_catalog.set_config('search_path', %s, true)", [path])
+                backend.con.execute(OPEN)
             name = with_schema(backend.con, name)
             columns = columns_of(backend.con, name)
             table = _as_made(_named(backend, name), columns)
         with transaction(backend.con):
             kind = origin_of(backend, name)
-            return *_binary(backend, table), kind, partial(_check_same, backend, name, kind, columns)
+            locks, check = partial(lock, backend.con, name), partial(_check_same, backend, name, kind, columns)
+            return *_binary(backend, table), kind, locks, check
 
 
 @contextmanager
@@ -301,15 +303,22 @@ def at_random(table: Any, rows: int, total: int) -> Any:
 
 
 def streamed_rows(
-    backend: Any, query: str, rows: int = 1 << 16, check: Callable[[], None] = lambda: None
+    backend: Any,
+    query: str,
+    rows: int = 1 << 16,
+    lock: Callable[[], None] = lambda: None,
+    check: Callable[[], None] = lambda: None,
 ) -> Iterator[list[Any]]:
-    """Yield the rows for ``query`` in an engine of `ENGINES`, ``rows`` at a time; ``check`` runs between them."""
+    """Yield the rows for ``query`` in an engine of `ENGINES`, ``rows`` at a time; ``lock`` and ``check`` run before and
+    after the statement, in its transaction.
+    """
     if backend.name == "pyspark":
         left = iter(backend._session.sql(query).toLocalIterator())
         while part := [tuple(row) for row in itertools.islice(left, rows)]:
             yield part
         return
     with transaction(backend.con), backend.con.cursor("espalier_rows") as cursor:
+        lock()
         cursor.execute(query)
         check()
         while part := cursor.fetchmany(rows):

@@ -126,7 +126,8 @@ def _from_rows(relation: Relation, names: Sequence[str], most: int | None) -> tu
     from espalier.core.tables.engines import streamed_rows
 
     growing, rows = [Cells() for _ in names], 0
-    for part in streamed_rows(relation.backend, relation.query_of(names), check=relation.check):
+    query = relation.query_of(names)
+    for part in streamed_rows(relation.backend, query, lock=relation.lock, check=relation.check):
         rows += len(part)
         _check_rows(rows, most, relation.shown)
         for cells, column in zip(growing, zip(*part, strict=True), strict=True):

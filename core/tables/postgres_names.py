@@ -1,5 +1,5 @@
-"""Lookup of a PostgreSQL relation by name: its schema, its columns, and a check that no user-defined cast reads its
-cells.
+"""Lookup of a PostgreSQL relation by name: its schema, its columns, its lock, and a check that no user-defined cast
+reads its cells.
 """
 
 from __future__ import annotations
@@ -46,6 +46,22 @@ def with_schema(con: Any, name: str) -> str:
     )
     found = con.execute(asked, [quoted(name)]).fetchone()
     return f"{found[0]}.{name}" if found else name
+
+
+def lock(con: Any, name: str) -> None:
+    """Lock the relation and its partitions against TRUNCATE and other changes of their files, until the transaction
+    ends.
+
+    Call it before the transaction's first query. A snapshot from before the end of a TRUNCATE sees neither the removed
+    rows nor new ones. A materialized view, a foreign table, and a table for which the role has only privileges for
+    columns cannot be locked beforehand; the statement that reads them locks them.
+    """
+    try:
+        with con.transaction():
+            con.execute(f"LOCK TABLE {quoted(name)} IN ACCESS SHARE MODE")
+    except Exception as error:
+        if getattr(error, "sqlstate", None) not in ("42501", "42809"):  # no privilege, another kind of relation
+            raise
 
 
 def columns_of(con: Any, name: str) -> list[tuple[str, int, str]]:

@@ -40,16 +40,19 @@ def streamed(
     schema: Schema,
     person: bool,
     pulse: Callable[[], None],
+    lock: Callable[[], None] = lambda: None,
     check: Callable[[], None] = lambda: None,
 ) -> Generator[Batch]:
     """Yield the codes that ``query`` (of :func:`espalier.core.tables.encoding_query.packed`) returns.
 
-    ``check`` runs in the same transaction. An exception raised by ``pulse`` ends the cursor and its transaction.
+    ``lock`` and ``check`` run before and after it, in the same transaction. An exception raised by ``pulse`` ends the
+    cursor and its transaction.
     """
     import pyarrow as pa
 
     names = [f"n{i}" for i in range(len(runs([column.size + 2 for column in schema.columns])))]
     with transaction(connection), connection.cursor("espalier_codes", binary=True) as cursor:
+        lock()
         cursor.execute(query)
         check()
         while rows := cursor.fetchmany(BATCH_ROWS):

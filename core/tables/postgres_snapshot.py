@@ -88,6 +88,8 @@ class PostgresSnapshot(CodesOnly):
         try:
             self._run("BEGIN ISOLATION LEVEL REPEATABLE READ READ WRITE")
             self._run(settings())
+            with self._asking():
+                interruptible(relation.lock, pulse, self._con.cancel)
             self._run(f"CREATE TEMP TABLE {CODES} ON COMMIT DROP AS {relation.query(schema, person)}")
             with self._asking():
                 relation.check()

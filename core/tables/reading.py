@@ -63,7 +63,8 @@ def read_table(source: str | Path | bytes, name: str | None = None) -> TextTable
                         f"{shown} changed while it was being read; start again after it has been written", path=shown
                     )
         except OSError as error:
-            raise TableError(f"cannot read {shown}: {error.strerror or error}", path=shown) from None
+            what = "a table in a database cannot be used here; write its rows to a file" if "://" in str(source) else ""
+            raise TableError(f"cannot read {shown}: {what or error.strerror or error}", path=shown) from None
     if data[:2] == b"\x1f\x8b":
         data = gunzip(data, shown)
     parse = _parquet if data[:4] == b"PAR1" else read_excel if data[:4] == b"PK\x03\x04" else _csv

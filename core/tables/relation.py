@@ -108,9 +108,10 @@ class Relation:
     ``feed`` returns rows that are encoded here. Without a feed, the engine encodes them: ``backend`` is the connection
     and ``table`` its relation. ``plain`` is then the query that reads ``table`` with text compared byte by byte, if the
     engine may compare differently: a collation that treats two identifiers as equal would merge two people. ``origin``
-    is the kind of relation in the engine's catalogue (`espalier.core.tables.catalogue`); `None` for files. ``check``
-    raises :class:`TableError` if an engine's relation has since been replaced by a relation of another kind. ``keeps``
-    is true if the engine may keep codes in a temporary table; otherwise PostgreSQL streams them.
+    is the kind of relation in the engine's catalogue (`espalier.core.tables.catalogue`); `None` for files. ``lock`` is
+    called in a transaction before its first query and locks the relation. ``check`` raises :class:`TableError` if an
+    engine's relation has since been replaced by a relation of another kind. ``keeps`` is true if the engine may keep
+    codes in a temporary table; otherwise PostgreSQL streams them.
     """
 
     shown: str
@@ -120,6 +121,7 @@ class Relation:
     plain: str | None = None
     origin: str | None = None
     keeps: bool = True
+    lock: Callable[[], None] = lambda: None
     check: Callable[[], None] = lambda: None
 
     @property
@@ -339,7 +341,7 @@ class Relation:
         if self.backend.name == "postgres":
             from espalier.core.tables.postgres_rows import streamed
 
-            answers = streamed(self.backend.con, query, schema, person is not None, pulse, self.check)
+            answers = streamed(self.backend.con, query, schema, person is not None, pulse, self.lock, self.check)
         else:
             from espalier.core.tables.spark import written
 
@@ -378,10 +380,12 @@ def open_relation(where: str | Path, relation: str | None = None) -> Relation:
         raise TableError("a connection needs the name of its table: add --relation NAME")
     try:
         if scheme[1] in ENGINES:
-            backend, table, plain, origin, check = engines.open_url(text, relation)
+            backend, table, plain, origin, lock, check = engines.open_url(text, relation)
             with engines.closed_on_error(backend):
                 keeps = engines.keeps_codes(backend)
-            opened = Relation(shown, backend=backend, table=table, plain=plain, origin=origin, keeps=keeps, check=check)
+            opened = Relation(
+                shown, backend=backend, table=table, plain=plain, origin=origin, keeps=keeps, lock=lock, check=check
+            )
             weakref.finalize(opened, engines.disconnect, backend)
         else:
             stream = engines.open_stream(text, relation, shown)

@@ -91,7 +91,8 @@ def _parts(relation: Relation, rows: int | None = None) -> Iterator[TextTable]:
     feed = relation.feed
     with engine_errors(f"{relation.shown}: the engine refuses to read", OURS):
         if feed is None:
-            yield from _tuples(relation, streamed_rows(relation.backend, relation.query_of_rows(rows)))
+            query = relation.query_of_rows(rows)
+            yield from _tuples(relation, streamed_rows(relation.backend, query, lock=relation.lock))
             return
         kept = _plain(feed)
         with closing(feed.batches(kept) if rows is None else feed.spread(kept, rows)) as batches:

@@ -211,3 +211,12 @@ def test_five_thousand_categories_take_little_time_and_memory():
     assert len(plan.cut) <= MOST_APART
     assert 50 < len(reached.cut) <= MOST_APART
     assert sorted(set(reached.cut.groups.tolist())) == list(range(len(reached.cut)))
+
+
+@pytest.mark.parametrize("mark", ["other A", "A", "a1", "other B … …"])
+def test_a_missing_mark_that_may_become_the_name_of_a_group_is_refused(mark):
+    """Previously, a release that was paid for could not be finished if the budget merged codes under this name."""
+    groups = {**{f"a{i}": "A" for i in range(1, 8)}, "b1": "B", "b2": "B"}
+    with pytest.raises(SchemaError, match="cannot mark a missing value"):
+        HierarchyToBuy.of("c", groups, 12, missing=True, missing_marks=(mark,))
+    assert HierarchyToBuy.of("c", groups, 12, missing=True, missing_marks=("other",)).missing_marks == ("other",)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import pytest
@@ -187,6 +189,39 @@ def test_a_relation_that_is_replaced_after_it_was_opened_is_refused(database, ke
     with pytest.raises(TableError, match="replaced by a relation of another kind|the engine failed"):
         narrow_text(relation, ["a"])
     relation.close()
+
+
+@pytest.mark.parametrize("keeps", [True, False], ids=["codes stay there", "codes are streamed"])
+def test_a_partition_that_is_emptied_and_filled_again_is_read_whole(database, keeps):
+    """Previously, the snapshot was older than the lock, and neither the old nor the new rows were seen."""
+    url, con = database
+    con.execute("CREATE TABLE p (a text) PARTITION BY LIST (a)")
+    con.execute("CREATE TABLE x PARTITION OF p FOR VALUES IN ('x'); CREATE TABLE y PARTITION OF p FOR VALUES IN ('y')")
+    con.execute("INSERT INTO p SELECT unnest(ARRAY['x', 'y']) FROM generate_series(1, 100)")
+    relation = open_relation(url, "p")
+    asked = replace(relation, keeps=keeps)
+    with ThreadPoolExecutor(1) as pool:
+        with con.transaction():
+            con.execute("TRUNCATE x; INSERT INTO x SELECT 'x' FROM generate_series(1, 100)")
+            reading = pool.submit(lambda: asked.snapshot(SCHEMA).count(("a",)).tolist())
+            while con.execute("SELECT FROM pg_locks WHERE NOT granted").rowcount == 0 and not reading.done():
+                time.sleep(0.01)
+        assert reading.result() == [100, 100]
+    relation.close()
+
+
+@pytest.mark.parametrize("keeps", [True, False], ids=["codes stay there", "codes are streamed"])
+def test_relations_that_cannot_be_locked_first_are_read(database, keeps):
+    url, con = database
+    con.execute("CREATE MATERIALIZED VIEW m AS SELECT * FROM t")
+    con.execute("CREATE ROLE one LOGIN; GRANT SELECT (a) ON t TO one")
+    try:
+        for user, name in (("reader", "m"), ("one", "t")):
+            relation = open_relation(url.replace("reader@", f"{user}@"), f"public.{name}")
+            assert replace(relation, keeps=keeps).snapshot(SCHEMA).count(("a",)).tolist() == [2, 1]
+            relation.close()
+    finally:
+        con.execute("REVOKE ALL ON t FROM one; DROP ROLE one")
 
 
 @pytest.mark.parametrize(
