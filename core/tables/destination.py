@@ -24,8 +24,8 @@ LONGEST_NAME = 63
 
 @dataclass(frozen=True)
 class Destination:
-    """Table ``name`` to be created at ``url``. Outside the default schema, ``name`` is ``schema.name``. Quotes are used as
-    in SQL.
+    """Table ``name`` to be created at ``url``. Outside the default schema, ``name`` is ``schema.name``, with quotes as in
+    SQL.
     """
 
     name: str
