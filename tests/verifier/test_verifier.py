@@ -43,7 +43,7 @@ from espalier.verifier.check import main as command
 from espalier.verifier.check import verify
 from espalier.verifier.folder import Folder
 from espalier.verifier.ledger import totals
-from espalier.verifier.model import broken, calibrate, marginals
+from espalier.verifier.model import broken, calibrate, marginals, required
 from espalier.verifier.rows import breaches
 from tests.methods.test_contract import project as plan_of
 from tests.methods.test_contract import table as rows_of
@@ -468,6 +468,26 @@ def test_marginals_are_those_of_the_programs_model(case):
         found = marginals(calibrate(model.sizes, model.potentials, order), cliques)
         for q in cliques:
             assert found[q] * model.total == pytest.approx(model.marginal(q), abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("plan", "listed", "wrong"),
+    [
+        ({}, [], 1),
+        ({"fair": False}, [], 0),
+        ({}, [{"left": ["g"], "right": ["c"], "given": ["b", "d"], "holds": True}], 0),
+        ({}, [{"left": ["g"], "right": ["c"], "given": ["b", "d"], "holds": False}], 1),
+        ({}, [{"left": ["g"], "right": ["c"], "given": ["b"], "holds": True}], 1),
+        ({"strict": True}, [{"left": ["g"], "right": ["c"], "given": ["b", "d"], "holds": True}], 1),
+        ({"strict": True}, [{"left": ["c"], "right": ["g", "h"], "given": ["b", "d"], "holds": True}], 0),
+    ],
+)
+def test_the_separations_that_a_plan_requires_are_listed(plan, listed, wrong):
+    """Previously, a release with a fence could leave out its separations."""
+    roles = {"outcome": ["c"], "protected": ["g"], "admissible": ["b", "d"], "inadmissible": ["h"]}
+    facts = {"method": "privci", "separations": listed, "project": {"plan": plan, "roles": roles}}
+    found = required(SimpleNamespace(facts=facts, linked={}))
+    assert len(found) == wrong
 
 
 def test_noise_is_not_testable_without_overlaps(tmp_path):
