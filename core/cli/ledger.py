@@ -147,9 +147,8 @@ def record_diagnostics(opt: argparse.Namespace, facts: Mapping[str, Any], digest
     else:
         for table in tables:
             ledger.population_of(table)
-        if isinstance(entry, dict):  # the release states only its entry; the ledger records the entry's table
-            tables += [e.table for e in _entries(ledger).values() if e.chain == entry.get("chain")]
-        concerned = ledger.diagnosed(digests, tables, opt.by, opt.command)
+        chain = entry.get("chain") if isinstance(entry, dict) else None  # the ledger records the entry's table
+        concerned = ledger.diagnosed(digests, tables, opt.by, opt.command, chain)
     for population in concerned:
         print(f"ledger: a view of diagnostics is recorded for {population}", file=sys.stderr)
     if entry and not concerned:
