@@ -47,8 +47,11 @@ def totals(said: dict[str, Any], rho: float) -> list[str]:
     if said["after"]["rho"] < (before["rho"] + rho) * (1 - 1e-12):
         wrong.append("the amount spent after this release is less than the earlier amount plus the release's own")
     for part in (total, before, said["after"]):
-        if epsilon_of(part["rho"], delta) * (1 - 1e-9) > part["epsilon"]:
+        least = epsilon_of(part["rho"], delta)
+        if least * (1 - 1e-9) > part["epsilon"]:
             wrong.append("a ρ of the ledger gives a larger ε than is stated")
+        if part is not total and part["epsilon"] > least * (1 + 1e-6):
+            wrong.append("a ρ of the ledger gives a smaller ε than is stated")
     return wrong
 
 

@@ -6,7 +6,7 @@ import math
 import re
 import unicodedata
 from collections.abc import Iterator
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 from .budget import differing, entry
@@ -68,8 +68,43 @@ UNSEEN = {"head", "svg", "style", "title"}
 """Elements with text that people do not read as a sentence."""
 LETTERS = {"epsilon": "ε", "eps": "ε", "delta": "δ", "rho": "ρ"}
 ALIKE = str.maketrans("ɛєԑ∊", "εεεε")
-OF_LEDGER = re.compile(r"(?:reached|total is|may reach|together reach|total of|, of)\s*$")
-"""Pattern of the words that precede an ε of the ledger."""
+VALUE = r"(\d+(?:\.\d+)?(?:e[-+]?\d+)?)"
+OF_LEDGER = {
+    "From the same people: ε = # before this release, of ε = # at δ = #": "before.epsilon total.epsilon total.delta",
+    "may together reach ε = # at δ = # \\(ρ = #": "total.epsilon total.delta total.rho",
+    "had reached ε = # \\(ρ = #": "before.epsilon before.rho",
+    "the total is ε = # \\(ρ = #": "after.epsilon after.rho",
+    "together may reach ε = #; the ledger allows #": "after.epsilon total.epsilon",
+    "Recorded in a ledger with a total of ε = # at δ = #": "total.epsilon total.delta",
+}
+"""Sentences about the ledger, each with its numbers in the order of the sentence."""
+PLACES = {
+    "registry.yaml": {
+        "": "url_slug status tier",
+        "deployment.basic.": "name data_curators intended_use data_product_type data_product_region description "
+        "publication_date",
+        "deployment.dp_variant.": "variant_name data_domain unprotected_quantities",
+        "deployment.privacy_loss.": "privacy_unit privacy_unit_details privacy_parameters_details",
+        "deployment.privacy_loss.privacy_parameters.": "epsilon delta rho",
+        "deployment.deployment_model.": "model_name model_name_details actors release_type release_type_details "
+        "data_source_type access_type",
+        "deployment.accounting.": "post_processing composition",
+        "deployment.implementation.": "preprocessing_and_hyperparameter_tuning mechanisms justification",
+        "deployment.administrative.": "registry_authors notes",
+    },
+    "croissant.json": {
+        "": "@type conformsTo name description datePublished version isLiveDataset",
+        "distribution.": "@type @id name contentUrl encodingFormat sha256",
+        "recordSet.": "@type @id name",
+        "recordSet.field.": "@type @id name dataType",
+        "recordSet.field.source.": "fileObject.@id extract.column",
+        "rai:": "dataCollection dataCollectionType dataManipulationProtocol personalSensitiveInformation "
+        "dataLimitations dataUseCases dataReleaseMaintenancePlan",
+    },
+}
+"""Entries of the registry file and the card, by place. Others might state another ε."""
+NUMERIC = ("tier", "epsilon", "delta", "rho", "isLiveDataset")
+"""Ends of the entries that are no text."""
 SAME = """
 deployment.privacy_loss.privacy_parameters.epsilon  guarantee.epsilon
 deployment.privacy_loss.privacy_parameters.delta    guarantee.delta
@@ -89,6 +124,17 @@ def leaves(value: Any, key: str = "") -> Iterator[tuple[str, Any]]:
             yield from leaves(v, k)
     else:
         yield key, value
+
+
+def unknown(name: str, value: Any, at: str = "") -> Iterator[str]:
+    """Yield the entries of the registry file or the card that are at no known place, or are not text."""
+    if isinstance(value, dict | list):
+        for k, v in value.items() if isinstance(value, dict) else (("", v) for v in value):
+            yield from unknown(name, v, f"{at}.{k}".strip(".") if k else at)
+    elif not at.startswith("@context.") or not isinstance(value, str):
+        known = {f"{place}{key}" for place, keys in PLACES[name].items() for key in keys.split()}
+        if at not in known or isinstance(value, str) is at.endswith(NUMERIC):
+            yield at
 
 
 def words(folder: Folder, name: str) -> tuple[str, str]:
@@ -168,24 +214,26 @@ def same(text: str, number: float) -> bool:
 
 
 def claimed(folder: Folder) -> dict[str, set[float]]:
-    """Return the ε, δ and ρ that a text may state: those of the guarantee, of the spent amount and of each draw, and
-    under ``ledger`` the ledger's ε. A text may state δ = 0, which a single draw may have, only if the guarantee has it.
+    """Return the ε, δ and ρ that a text may state as those of the release: those of the guarantee and of the spent
+    amount.
     """
     made, facts = folder.statement, folder.facts
     parts = [made.get("guarantee"), made.get("spent"), facts["asked"], facts["spent"]]
-    known = {"ε": {part["epsilon"] for part in parts if part}}
-    ledger = [entry(facts, f"ledger.{key}") for key in ("total", "before", "after")]
-    parts += [*ledger, *made.get("composition", {}).values(), facts.get("looking"), *made.get("draws", [])]
-    for c, keys in (("δ", ("delta", "at_delta")), ("ρ", ("rho",))):
-        known[c] = {part[k] for part in parts if part for k in keys if k in part}
-    known["δ"] -= {0} if facts["asked"]["delta"] else set()
-    return {**known, "ledger": {part["epsilon"] for part in ledger if part}}
+    known = {c: {part[key] for part in parts if part and key in part} for c, key in (("ε", "epsilon"), ("ρ", "rho"))}
+    return {**known, "δ": {facts["asked"]["delta"]}}
 
 
-def stated(text: str, known: dict[str, set[float]]) -> tuple[list[tuple[str, str]], list[str]]:
-    """Return each ε, δ and ρ in a text, and those that it must not state. Only certain sentences may state an ε of the
-    ledger."""
+def stated(text: str, known: dict[str, set[float]], ledger: Any = None) -> tuple[list[tuple[str, str]], list[str]]:
+    """Return each ε, δ and ρ in a text, and those that it must not state. Sentences about the ledger are left out if
+    their numbers are those of ``ledger``.
+    """
     said, wrong = list[tuple[str, str]](), list[str]()
+
+    def left_out(values: list[str], m: re.Match[str]) -> str:
+        return " " if all(same(x, entry(ledger, v)) for x, v in zip(m.groups(), values, strict=True)) else m[0]
+
+    for sentence, values in OF_LEDGER.items() if ledger else ():
+        text = re.sub(sentence.replace("#", VALUE), partial(left_out, values.split()), text)
 
     @cache
     def one_of(x: str, group: str) -> bool:
@@ -195,9 +243,7 @@ def stated(text: str, known: dict[str, set[float]]) -> tuple[list[tuple[str, str
         c, x = m[1] or LETTERS[m[2].lower()], m[3]
         said.append((c, x))
         if not one_of(x, c):
-            before, after = OF_LEDGER.search(text[max(0, m.start() - 30) : m.start()]), " before this release"
-            if c != "ε" or not (before or text.startswith(after, m.end())) or not one_of(x, "ledger"):
-                wrong.append(f"{c} = {x}")
+            wrong.append(f"{c} = {x}")
     return said, wrong
 
 
@@ -211,14 +257,11 @@ def check_texts(folder: Folder) -> None:
     for name in names:
         (text, whole), needed = words(folder, name), [facts["project"]["name"]]
         if not name.endswith(".html"):
-            parts = [
-                (w, v) for k, v in leaves(folder.json(name)) for w in re.split("[^a-z]+", k.lower()) if w in LETTERS
-            ]
-            wrong += [f"{name} has {w} = {v}" for w, v in parts if v not in known[LETTERS[w]]]
-        read, (_, odd) = stated(text, known)[0], stated(whole, known)
-        wrong += [f"{name} states {said}" for said in odd]
+            wrong += [f"{name} has the unknown entry {at}" for at in unknown(name, folder.json(name)) if made]
+        said, (_, odd) = stated(text, known)[0], stated(whole, known, facts.get("ledger"))
+        wrong += [f"{name} states {number}" for number in odd]
         for c, key in (("ε", "epsilon"), ("δ", "delta")):
-            if not any(a == c and same(x, facts["asked"][key]) for a, x in read):
+            if not any(a == c and same(x, facts["asked"][key]) for a, x in said):
                 wrong.append(f"{name} does not state {c}")
         if made:
             unit, signer = made["unit"], (made["signer"] or {}).get("fingerprint", "was not signed when it was made")

@@ -42,6 +42,7 @@ from espalier.verifier import budget, noise, questions, texts
 from espalier.verifier.check import main as command
 from espalier.verifier.check import verify
 from espalier.verifier.folder import Folder
+from espalier.verifier.ledger import totals
 from espalier.verifier.model import broken, calibrate, marginals
 from tests.methods.test_contract import project as plan_of
 from tests.methods.test_contract import table as rows_of
@@ -472,6 +473,55 @@ def test_a_label_contains_only_what_labels_contain(added):
     except ValueError:
         wrong = True
     assert wrong == (added != "x")
+
+
+@pytest.mark.parametrize(
+    ("said", "wrong"),
+    [
+        ("22 noisy answers, together ρ = 0.024.", []),
+        ("22 noisy answers, together ρ = 0.001.", ["ρ = 0.001"]),
+        ("From the same people: ε = 0.1 before this release, of ε = 3 at δ = 1e-06 in all", []),
+        ("Earlier releases had reached ε = 0.1 (ρ = 0.001). Later, the total is ε = 1.1 (ρ = 0.025).", []),
+        ("The guarantee of this release is a total of ε = 0.1, δ = 1e-06", ["ε = 0.1"]),
+        ("From the same people: ε = 0.1 before this release, of ε = 2 at δ = 1e-06", ["ε = 0.1", "ε = 2"]),
+    ],
+)
+def test_a_text_states_the_ledgers_numbers_only_as_those_of_the_ledger(said, wrong):
+    """Previously, a text could state the ρ of one draw, and earlier spending as the total of this release."""
+    ledger = {
+        "total": {"epsilon": 3.0, "delta": 1e-6, "rho": 0.18},
+        "before": {"epsilon": 0.1, "rho": 0.001},
+        "after": {"epsilon": 1.1, "rho": 0.025},
+    }
+    spent = {"epsilon": 1.0, "rho": 0.024}
+    facts = {"asked": {"epsilon": 1.0, "delta": 1e-6}, "spent": spent, "ledger": ledger}
+    known = texts.claimed(SimpleNamespace(statement={"draws": [{"rho": 0.001, "delta": 0.0}]}, facts=facts))
+    assert texts.stated(said, known, ledger)[1] == wrong
+
+
+def test_the_registry_entry_and_the_card_have_only_known_entries(case):
+    """Previously, they could state another ε under `ε`, `maxEpsilon` or `rai:epsilon`."""
+    for name, place, added in (
+        ("registry.yaml", ("deployment", "privacy_loss", "privacy_parameters"), {"ε": 0.1}),
+        ("registry.yaml", ("deployment", "basic"), {"maxEpsilon": 0.1}),
+        ("croissant.json", (), {"rai:epsilon": {"value": 0.1}}),
+        ("croissant.json", (), {"variableMeasured": [{"name": "epsilon", "value": 0.1}]}),
+        ("croissant.json", (), {"description": 0.1}),
+    ):
+        made = part = json.loads(case.honest.files[name])
+        assert list(texts.unknown(name, made)) == []
+        for key in place:
+            part = part[key]
+        part.update(added)
+        assert list(texts.unknown(name, made))
+
+
+def test_earlier_spending_has_the_epsilon_of_its_rho():
+    """Previously, it could have a larger one, which a text could then state."""
+    total = {"epsilon": 3.0, "delta": 1e-6, "rho": 0.1}
+    before, after = {"epsilon": 0.1, "rho": 0.0}, {"epsilon": budget.epsilon_of(0.05, 1e-6), "rho": 0.05}
+    assert totals({"total": total, "before": before, "after": after}, 0.05)
+    assert not totals({"total": total, "before": {**before, "epsilon": 0.0}, "after": after}, 0.05)
 
 
 def test_the_style_sheets_of_the_program_are_known():
