@@ -39,6 +39,7 @@ from espalier.core.progress import Report, part, silent
 from espalier.core.project.file import Project
 from espalier.core.project.plan import Plan
 from espalier.core.project.schema import Schema
+from espalier.core.tables.public_chance import seeded_by
 
 FREQUENCIES, PROBED = 500, 50
 """Numbers of random directions, each with a cosine and a sine: directions that the rows reproduce, and directions of
@@ -186,7 +187,7 @@ class Embedded:
         if self.sums is None:
             return self.base.model(report)
         model = self.given or self.base.model(part(report, 0.0, 0.2))
-        rng = np.random.default_rng()
+        rng = seeded_by([self.sums.values])
         return tilted(model, self.sums, self.ordered, self.base.impossible, rng, part(report, 0.2, 1.0))
 
     def facts(self, project: Project) -> dict[str, Any]:

@@ -145,9 +145,10 @@ def test_every_method_is_resumed(name, tmp_path, recorder):
     assert json.loads((out / "release.json").read_text())["spent"]["rho"] == made.spending.rho
 
 
-def test_a_release_with_all_answers_needs_no_rows_and_is_the_same_again(tmp_path, monkeypatch):
+@pytest.mark.parametrize("plan", [CASES["mst"], {"method": "decoder", "latent": 2, "steps": 3}], ids=["mst", "latent"])
+def test_a_release_with_all_answers_needs_no_rows_and_is_the_same_again(tmp_path, monkeypatch, plan):
     """Randomness other than noise is the same too, so two resumed runs write the same table."""
-    given, out = project(**CASES["mst"], private_evaluation=0.2), tmp_path / "out"
+    given, out = project(**plan, private_evaluation=0.2), tmp_path / "out"
 
     def fail(*_: Any, **__: Any) -> None:
         raise MemoryError
