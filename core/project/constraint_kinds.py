@@ -109,6 +109,12 @@ class Monotone:
                 f"monotone: {low.name!r} and {high.name!r} must have the same {shared}, so that codes can be compared",
                 column=low.name,
             )
+        if (low.integer, low.decimals, low.dates is None) != (high.integer, high.decimals, high.dates is None):
+            raise SchemaError(
+                f"monotone: {low.name!r} and {high.name!r} must both be whole numbers, or have the same decimals, "
+                "because their released numbers are put in order",
+                column=low.name,
+            )
         out = np.zeros((low.size, high.size), dtype=np.bool_)
         out[: low.values, : high.values] = np.arange(low.values)[:, None] > np.arange(high.values)
         return out
