@@ -7,6 +7,7 @@ from typing import Any
 
 import streamlit as st
 
+from espalier.pages.common.text import plain
 from espalier.pages.session.session import Session
 
 
@@ -21,7 +22,7 @@ def line(text: str, key: str, help_: str, remove: Callable[..., None], *args: An
         type="tertiary",
         on_click=remove,
         args=args,
-        help=help_,
+        help=plain(help_),
     )
 
 
