@@ -1,12 +1,11 @@
 """Adult with public bins: quality and cost of each method.
 
-    python -m benchmarks.adult                 quality of the five methods, ε = 1 and 0.2, on an 80/20 split
-    python -m benchmarks.adult cold            CPU seconds of `python -m core release`, cold, and of mbi 2.0
-    python -m benchmarks.adult copies          total CPU seconds of 20 copies of a release, ε = 1
-    python -m benchmarks.adult preview         milliseconds of a plan's preview, which reads no data
-    python -m benchmarks.adult compare         seconds of six plans on the Compare page, and their figures
-    python -m benchmarks.adult classifiers     seconds of five classifiers for every column of a release, as judged
-    python -m benchmarks.adult write FOLDER    the project files themselves
+python -m benchmarks.adult                 quality of the five methods, ε = 1 and 0.2, on an 80/20 split python -m
+benchmarks.adult cold            CPU seconds of `python -m core release`, cold, and of mbi 2.0 python -m
+benchmarks.adult copies          total CPU seconds of 20 copies of a release, ε = 1 python -m benchmarks.adult preview
+milliseconds of a plan's preview, which reads no data python -m benchmarks.adult compare         seconds of six plans on
+the Compare page, and their figures python -m benchmarks.adult classifiers     seconds in which five classifiers judge
+every column of a release python -m benchmarks.adult write FOLDER    the project files themselves
 
 The table is `../shared/data/adult.csv.gz`. Categories come from the data set's public documentation, and bin edges are
 round numbers; nothing is derived from the rows.

@@ -166,7 +166,7 @@ def main() -> None:
             page = context.pages[0]
             small = project(40, 120, rng)
             opened = open_project(page, base, small, Path(folder))
-            print(f"40 columns, 120 arrows: the drawing is there after {opened:.2f} s (first page of the server)")
+            print(f"40 columns, 120 arrows: the drawing is visible after {opened:.2f} s (first page of the server)")
             page.locator(".board").get_by_role("button", name="Fit").click()
             before = spent(server.pid)
             times = draw(page, small, rng, opt.arrows)
@@ -175,10 +175,10 @@ def main() -> None:
                 f"  an arrow, mouse up until Python's answer is shown: median {statistics.median(times):.2f} s, "
                 f"slowest of {len(times)} {max(times):.2f} s; {each:.2f} s of the server's CPU"
             )
-            print(f"  dragging a box: {smooth(page, small.schema.names[20]):.0f} ms from picture to picture")
+            print(f"  dragging a box: {smooth(page, small.schema.names[20]):.0f} ms from frame to frame")
             for attempt in ("first", "again"):
                 took = open_project(page, base, project(200, 400, rng), Path(folder))
-                print(f"200 columns, 400 arrows, {attempt}: the drawing is there after {took:.2f} s")
+                print(f"200 columns, 400 arrows, {attempt}: the drawing is visible after {took:.2f} s")
             context.close()
             print(f"load average during the run: {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
     finally:

@@ -119,7 +119,7 @@ def show(releases: int) -> None:
         shares.append(unmarked(dag, sizes, rng))
     mine, best, before = np.mean(shares, axis=0)
     print(
-        f"without marks: {releases} drawings: noticed {100 * mine:.1f} %, best {100 * best:.1f} %, before "
+        f"without marks: {releases} drawings: detected {100 * mine:.1f} %, best {100 * best:.1f} %, before "
         f"{100 * before:.1f} %; chosen ÷ best {100 * np.mean([m / b for m, b, _ in shares]):.0f} %, before ÷ best "
         f"{100 * np.mean([c / b for _, b, c in shares]):.0f} %",
         flush=True,

@@ -107,7 +107,7 @@ DIABETES = {
 
 
 def arrows(drawing: dict[str, str]) -> list[tuple[str, str]]:
-    """(cause, effect) for every cause listed."""
+    """Return (cause, effect) for every listed cause."""
     return [(cause, effect) for effect, causes in drawing.items() for cause in causes.split()]
 
 

@@ -61,7 +61,7 @@ def draw(expected: NDArray[np.float64], n: int, sigma: float, rng: np.random.Gen
 
 
 def type_one(runs: int, rng: np.random.Generator) -> None:
-    """Type I error of each statement over 36 settings, and of families of five.
+    """Print the type I error of each statement over 36 settings, and of families of five.
 
     If there are too few rows, a plan buys no test unless its list names the statement. These settings are marked, and
     left out of the last lines.
@@ -129,7 +129,7 @@ def stated(runs: int, rng: np.random.Generator) -> None:
         after = [noticed(t.null, 0.01) or math.inf for t in tables[:20]]
         print(
             f"  {'×'.join(map(str, shape)):8} n = {n:6} {'skewed' if skewed else 'even':6} odds ratio {ratio:5.2f} "
-            f"noticed {hits:3.0f} ± {_error(80, runs):.1f} %; "
+            f"detected {hits:3.0f} ± {_error(80, runs):.1f} %; "
             f"predicted {public or math.inf:5.2f}, stated after {np.median(after):5.2f}",
             flush=True,
         )
@@ -138,7 +138,7 @@ def stated(runs: int, rng: np.random.Generator) -> None:
 PARTS = {
     "alarms": ("type I at 5 %", 2, type_one),
     "power": ("power at 5 %", 1, noticing),
-    "stated": ("odds ratio stated as noticeable (level 1 %, as for the first of five after Holm)", 1, stated),
+    "stated": ("odds ratio stated as detectable (level 1 %, as for the first of five after Holm)", 1, stated),
 }
 """The parts, each with its heading, the factor on the number of runs, and its function."""
 

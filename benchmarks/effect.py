@@ -68,7 +68,7 @@ class Setting:
 
     @property
     def project(self) -> Project:
-        """Columns named by code. In the drawing Z and T cause Y, and Z causes T."""
+        """Return a project with columns named by code. In the drawing, Z and T cause Y, and Z causes T."""
         schema = Schema(
             tuple(
                 Column(name, "categorical", tuple(f"c{i}" for i in range(int(codes.max()) + 1)))
@@ -231,7 +231,7 @@ def show(name: str, releases: int, keep: Path | None) -> None:
         if holds:
             cover = 100 * float(np.mean(holds))
             print(
-                f"  {what}: the interval holds the population's effect in {cover:.1f} ± "
+                f"  {what}: the interval contains the population's effect in {cover:.1f} ± "
                 f"{math.sqrt(cover * (100 - cover) / len(holds)):.1f} % of {len(holds)}; RMSE against it "
                 f"{rmse(what) / rmse('real rows'):.2f} × real rows'"
             )

@@ -254,7 +254,7 @@ def wide() -> None:
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
         print(
             f"200 columns × 50,000 rows, {label}: fit {fit:.2f} s, rows {rows:.2f} s CPU, peak {peak:.2f} GB, "
-            f"{model.fit.iterations} steps; bar 10 s, 2 GB: {10 / (fit + rows):.1f}x below",
+            f"{model.fit.iterations} steps; limit 10 s, 2 GB: {10 / (fit + rows):.1f}x below",
             flush=True,
         )
 
@@ -307,7 +307,7 @@ def rows() -> None:
             model.sample(1_000_000, rng, even=even)
             used = cpu() - start
             print(
-                f"1,000,000 rows × 12 columns, {label}, even={even}: {used:.2f} s CPU; bar 3 s: {3 / used:.1f}x below"
+                f"1,000,000 rows × 12 columns, {label}, even={even}: {used:.2f} s CPU; limit 3 s: {3 / used:.1f}x below"
             )
 
 

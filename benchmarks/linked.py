@@ -125,7 +125,7 @@ def released(project: Project, panel: Panel, people: int = 0) -> tuple[Panel, fl
 
 
 def mean(of: list[dict[str, float | None]]) -> dict[str, float]:
-    """Return the mean of each available figure."""
+    """Return the mean of each figure that is available."""
     return combined(of, np.mean)
 
 

@@ -64,7 +64,7 @@ def truths(project: Project, everybody: Table, dependence: float, synthetic: Tab
 
 
 def main() -> int:
-    """Return the command line."""
+    """Run the benchmark. Return 1 if a coverage is too low."""
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.private_evaluation", description=(__doc__ or "").split("\n")[0]
     )

@@ -225,7 +225,7 @@ def waits(page: Any, base: str, table: Path, columns: int, clicks: int, most: fl
 
 @contextmanager
 def browser() -> Iterator[tuple[Any, str, Path]]:
-    """The running app, a page of a browser, and a folder."""
+    """Yield the running app, a page of a browser, and a folder."""
     from playwright.sync_api import sync_playwright
 
     chromium = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)

@@ -50,7 +50,7 @@ def run(columns: int, rows: int, categories: int) -> str:
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     return (
         f"{columns} columns × {rows:,} rows, {categories} categories, {columns * (columns - 1) // 2:,} pairs: "
-        f"{wall:.1f} s ({cpu:.1f} s CPU), {peak:.2f} GB; {right} of {columns - 1} edges right"
+        f"{wall:.1f} s ({cpu:.1f} s CPU), {peak:.2f} GB; {right} of {columns - 1} edges correct"
     )
 
 

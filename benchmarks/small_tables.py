@@ -66,7 +66,7 @@ def _codes(column: pd.Series[Any]) -> NDArray[np.int64]:
 
 
 def _diabetes(seed: int) -> Case:
-    """Half of the rows of diabetes and 21 of its features."""
+    """Return half of the rows of diabetes with 21 of its features."""
 
     def load() -> Table:
         (whole,) = (case.load() for case in LARGE_CHOSEN if case.name == "diabetes")
@@ -199,7 +199,7 @@ def main() -> None:
     parser.add_argument("--epsilon", type=float, nargs="*", default=[1.0])
     parser.add_argument("--splits", type=int, default=4)
     parser.add_argument("--only", nargs="*", default=[""], help="tables whose names contain one of these")
-    parser.add_argument("--ordered", action="store_true", help="declare that columns of diabetes, factors are ordered")
+    parser.add_argument("--ordered", action="store_true", help="declare columns of diabetes and the factors as ordered")
     parser.add_argument("--quick", action="store_true", help="leave out triples and mst")
     opt = parser.parse_args()
     cases = [c for c in (CHOSEN if opt.chosen else REPORTED) if any(part in c.name for part in opt.only)]

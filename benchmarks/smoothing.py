@@ -172,7 +172,7 @@ def main() -> None:
     parser.add_argument("--epsilon", type=float, nargs="*", default=[0.2, 0.5, 1.0, 3.0])
     parser.add_argument("--methods", nargs="*", default=["workload", "prism"])
     parser.add_argument("--splits", type=int, default=4)
-    parser.add_argument("--only", nargs="*", default=[""], help="tables whose names hold one of these")
+    parser.add_argument("--only", nargs="*", default=[""], help="tables whose names contain one of these")
     parser.add_argument("--neighbors", default="add-remove", choices=("replace-one", "add-remove"))
     opt = parser.parse_args()
     for what in opt.what:

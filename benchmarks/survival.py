@@ -61,7 +61,7 @@ class Law:
 
     @property
     def schema(self) -> Schema:
-        """Time in intervals, event and group."""
+        """Columns: time in intervals, event and group."""
         return Schema(
             (
                 Column("time", "numeric", edges=self.edges, integer=self.exact),

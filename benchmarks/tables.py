@@ -218,7 +218,7 @@ def drawn(network: str, rows: int, seed: int) -> Table:
 
 
 def network_arrows(network: str) -> list[tuple[str, str]]:
-    """(cause, effect) for every arrow of the network in ``network``.bif."""
+    """Return (cause, effect) for every arrow of the network in ``network``.bif."""
     text = (FOLDER / f"{network}.bif").read_text("utf-8")
     return [(p.strip(), name) for name, above, _ in _TABLE.findall(text) for p in above.split(",") if p.strip()]
 
@@ -231,7 +231,7 @@ def _binary(seed: int) -> Callable[[], Table]:
 
 
 def binary_arrows(seed: int) -> list[tuple[str, str]]:
-    """(cause, effect) for every arrow of the binary network ``seed``."""
+    """Return (cause, effect) for every arrow of the binary network ``seed``."""
     return _binary_network(seed)[1]
 
 

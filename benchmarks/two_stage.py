@@ -215,7 +215,7 @@ def binned(schema: Schema) -> Schema:
 
 @dataclass(frozen=True)
 class Shared:
-    """A case divided between a provider and a public. ``moved`` columns are anonymized; ``public`` rows are the
+    """A case divided between a provider and a public. ``moved`` columns are anonymised; ``public`` rows are the
     public's.
     """
 
@@ -225,7 +225,7 @@ class Shared:
 
     @property
     def kept(self) -> list[Column]:
-        """Inputs that stay unchanged: numbers, then categories."""
+        """Inputs that stay unchanged: first numbers, then categories."""
         inputs = [c for c in self.case.schema.columns if c.name not in (*self.moved, self.case.target)]
         return sorted(inputs, key=lambda c: c.kind != "numeric")
 
@@ -449,8 +449,8 @@ def price(runs: int) -> None:
         )
     m = np.mean(told, axis=0)
     print(
-        f"MAPD of the public table {m[0]:.2%}, with the rows made {m[1]:.2%}; brand 1: OPR {m[2]:.2%} → {m[3]:.2%}, "
-        f"best mark-up {optimal_markup(true[0]):.0%}"
+        f"MAPD of the public table {m[0]:.2%}, with the released rows {m[1]:.2%}; "
+        f"brand 1: OPR {m[2]:.2%} → {m[3]:.2%}, best mark-up {optimal_markup(true[0]):.0%}"
     )
 
 

@@ -266,7 +266,7 @@ def _plain(case: Case, table: Table) -> Project:
 
 
 def _fair(case: Case, table: Table) -> Project:
-    """Roles for fairness: the first column is protected, and every second further column is admissible."""
+    """Return roles for fairness: the first column is protected, and every second further column is admissible."""
     others = [n for n in table.schema.names if n != case.target]
     roles = Roles((case.target,), (others[0],), tuple(others[1::2]))
     return replace(_plain(case, table), roles=roles)
@@ -291,7 +291,7 @@ _DRAWINGS = {
 
 
 def _with_causes(case: Case, table: Table) -> Project | None:
-    """Plans that use the table's drawing, whether or not the target has causes; none for tables without a drawing."""
+    """Return the project with the table's drawing, whether or not the target has causes; `None` without a drawing."""
     name = case.name.replace(",", "").split()
     if name[0] == "sample":
         arrows = list(Project.load(SAMPLES / f"{name[1]}.json").dag.edges)
@@ -499,9 +499,9 @@ def main() -> None:
     parser.add_argument("--until", type=float, default=2_000.0, help="seconds after which nothing more is measured")
     parser.add_argument("--measure-only", action="store_true")
     parser.add_argument("--each", action="store_true", help="also a line for each method and for each plan rated noise")
-    parser.add_argument("--fresh", action="store_true", help="measure outcomes that no rule has seen")
-    parser.add_argument("--further", action="store_true", help="measure more of them, with 2,000 rows")
-    parser.add_argument("--split", action="store_true", help="measure columns of more values, split in two")
+    parser.add_argument("--fresh", action="store_true", help="measure outcomes that no rule was chosen on")
+    parser.add_argument("--further", action="store_true", help="measure more such outcomes, with at most 2,000 rows")
+    parser.add_argument("--split", action="store_true", help="measure columns with more values, reduced to two")
     opt = parser.parse_args()
     cases = (*FRESH * opt.fresh, *FURTHER * opt.further, *SPLIT * opt.split) or (*TUNED, *REPORTED)
     ways = tuple(w for w in WAYS if not opt.methods or any(part in w.name for part in opt.methods))

@@ -53,7 +53,7 @@ def clinician(person: Person) -> None:
     shot(person, "analyse")
     person.visit("Diagnostics")
     person.press("Compare with the real rows")
-    person.sees("in the other hospital it is")
+    person.sees("in the other hospital the model")
     shot(person, "diagnostics")
 
 

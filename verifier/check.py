@@ -16,7 +16,7 @@ from .linked import check_linked
 from .model import check_model
 from .noise import check_noise
 from .rows import check_rows
-from .texts import check_texts
+from .texts import check_texts, check_unprotected
 
 NAMES = ("", "files", "budget", "noise", "model", "rows", "texts", "ledger")
 
@@ -39,14 +39,8 @@ def verify(path: Path, key: bytes | None = None, export: bytes | None = None) ->
 
     tried(1, check_files)
     tried(1, check_signature, key)
-    private = folder.facts.get("private", True)
-    if not private or not folder.statement.get("private", True):
-        wrong = (
-            []
-            if folder.statement.get("private", private) == private
-            else ["the files disagree on whether it is private"]
-        )
-        folder.say(2, wrong, "NOT PRIVATE: these rows have no privacy guarantee, and no further check applies")
+    if not folder.private:
+        tried(6, check_unprotected)
         return folder.findings
     tried(2, check_budget)
     answers = tried(3, check_noise)

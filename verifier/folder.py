@@ -24,6 +24,9 @@ KNOWN = re.compile(
 NEEDED = ("report.html", "label.html", "registry.yaml", "croissant.json")
 WITHOUT = {"answers.npz": ("decoder", "copula", "fpt-mw", "linked"), "model.npz": ("copula",)}
 """Optional files, each with the methods whose releases may lack it."""
+NOT_PRIVATE = {"synthetic-NOT-PRIVATE.csv", "report-NOT-PRIVATE.html"}
+NOT_PRIVATE |= {"release.json", "project.json", "statement.json"}
+"""All files of a release without privacy."""
 STATEMENT, SIGNATURE = "statement.json", "statement.sig"
 UNREAD = re.compile(r"synthetic-whole\.csv|synthetic\.(parquet|sav|dta|xpt)|dictionary\..*|questions\.csv|copies/.*npz")
 LIMIT, MOST_JSON, OVERHEAD = 1 << 30, 64 << 20, 256
@@ -76,6 +79,11 @@ class Folder:
         linked = self.facts["project"].get("tables") or {}
         self.linked = {("visits" if "of" in table else "people"): name for name, table in linked.items()}
         self.tables = sorted(f"{name}.csv" for name in linked) or ["synthetic.csv"]
+
+    @property
+    def private(self) -> bool:
+        """Whether both files of facts call the release private."""
+        return bool(self.facts.get("private", True) and self.statement.get("private", True))
 
     def say(self, check: int, wrong: list[str], good: str = "") -> None:
         """Record a check: its faults ``wrong``, or the text ``good``."""
@@ -191,7 +199,9 @@ def check_files(folder: Folder) -> None:
     needed = {"project.json", *(facts[key] for key in ("model", "noisy_counts") if isinstance(facts.get(key), str))}
     copies = {f"copies/{i:02d}.csv.gz" for i in range(1, min(int(facts.get("copies") or 0), 100) + 1)}
     needed |= copies
-    if facts.get("private", True):
+    if not folder.private:
+        needed |= NOT_PRIVATE - {STATEMENT}
+    else:
         needed |= {*folder.tables, *(NEEDED if made else NEEDED[:1])}
         needed |= {name for name, methods in WITHOUT.items() if made and facts["method"] not in methods}
         if made and made["accounting"]["rule"] == "pure" and facts["method"] == "fpt-lp":  # this method keeps no counts
@@ -200,6 +210,7 @@ def check_files(folder: Folder) -> None:
     allowed = {n for n in names if KNOWN.fullmatch(n) and (n[:7] != "copies/" or f"{n.split('.')[0]}.csv.gz" in copies)}
     allowed -= {n for n in names if "NOT-PRIVATE" in n and facts.get("private", True)}
     allowed |= {*folder.tables, *(n[:-3] + "parquet" for n in folder.tables)} & names
+    allowed &= names if folder.private else NOT_PRIVATE
     wrong += [f"{n!r} is not a file of this release" for n in sorted(names - allowed)]
     if "project.json" in names and folder.json("project.json") != facts["project"]:
         wrong.append("project.json and release.json hold different projects")

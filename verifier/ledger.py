@@ -34,7 +34,7 @@ KINDS = {"open", "join", "reserve", "select", "measure", "look", "stop", "spend"
 
 
 def slip_of(event: dict[str, Any]) -> float:
-    """δ that an event reserves for the δ₀ of draws."""
+    """Return the δ that an event reserves for the δ₀ of draws."""
     return float(json.loads(event["plan"] or "{}").get("delta_for_draws", 0))
 
 
@@ -45,10 +45,13 @@ def totals(said: dict[str, Any], rho: float) -> list[str]:
     delta = total["delta"] - (said.get("delta_for_draws") or {}).get("total", 0)
     wrong = ["the ledger's total is exceeded"] * (Fraction(before["rho"]) + Fraction(rho) > Fraction(total["rho"]))
     if said["after"]["rho"] < (before["rho"] + rho) * (1 - 1e-12):
-        wrong.append("the amount spent after this release is less than the earlier amount plus its own")
+        wrong.append("the amount spent after this release is less than the earlier amount plus the release's own")
     for part in (total, before, said["after"]):
-        if epsilon_of(part["rho"], delta) * (1 - 1e-9) > part["epsilon"]:
+        least = epsilon_of(part["rho"], delta)
+        if least * (1 - 1e-9) > part["epsilon"]:
             wrong.append("a ρ of the ledger gives a larger ε than is stated")
+        if part is not total and part["epsilon"] > least * (1 + 1e-6):
+            wrong.append("a ρ of the ledger gives a smaller ε than is stated")
     return wrong
 
 

@@ -17,6 +17,8 @@ from .smoothing import named, smoothed, spans
 
 TOLERANCE, MOST_GAP, MOST_CELLS, PASSES = 2e-3, 0.12, 40_000_000, 20
 SMOOTHING, MOST_SMOOTHING, NOISY, FIRM, WIDEST = 1.0, 3.0, 10.0, 5.0, 2.0
+FENCED = ("privci", "prefair")
+"""Methods that keep the roles' separation unless the plan says otherwise."""
 OLD_DECODERS = ("espalier-decoder/1", "espalier-decoder/2")
 Tables = Mapping[Clique, Array]
 Nodes = list[tuple[str, Clique, Array]]
@@ -87,7 +89,7 @@ class Model:
         else:
             nodes = calibrate(self.sizes, self.potentials, self.order)
         if not all(np.allclose(table.sum(axis=-1), 1.0) for _, _, table in nodes):
-            raise ValueError("the model's numbers give no probabilities")
+            raise ValueError("the model's numbers do not define probabilities")
         return nodes
 
 
@@ -186,10 +188,43 @@ def marginals(nodes: Nodes, wanted: Iterable[Clique]) -> dict[Clique, Array]:
     return out
 
 
+def required(folder: Folder) -> list[str]:
+    """Return an error for each separation that the plan requires, by the roles or by the project's list, but that the
+    release does not list as one that holds.
+    """
+    project, plan, method = folder.facts["project"], folder.facts["project"]["plan"], folder.facts["method"]
+    fair = plan.get("fair")
+    if not (method in FENCED if fair is None else fair):
+        return []
+    roles, wanted = (
+        project.get("roles", {}),
+        [(s["left"], s["right"], s["given"]) for s in project.get("separations", [])],
+    )
+    far = [*roles.get("protected", []), *(roles.get("inadmissible", []) if plan.get("strict") else [])]
+    if roles.get("outcome") and far:
+        wanted.append((roles["outcome"], far, roles.get("admissible", [])))
+
+    def listed(left: Any, right: Any, given: Any) -> bool:
+        """Return whether a listed separation covers this one. For linked tables, it also names columns of visits."""
+        for s in folder.facts["separations"]:
+            same = {*given} <= {*s["given"]} if folder.linked else {*given} == {*s["given"]}
+            same = same and (s["holds"] or method == "decoder")  # the report says where a network keeps none
+            for one, other in ((s["left"], s["right"]), (s["right"], s["left"])):
+                if same and {*left} <= {*one} and {*right} <= {*other}:
+                    return True
+        return False
+
+    missing = [s for s in wanted if not listed(*s)]
+    said = "the plan requires that {2} separate {0} and {1}, but the release does not list this separation"
+    return [said.format(*s) for s in missing]
+
+
 def check_model(folder: Folder, answers: Answers | None) -> Model | None:
     """Check the model's separations and fit, and return the model."""
     head = folder.arrays("model.npz")[0] if "model.npz" in folder.names else {}
     kept, plan = [s for s in folder.facts["separations"] if s.get("holds")], folder.facts["project"]["plan"]
+    if unlisted := required(folder):
+        folder.say(4, unlisted)
     copula = folder.facts["method"] == "copula"
     latent = folder.facts["method"] == "decoder" and head.get("latent") and plan.get("latent")
     old = not folder.statement and not head.get("edges") and "order" not in head
@@ -272,7 +307,34 @@ def far(model: Model, answers: Answers) -> list[str]:
         square += float(np.sum((model.total * fit - c.values) ** 2)) / c.sigma**2
         cells += fit.size
     most = 3 * float(gammainccinv(cells / 2, 1e-9)) if cells else 0.0  # 1.5 times a quantile of χ²
+    moved = sum(2 * broken(answers) ** 2 / c.sigma**2 for c in answers.counts)  # a moved row leaves a cell for another
+    most = (math.sqrt(most) + math.sqrt(moved)) ** 2
     return [] if square <= most else [f"the model is far from the counts: χ² = {square:.4g}, at most {most:.4g}"]
+
+
+def broken(answers: Answers) -> float:
+    """Return the number of rows in impossible cells, estimated from counts above three times their noise; for three or
+    more columns that are not counted together, from their margins.
+
+    The model cannot reproduce these rows. With each of them moved to a possible cell, it could.
+    """
+
+    def rows(c: Counts, clique: Clique, mask: Array) -> float:
+        names = tuple(n for n in c.clique if n in clique)
+        table = c.values.sum(axis=tuple(i for i, n in enumerate(c.clique) if n not in names))
+        seen = mask.any(axis=tuple(i for i, n in enumerate(clique) if n not in names))
+        order = [n for n in clique if n in names]
+        cells, noise = table.transpose([names.index(n) for n in order])[seen], 3 * math.sqrt(c.variance(names))
+        whole = float(cells.sum())
+        return max(float(cells[cells > noise].sum()), whole if whole > noise * math.sqrt(cells.size) else 0.0)
+
+    total = 0.0
+    for clique, mask in answers.impossible.items():
+        whole = [c for c in answers.counts if {*clique} <= {*c.clique}]
+        parts = [c for c in answers.counts if {*clique} & {*c.clique}] if len(clique) > 2 else []
+        best = [min(whole, key=lambda c: c.variance(clique))] if whole else parts
+        total += min((rows(c, clique, mask) for c in best), default=0.0)
+    return total
 
 
 def optimality(
@@ -339,10 +401,13 @@ def fitted(model: Model, answers: Answers, ordered: Mapping[str, int], strict: b
 
 def second(counts: list[Counts], total: float, model: Model, ordered: Mapping[str, int]) -> list[Counts]:
     """Return the counts for a second fit: columns fixed at the first fit's values, and pairs smoothed or with a wider
-    σ."""
+    σ. Without pairs, both fits have the same counts.
+    """
     wider, smooth = {tuple(q): float(by) for q, by in model.head["wider"]}, named(model.head.get("smooth", ()))
     if not all(1 <= by <= WIDEST for by in wider.values()):
         raise ValueError("a σ was widened beyond the bound")
+    if not any(len(c.clique) == 2 and min(c.values.shape) > 1 for c in counts):
+        return counts
     alone, pairs, weight = (defaultdict[Any, Any](float) for _ in range(3))
     for c in counts:
         weight[c.clique] += c.sigma**-2

@@ -92,7 +92,7 @@ def candidates(folder: Folder, parts: list[dict[str, Any]]) -> dict[str, Array]:
 
 
 def answers(folder: Folder, asked: list[dict[str, Any]], counts: list[dict[str, Any]]) -> Array:
-    """Return whether rows (columns) satisfy the questions (lines)."""
+    """Return whether each row (a column of the result) satisfies each question (a line of the result)."""
     seen = candidates(folder, [part for q in [*asked, *counts] for part in conditions(q)])
 
     def met(part: dict[str, Any]) -> list[Array]:

@@ -6,7 +6,7 @@ import math
 import re
 import unicodedata
 from collections.abc import Iterator
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 from .budget import differing, entry
@@ -19,7 +19,7 @@ FIXED_PURE = {"48a989d38986c8a0", "1ba91ab975e5daeb", "340109bcd5580920", "63a81
 PROMISED = {"d5b2894c33f144c6", "c1f3000c0c61d8ce", "7d60833b93229d20"}
 """The same for the guarantee's sentence, and for the rule on held-out people."""
 STATED = {"18faf36ea334023e", "3964cc2c905be54a", "6ee6afb3877a66fc", "9bfd1bc273c18558", "ba38cd457009f47a"}
-STATED |= {"d8bddf0d4caa0941", "f67af9f95e7088c4"}
+STATED |= {"d8bddf0d4caa0941", "f67af9f95e7088c4", "70994394668547c1", "572bfc6574557c8b"}
 """The same for the sentence about rows per person together with the first four promises."""
 NUMBERED = re.compile(r"([εδρ]) = (\d+(?:\.\d+)?(?:e[-+]?\d+)?)")
 NUMBER = re.compile(
@@ -27,51 +27,84 @@ NUMBER = re.compile(
     r"|((?i:epsilon|(?<![a-z])eps|delta|rho))\s*(?:[=≈<≤:]|is|is at most))"
     r"\s*(\d*\.?\d+(?:e[-+]?\d+)?(?:\s*[/⁄∕·×⋅*^]\s*\d+)?)"
 )
-TAG = re.compile(r"<(/?)(!?[a-z][a-z0-9]*)((?:\s+[a-zA-Z-]+(?:=\"[^\"<>]*\")?)*)\s*/?>")
+TAG = re.compile(r"<(/?)(!?[a-z][a-z0-9]*)((?:\s+[a-zA-Z-]+(?:=\"[^\"<>]*\")?)*)\s*(/?)>")
 TAGS = re.compile(
-    "!doctype|body|br|caption|circle|code|defs|div|em|figcaption|figure|g|h[123]|head|html|li|line|main|marker|meta|ol|p"
-    "|path|polygon|polyline|pre|rect|section|small|span|strong|style|sub|sup|svg|table|tbody|td|text|th|thead|title|tr"
-    "|tspan|ul"
+    "!doctype|body|br|caption|code|div|em|figcaption|figure|h[123]|head|html|li|main|meta|p|pre|section|small|span"
+    "|strong|style|table|tbody|td|th|thead|title|tr|ul"
 )
 """Elements of reports and labels. An element that is not listed might hide its text."""
-ODD = re.compile(
-    r'(?:hidden|on\w+|http-equiv)\b|charset="(?!utf-8")|style="(?!(?:(?:stroke-)?width:[\d.]+%?|fill:[^;]*)")', re.I
+PICTURE = re.compile("circle|defs|g|marker|path|rect|style|svg|text|title")
+"""Elements of pictures, which only reports have."""
+ATTRIBUTE = re.compile(r'([a-zA-Z-]+)(?:="([^"<>]*)")?')
+SAFE = re.compile(
+    r'charset="utf-8"|content="width=device-width, initial-scale=1"|name="viewport"|lang="\w+"|(?:col|row)span="\d+"'
+    r'|class="chip (?:outcome|protected|admissible|inadmissible)"|class="(?!(?:[^"]*\s)?chip\b)[^"]*"|role="group"|html'
+    r'|scope="(?:row|col)"|tabindex="0"|(?:aria-label|title)="[^"]*"|style="(?:stroke-)?width:[\d.]+%?"'
 )
-ATTRIBUTE = re.compile(r'([a-zA-Z-]+)(?:="[^"<>]*")?')
-"""An attribute of an element that `TAG` matches; ``ODD`` matches the start of an attribute that might hide text."""
-PLAIN = {
-    "html",
-    "aria-label",
-    "charset",
-    "class",
-    "colspan",
-    "content",
-    "id",
-    "lang",
-    "name",
-    "role",
-    "rowspan",
-    "scope",
-}
-PLAIN |= {"style", "tabindex", "title"}
-"""Attributes that elements outside pictures may have."""
+"""Attributes of elements outside pictures. Other attributes might hide text or state it only to some readers."""
+DRAWN = re.compile(
+    "aria-label|class|cx|cy|d|fill|font-size|height|id|marker-end|marker(?:Height|Units|Width)|orient|r|ref[XY]"
+    "|role|rx|stroke(?:-dasharray|-width)?|style|text-anchor|transform|viewBox|width|x|xmlns|y"
+)
+"""Attributes in pictures. With others, a picture might cover text outside of it."""
+IN_PICTURE = re.compile(r'(?!style=|id=).*|style="(?:stroke-width:[\d.]+|fill:[#\w]+)"|id="arrow"')
+EMPTY = {"bar", "stack"}
+"""Classes of elements without text: they cut off a text that does not fit."""
+SHEETS = {"label.html": {"fec4bc8fef7f3288"}}
+SHEETS["report.html"] = {"1e2cb9398e1a6c5f", "6d013bc49bd5c4dd", "a372afabba1516da", "128ae174a4aabcba"}
+SHEETS["report.html"] |= {"e4cd002f3387bc49", "f0a2b857f8d79203", "765dfceb7c82e546", "497e52a33e5e75c6"}
+SHEETS["report.html"] |= {"c2d75ced8673dcc1", "d302931877af1f14", "50d51a213fc36fd1", "7c6675a9624ff259"}
+SHEETS["report.html"] |= {"6d1a0f81ec085e60", "9a1fab27ed9436f6", "857eb20a8ec74b64", "983b544664b01dc6"}
+SHEETS["report.html"] |= {"2b9682cc0b60e8fc", "c8e794b259bcfc96", "4e0f8c5818a40101", "ff06436d653f4d8f"}
+SHEETS["report.html"] |= {"5abf5affb09da3ba", "1c3e3b910cdfb7ca", "4ee4f47274de20f3"}
+"""SHA-256 prefixes of all style sheets that Espalier has written. A changed style sheet is added here."""
+NESTED, VOID, DEEPEST = {"div", "g"}, {"!doctype", "br", "meta"}, 12
+"""Elements that may contain their own kind, elements without an end tag, and the largest depth. Deeper text could be
+too small.
+"""
 TURNED = re.compile("[\u202a-\u202e\u2066-\u2069]")
 """Characters that change the reading direction."""
 UNSEEN = {"head", "svg", "style", "title"}
 """Elements with text that people do not read as a sentence."""
-HIDING = re.compile(
-    r"""\\|/\*|display:\s*(?:none|contents)|visibility|font(?:-size)?:\s*(?:0?\.[0-4]|[0-6](?:\.\d+)?(?:px|pt)|0(?![.\d]))
-    |opacity:\s*(?:0?\.[0-4]|0(?![.\d]))|position:|clip|transform:|text-(?:indent|fill|security)|transparent|filter:
-    |[\s{;]content:|[\s{;]color:\s*(?:white|\#[ef]|rgb|hsl|var\(--paper)|url\(|@(?:import|supports|container)
-    |(?<![-\w])(?:max-)?(?:width|height):\s*0(?![.\d])|line-height:\s*0|(?:letter|word)-spacing|margin[\w-]{0,20}:[^;}]{0,99}-\d
-    |zoom:|scale:|translate:|rotate:|mask|blend|z-index|float:|direction:|bidi|writing-mode""",
-    re.I | re.X,
-)
-"""Styles that may hide text, including escapes and comments that could disguise them."""
 LETTERS = {"epsilon": "ε", "eps": "ε", "delta": "δ", "rho": "ρ"}
 ALIKE = str.maketrans("ɛєԑ∊", "εεεε")
-OF_LEDGER = re.compile(r"(?:reached|total is|may reach|together reach|total of|, of)\s*$")
-"""Pattern of the words that precede an ε of the ledger."""
+VALUE = r"(\d+(?:\.\d+)?(?:e[-+]?\d+)?)"
+OF_LEDGER = {
+    "From the same people: ε = # before this release, of ε = # at δ = #": "before.epsilon total.epsilon total.delta",
+    "may together reach ε = # at δ = # \\(ρ = #": "total.epsilon total.delta total.rho",
+    "had reached ε = # \\(ρ = #": "before.epsilon before.rho",
+    "the total is ε = # \\(ρ = #": "after.epsilon after.rho",
+    "together may reach ε = #; the ledger allows #": "after.epsilon total.epsilon",
+    "Recorded in a ledger with a total of ε = # at δ = #": "total.epsilon total.delta",
+}
+"""Sentences about the ledger, each with its numbers in the order of the sentence."""
+PLACES = {
+    "registry.yaml": {
+        "": "url_slug status tier",
+        "deployment.basic.": "name data_curators intended_use data_product_type data_product_region description "
+        "publication_date",
+        "deployment.dp_variant.": "variant_name data_domain unprotected_quantities",
+        "deployment.privacy_loss.": "privacy_unit privacy_unit_details privacy_parameters_details",
+        "deployment.privacy_loss.privacy_parameters.": "epsilon delta rho",
+        "deployment.deployment_model.": "model_name model_name_details actors release_type release_type_details "
+        "data_source_type access_type",
+        "deployment.accounting.": "post_processing composition",
+        "deployment.implementation.": "preprocessing_and_hyperparameter_tuning mechanisms justification",
+        "deployment.administrative.": "registry_authors notes",
+    },
+    "croissant.json": {
+        "": "@type conformsTo name description datePublished version isLiveDataset",
+        "distribution.": "@type @id name contentUrl encodingFormat sha256",
+        "recordSet.": "@type @id name",
+        "recordSet.field.": "@type @id name dataType",
+        "recordSet.field.source.": "fileObject.@id extract.column",
+        "rai:": "dataCollection dataCollectionType dataManipulationProtocol personalSensitiveInformation "
+        "dataLimitations dataUseCases dataReleaseMaintenancePlan",
+    },
+}
+"""Entries of the registry file and the card, by place. Others might state another ε."""
+NUMERIC = ("tier", "epsilon", "delta", "rho", "isLiveDataset")
+"""Ends of the entries that are no text."""
 SAME = """
 deployment.privacy_loss.privacy_parameters.epsilon  guarantee.epsilon
 deployment.privacy_loss.privacy_parameters.delta    guarantee.delta
@@ -93,6 +126,17 @@ def leaves(value: Any, key: str = "") -> Iterator[tuple[str, Any]]:
         yield key, value
 
 
+def unknown(name: str, value: Any, at: str = "") -> Iterator[str]:
+    """Yield the entries of the registry file or the card that are at no known place, or are not text."""
+    if isinstance(value, dict | list):
+        for k, v in value.items() if isinstance(value, dict) else (("", v) for v in value):
+            yield from unknown(name, v, f"{at}.{k}".strip(".") if k else at)
+    elif not at.startswith("@context.") or not isinstance(value, str):
+        known = {f"{place}{key}" for place, keys in PLACES[name].items() for key in keys.split()}
+        if at not in known or isinstance(value, str) is at.endswith(NUMERIC):
+            yield at
+
+
 def words(folder: Folder, name: str) -> tuple[str, str]:
     """Return the words of a file that people read, and all of its words: HTML without tags, or all text in a
     JSON file.
@@ -105,24 +149,57 @@ def words(folder: Folder, name: str) -> tuple[str, str]:
     if not name.endswith(".html"):
         text = plain("\n".join(v for _, v in leaves(parsed(data, name)) if isinstance(v, str)))
         return text, text
-    seen, whole, at, inside, page = list[str](), list[str](), 0, list[str](), data.decode()
+    seen, whole, given = read(data.decode(), name)
+    return plain(seen), plain(f"{whole}\n{given}")
+
+
+def read(page: str, name: str) -> tuple[str, str, str]:
+    """Return the text of a page that people read as sentences, all of its text, and the texts of its attributes.
+
+    A page that is not built from the parts that Espalier writes is refused, because it could hide or change text.
+    """
+    seen, whole, given, at = list[str](), list[str](), list[str](), 0
+    inside: list[tuple[str, set[str]]] = []
+
+    def odd(text: str, tag: re.Match[str] | None) -> bool:
+        names = [n for n, _ in inside]
+        if "style" in names[-1:] and mark(text) not in SHEETS.get(name, ()):
+            return True
+        if "<" in text or (text.strip() and any(classes & EMPTY for _, classes in inside)):
+            return True
+        if tag is None:
+            return bool(inside)
+        if tag[1]:
+            return tag[2] not in names[-1:] or bool(tag[3].strip())
+        drawn = "svg" in (*names, tag[2]) and name != "label.html"
+        if not (PICTURE if drawn else TAGS).fullmatch(tag[2]) or (tag[2] in names and tag[2] not in NESTED):
+            return True
+        own = list(ATTRIBUTE.finditer(tag[3]))
+        if drawn:
+            return not all(DRAWN.fullmatch(a[1]) and IN_PICTURE.fullmatch(a[0]) for a in own)
+        return len(inside) > DEEPEST or not all(SAFE.fullmatch(a[0]) for a in own)
+
     for tag in [*TAG.finditer(page), None]:
         text = page[at : tag.start() if tag else None]
-        if "style" in inside:  # without comments
-            first, *parts = re.sub(r"url\(data:font/woff2;base64,[\w+/=]*\)", "", text).split("/*")
-            text = first + "".join(part.partition("*/")[2] if "*/" in part else f"/*{part}" for part in parts)
-        own = list(ATTRIBUTE.finditer(tag[3])) if tag else []
-        odd = "<" in text or (tag and not TAGS.fullmatch(tag[2])) or any(ODD.match(a[0]) for a in own)
-        if tag and "svg" not in (*inside, tag[2]):
-            odd = odd or not {a[1] for a in own} <= PLAIN
-        if odd or HIDING.search(text if "style" in inside else ""):
+        if odd(text, tag):
             raise ValueError(f"{name} may hide text near {page[at : at + 60]!r}")
-        whole.append(text)
-        seen += [] if inside else [text]
+        if "style" not in (names := {n for n, _ in inside}):
+            whole.append(text)
+            seen += [] if names & UNSEEN else [text]
         if tag:
             at = tag.end()
-            inside = [n for n in inside if n != tag[2]] + [tag[2]] * (tag[2] in UNSEEN and not tag[1])
-    return plain(html.unescape("".join(seen))), plain(html.unescape("".join(whole)))
+            own = {a[1]: a[2] or "" for a in ATTRIBUTE.finditer(tag[3])}
+            given += own.values()
+            if tag[1]:
+                inside.pop()
+            elif tag[2] not in VOID and not (tag[4] and "svg" in names):
+                inside.append((tag[2], set(own.get("class", "").split())))
+    return html.unescape("".join(seen)), html.unescape("".join(whole)), html.unescape("\n".join(given))
+
+
+def mark(*lines: str) -> str:
+    """Return the prefix of the SHA-256 of some lines."""
+    return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:16]
 
 
 def plain(text: str) -> str:
@@ -137,24 +214,26 @@ def same(text: str, number: float) -> bool:
 
 
 def claimed(folder: Folder) -> dict[str, set[float]]:
-    """Return the ε, δ and ρ that a text may state: those of the guarantee, of the spent amount and of each draw, and
-    under ``ledger`` the ledger's ε. A text may state δ = 0, which a single draw may have, only if the guarantee has it.
+    """Return the ε, δ and ρ that a text may state as those of the release: those of the guarantee and of the spent
+    amount.
     """
     made, facts = folder.statement, folder.facts
     parts = [made.get("guarantee"), made.get("spent"), facts["asked"], facts["spent"]]
-    known = {"ε": {part["epsilon"] for part in parts if part}}
-    ledger = [entry(facts, f"ledger.{key}") for key in ("total", "before", "after")]
-    parts += [*ledger, *made.get("composition", {}).values(), facts.get("looking"), *made.get("draws", [])]
-    for c, keys in (("δ", ("delta", "at_delta")), ("ρ", ("rho",))):
-        known[c] = {part[k] for part in parts if part for k in keys if k in part}
-    known["δ"] -= {0} if facts["asked"]["delta"] else set()
-    return {**known, "ledger": {part["epsilon"] for part in ledger if part}}
+    known = {c: {part[key] for part in parts if part and key in part} for c, key in (("ε", "epsilon"), ("ρ", "rho"))}
+    return {**known, "δ": {facts["asked"]["delta"]}}
 
 
-def stated(text: str, known: dict[str, set[float]]) -> tuple[list[tuple[str, str]], list[str]]:
-    """Return each ε, δ and ρ in a text, and those that it must not state. Only certain sentences may state an ε of the
-    ledger."""
+def stated(text: str, known: dict[str, set[float]], ledger: Any = None) -> tuple[list[tuple[str, str]], list[str]]:
+    """Return each ε, δ and ρ in a text, and those that it must not state. Sentences about the ledger are left out if
+    their numbers are those of ``ledger``.
+    """
     said, wrong = list[tuple[str, str]](), list[str]()
+
+    def left_out(values: list[str], m: re.Match[str]) -> str:
+        return " " if all(same(x, entry(ledger, v)) for x, v in zip(m.groups(), values, strict=True)) else m[0]
+
+    for sentence, values in OF_LEDGER.items() if ledger else ():
+        text = re.sub(sentence.replace("#", VALUE), partial(left_out, values.split()), text)
 
     @cache
     def one_of(x: str, group: str) -> bool:
@@ -164,9 +243,7 @@ def stated(text: str, known: dict[str, set[float]]) -> tuple[list[tuple[str, str
         c, x = m[1] or LETTERS[m[2].lower()], m[3]
         said.append((c, x))
         if not one_of(x, c):
-            before, after = OF_LEDGER.search(text[max(0, m.start() - 30) : m.start()]), " before this release"
-            if c != "ε" or not (before or text.startswith(after, m.end())) or not one_of(x, "ledger"):
-                wrong.append(f"{c} = {x}")
+            wrong.append(f"{c} = {x}")
     return said, wrong
 
 
@@ -180,14 +257,11 @@ def check_texts(folder: Folder) -> None:
     for name in names:
         (text, whole), needed = words(folder, name), [facts["project"]["name"]]
         if not name.endswith(".html"):
-            parts = [
-                (w, v) for k, v in leaves(folder.json(name)) for w in re.split("[^a-z]+", k.lower()) if w in LETTERS
-            ]
-            wrong += [f"{name} has {w} = {v}" for w, v in parts if v not in known[LETTERS[w]]]
-        read, (_, odd) = stated(text, known)[0], stated(whole, known)
-        wrong += [f"{name} states {said}" for said in odd]
+            wrong += [f"{name} has the unknown entry {at}" for at in unknown(name, folder.json(name)) if made]
+        said, (_, odd) = stated(text, known)[0], stated(whole, known, facts.get("ledger"))
+        wrong += [f"{name} states {number}" for number in odd]
         for c, key in (("ε", "epsilon"), ("δ", "delta")):
-            if not any(a == c and same(x, facts["asked"][key]) for a, x in read):
+            if not any(a == c and same(x, facts["asked"][key]) for a, x in said):
                 wrong.append(f"{name} does not state {c}")
         if made:
             unit, signer = made["unit"], (made["signer"] or {}).get("fingerprint", "was not signed when it was made")
@@ -213,11 +287,26 @@ def check_texts(folder: Folder) -> None:
     folder.say(6, wrong, f"{', '.join(names)} agree with the statement")
 
 
+def check_unprotected(folder: Folder) -> None:
+    """Check that a release without privacy claims none."""
+    folder.note(6, "NOT PRIVATE: these rows have no privacy guarantee, and no further check applies")
+    facts, made, wrong = folder.facts, folder.statement, list[str]()
+    if any(part.get("private", True) for part in (facts, made or facts)):
+        wrong.append("the files disagree on whether it is private")
+    if any([*map(facts.get, ("asked", "spent", "ledger")), made.get("guarantee"), made.get("draws")]):
+        wrong.append("rows without privacy come with a guarantee")
+    page = folder.read("report-NOT-PRIVATE.html").decode()
+    if NUMBER.search(plain(html.unescape(page))) or "Not private" not in page:
+        wrong.append("the report does not say that the rows are not private, or states ε, δ or ρ")
+    if wrong:
+        folder.say(6, wrong)
+
+
 def described(folder: Folder, card: dict[str, Any]) -> list[str]:
     """Return errors in the Croissant card, which must describe the folder's tables, their columns, and nothing else."""
     facts, (record,) = folder.facts, card["recordSet"]
     columns = [c["name"] for c in facts["project"]["schema"] if c["kind"] != "identifier" or c.get("invented")]
-    columns = [n for n in columns if n != "visits per person"] if folder.linked else columns
+    columns = [n for n in columns if not folder.linked or n != f"{folder.linked['visits']} per person"]
     files = {(name, name, hashlib.sha256(folder.read(name)).hexdigest()) for name in folder.tables}
     named = [(d["name"], d["contentUrl"], d["sha256"]) for d in card["distribution"]]
     good = sorted(named) == sorted(files) and [f["name"] for f in record["field"]] == columns
@@ -241,9 +330,6 @@ def fixed(made: dict[str, Any], visits: dict[str, Any]) -> list[str]:
         """Return the lines without the numbers and names of this unit."""
         text = "\n".join(lines).replace(f"“{person}”", "{person}").replace(f" {k} ", " {k} ")
         return text.replace(repr(person), "{person}").replace(f"the order of {visits.get('order')!r}", "the order")
-
-    def mark(*lines: str) -> str:
-        return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:16]
 
     parts = [part["rule"] for part in made["composition"].values() if part]
     said = [made["accounting"]["currency"], made["accounting"]["conversion"], *parts[:1]]

@@ -168,7 +168,7 @@ class Case:
         return self.made(codes=codes, table=text, **changes)
 
     def resealed(self, files: Files, change: Callable[[dict[str, Any]], None] | None = None) -> Files:
-        """``files`` with a statement of their digests, ``change``\\ d before it is signed."""
+        """Return ``files`` with a statement of their digests, which ``change`` edits before it is signed."""
         made = json.loads(files[statement.STATEMENT])
         if change is not None:
             change(made)

@@ -41,18 +41,18 @@ def named(found: dict[str, Any], counts: list[str]) -> None:
 
 
 def counting(case: Case, files: Files) -> Files:
-    """The files with a count added to the project that was never paid for."""
+    """Return the files with a count added to the project that was never paid for."""
     files = edited(case, "release.json", lambda facts: facts["project"].update(counts=[COUNT]), files)
     return edited(case, "project.json", lambda project: project.update(counts=[COUNT]), files)
 
 
 def project_of(case: Case, plan: Plan, **more: Any) -> Project:
-    """A project of the private table with another plan."""
+    """Return a project of the private table with another plan."""
     return Project("clinic", case.rows.schema, plan, one_row_per_person=True, **more)
 
 
 def redrawn(made: Release, draws: list[Draw]) -> Files:
-    """The release with other draws; the exports follow from them."""
+    """Return the release with other draws, from which the exports are made again."""
     return replace(made, spending=Spending(made.spending.rho, draws)).files
 
 
@@ -284,7 +284,7 @@ NUMBERS: dict[str, tuple[str, Callable[[dict[str, Any]], Any]]] = {
 
 
 def numbered(name: str, change: Callable[[dict[str, Any]], Any]) -> Callable[[Case], Files]:
-    """A forgery with another number in a JSON file."""
+    """Return a forgery with another number in a JSON file."""
     return lambda case: edited(case, name, change)
 
 
@@ -333,7 +333,7 @@ def a_limit_hidden_by_a_style_with_a_comment(case: Case) -> Files:
 
 
 def beside(case: Case, *added: dict[str, Any], before_the_end: bool = False) -> Any:
-    """The files with an export that has further events; each starts from the release's reservation."""
+    """Return the files with an export that has further events; each starts from the release's reservation."""
 
     def change(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
         at = next(i for i, e in enumerate(events) if mine(case, e) and e["kind"] == "spend")

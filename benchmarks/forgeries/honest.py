@@ -83,7 +83,7 @@ VISITS = Schema(
 
 
 def settings() -> Iterator[Setting]:
-    """Every method under every unit, and the options that change what is bought or drawn."""
+    """Yield every method under every unit, and the options that change what is bought or drawn."""
     units: tuple[Mapping[str, Any], ...] = (
         {},
         {"rows_per_person": 3},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -68,6 +69,25 @@ def noise_left_out_where_nothing_overlaps(case: Case) -> Files:
 @kind("noise")
 def counts_that_are_no_whole_numbers(case: Case) -> Files:
     return case.counted(lambda m: m.values + 0.25).files
+
+
+@kind("noise")
+def exact_counts_called_counts_of_merged_groups(case: Case) -> Files:
+    """Each group contains one category, and each table has noise in its total only."""
+    sizes, rng = case.rows.schema.sizes, np.random.default_rng()
+
+    def changed(m: Measurement) -> Measurement:
+        values = case.exact(m.clique)
+        sigma = m.sigma * float(np.sqrt(sizes[m.clique[0]] / values.size))
+        values.flat[0] += np.rint(rng.normal(0, sigma * np.sqrt(values.size)))
+        return replace(m, sigma=sigma, values=values)
+
+    fitted = replace(case.fitted, measurements=tuple(map(changed, case.fitted.measurements)))
+    model = fitted.model()
+    groups = {name: np.arange(size) for name, size in sizes.items()}
+    return case.refitted(
+        model, fitted=replace(fitted, merged=groups), project=case.replanned(options={"compress": True})
+    ).files
 
 
 @kind("noise")

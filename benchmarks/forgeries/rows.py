@@ -94,7 +94,7 @@ def fewer_rows_than_stated(case: Case) -> Files:
 
 
 def retabled(case: Case, files: Files) -> Files:
-    """The files with a Croissant card that has the digest of their table."""
+    """Return the files with a Croissant card that has the digest of their table."""
     card = json.loads(files["croissant.json"])
     card["distribution"][0]["sha256"] = hashlib.sha256(files["synthetic.csv"]).hexdigest()
     files["croissant.json"] = json.dumps(card).encode()

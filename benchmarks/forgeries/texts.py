@@ -124,7 +124,8 @@ def another_conversion_in_the_statement(case: Case) -> Files:
 
 
 def reclaimed(case: Case, change: Callable[[dict[str, Any]], None]) -> Files:
-    """The release with a statement that was changed before label, report, registry entry and card were made from it."""
+    """Return the release with a statement that was changed before label, report, registry entry and card were made from
+    it."""
     made = case.made()
     claims = made._claims
     change(claims)
@@ -161,7 +162,8 @@ def rearranged(
     change: Callable[[dict[str, Any], dict[str, Any]], None],
     files: Files | None = None,
 ) -> Files:
-    """``files``, or those of the honest release, with another head or other arrays in one of the ``.npz`` files."""
+    """Return ``files``, or those of the honest release, with another head or other arrays in one of the ``.npz``
+    files."""
     files = dict(case.honest.files) if files is None else files
     with np.load(io.BytesIO(files[name]), allow_pickle=False) as file:
         found = dict(file)

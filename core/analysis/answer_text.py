@@ -47,7 +47,7 @@ def adjusted_for(project: Project, figure: StandardisedEffect) -> str:
         "logistic": "There are too many strata for the number of rows, so a regression with main effects replaces "
         "them. If the effect differs between strata, this is a different estimand.",
     }
-    alone = "The crude figures are then the effect itself, so there are no adjusted figures."
+    alone = "The crude figures are therefore the effect itself, and there are no adjusted figures."
     parts = [said, forms[figure.form] if figure.adjust else alone, "", question.caveat]
     if figure.event is None:
         parts[2] = f"{figure.outcome} was counted in bins; the figures use the midpoints of the bins."
@@ -91,7 +91,7 @@ def _asked(schema: Schema, figure: Figure) -> str:
         case Regression(event=int(code)):
             return f"a logistic regression: odds ratios of {value(Level(figure.outcome, code))}"
         case StandardisedEffect():
-            return f"an effect on {outcome(figure.outcome, figure.event)}"
+            return f"the effect of {figure.treatment} on {outcome(figure.outcome, figure.event)}"
         case _:
             return ", ".join(figure.columns)
 
@@ -161,7 +161,7 @@ def why_wide(answer: Answer) -> str:
     if answer.width is None:
         return ""
     width = answer.width
-    group = f"its smallest group has about {width.rows:,.0f} rows" if math.isfinite(width.rows) else "it uses all rows"
+    group = f"the smallest group has about {width.rows:,.0f} rows" if math.isfinite(width.rows) else "all rows are used"
     causes = {
         "noise": f"the noise ({group}, with noise of ± {width.noise:,.0f})",
         "few rows": f"the number of rows ({group}, with noise of ± {width.noise:,.0f})",
@@ -170,7 +170,7 @@ def why_wide(answer: Answer) -> str:
         "missing": f"missing cells ({percent(answer.left_out)} of the rows are left out)",
     }
     first, *others = (causes[cause] for cause in width.causes)
-    return f"Its width comes mostly from {first}{f', and from {listed(others)}' if others else ''}."
+    return f"The width of the interval comes mostly from {first}{f', and from {listed(others)}' if others else ''}."
 
 
 def remedy(project: Project, figure: Figure, answers: Sequence[Answer]) -> str:
@@ -197,8 +197,8 @@ def remedy(project: Project, figure: Figure, answers: Sequence[Answer]) -> str:
         return ""
     chosen = "" if able is method else f"choose the method {able.title}, "
     return (
-        f"An interval requires another release, which spends budget again. On the Plan page {chosen}{steps}. "
-        "Even then the figure needs enough rows relative to its noise."
+        f"An interval requires another release, which spends budget again. On the Plan page, {chosen}{steps}. "
+        "Even then, the figure needs enough rows relative to its noise."
     )
 
 

@@ -76,7 +76,7 @@ class Answer:
 class Copies:
     """Rows of a release's copies as codes, a flag for evenly drawn rows, and the row limit per person.
 
-    ``counts`` are the noisy counts of the release, of ``merged`` groups of categories.
+    ``counts`` are the noisy counts of the release, which count the ``merged`` groups of categories.
     """
 
     rows: Sequence[Mapping[str, NDArray[Any]]]

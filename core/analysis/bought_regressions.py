@@ -61,7 +61,7 @@ ROBUST = 0.3
 WIDE = 3.0
 """Number of standard deviations at which a robust interval clips the residuals of a linear regression."""
 BEYOND = 1.5
-"""Rows with a linear predictor within this number of standard deviations keep their own weight."""
+"""Rows whose linear predictor lies within this number of standard deviations keep their own weight."""
 HERMITE = np.polynomial.hermite_e.hermegauss(15)
 """Quadrature points and weights for the mean over a standard normal variable."""
 LARGEST_STEP = 2.0
@@ -152,7 +152,7 @@ def _scaled(matrix: FloatArray) -> FloatArray:
 
 
 class Seller(Protocol):
-    """Interface of a curator that a purchase needs."""
+    """Interface that a purchase requires of a curator."""
 
     @property
     def rows(self) -> int | None:
@@ -174,7 +174,7 @@ class Purchase:
     design: Design
     rho: float
     answers: list[SumMeasurement]
-    """Answers so far."""
+    """Answers bought so far."""
 
     @property
     def counted(self) -> bool:
@@ -207,7 +207,7 @@ def linear(purchase: Purchase) -> System:
     spread, unsure = variance * a, None
     if robust:
         clip = min(max(math.ceil(ONE * WIDE * math.sqrt(variance) / 2), 1), ONE)
-        shares = np.append((gamma[0] + 1) / 2, gamma[1:] / 2)  # of the outcome's range, from 0 to 1
+        shares = np.append((gamma[0] + 1) / 2, gamma[1:] / 2)  # shares of the outcome's range, from 0 to 1
         means = np.rint(ONE * np.clip(GRID, 0, 1)).astype(np.int64)
         fit = Fit(whole(shares), means, np.zeros(len(GRID), dtype=np.int64), clip)
         found, unit = purchase.matrix("spread", ROBUST, fit), (2 * clip / ONE) ** 2
@@ -290,7 +290,8 @@ class Link:
         return np.clip((mu - self.low) / self.top, 0, 1), mu / self.top
 
     def start(self, told: Measured) -> FloatArray:
-        """Return a first fit: the linear regression, as a discriminant (logistic) or on the mean's scale (Poisson)."""
+        """Return a first fit: the linear regression, used as a discriminant (logistic) or on the mean's scale
+        (Poisson)."""
         n = max(float(told.matrix[0, 0]), 1.0)
         a, b = told.matrix[:-1, :-1], told.matrix[:-1, -1]
         slopes = _regularised(a, b, told.noise[:-1, :-1])[1:] / 2
@@ -307,7 +308,8 @@ class Link:
 
 
 def _predictor(beta: FloatArray, told: Measured) -> tuple[float, float]:
-    """Return mean and standard deviation of the linear predictor over the rows, from noisy products of scores."""
+    """Return the mean and the standard deviation of the linear predictor over the rows, from noisy products of
+    scores."""
     n = max(float(told.matrix[0, 0]), 1.0)
     mean = min(max(float(beta @ told.matrix[:-1, 0]) / n, -STEEPEST), STEEPEST)
     return mean, math.sqrt(min(max(float(beta @ told.matrix[:-1, :-1] @ beta) / n - mean**2, 0.01), 9.0))

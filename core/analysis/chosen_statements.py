@@ -101,7 +101,8 @@ def powers(
     level: float,
     factors: Sequence[float] = (1.0,),
 ) -> FloatArray:
-    """Return the power of each statement's test (row) against each alternative (column), given its `covariances`.
+    """Return the power of each statement's test (row) against each alternative (column), given the `covariances` under
+    each alternative.
 
     The power is averaged over partial correlations multiplied by each of ``factors``.
     """

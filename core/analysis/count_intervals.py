@@ -46,7 +46,7 @@ class Group:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Column, and the columns of the conditions."""
+        """The column, followed by the columns of the conditions."""
         return (self.column, *(name for name, _ in self.within))
 
     def score(self, code: int) -> float | None:

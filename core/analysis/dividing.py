@@ -130,5 +130,5 @@ def divided(curves: Sequence[Curve], rho: float) -> list[float]:
 
 
 def _for(served: Sequence[int], many: int, rho: float) -> float:
-    """Return the budget that the analyses with a promise divide."""
+    """Return the budget to divide among the analyses that have a promise."""
     return rho * (1 - UNPROMISED * (many - len(served)) / many)

@@ -2,7 +2,7 @@
 
 Only the drawing and public numbers determine which statements are chosen. Their counts take a share of the budget and
 are bought from the rows of the release, after the holdout and the row limit per person. The method divides the rest of
-the budget and never sees these counts. Everything after the counts is post-processing.
+the budget and does not use these counts. Everything after the counts is post-processing.
 """
 
 from __future__ import annotations
@@ -196,5 +196,6 @@ def predicted(test: Test) -> str:
         return f"{pair}: even an odds ratio of 100 would go undetected, or n is private"
     return (
         f"{pair}: with even margins, an odds ratio of {test.predicted:.1f} would be detected four times in five. "
-        "With rare categories the odds ratio must be larger; how much larger cannot be known before the release"
+        "With rare categories, only a larger odds ratio would be detected; how much larger cannot be known before the "
+        "release"
     )

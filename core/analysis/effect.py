@@ -63,7 +63,7 @@ class StandardisedEffect:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Treatment, adjustment columns, outcome."""
+        """Columns of the treatment, the adjustment set and the outcome."""
         return (self.treatment, *self.adjust, self.outcome)
 
     @property

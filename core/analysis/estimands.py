@@ -143,7 +143,7 @@ class OddsRatio:
         return (self.event.column, self.one.column, *_columns(self.among))
 
     def parts(self) -> tuple[Part, ...]:
-        """Return one number, a logarithm."""
+        """Return the single number of the figure, a logarithm."""
         groups = [named(group, *self.among) for group in (self.one, self.other)]
         cells = tuple((*named(e), *group) for e in (self.event, self.instead) for group in groups)
         scores = {self.event.code: 1.0, self.instead.code: 0.0}
@@ -179,7 +179,7 @@ class Mean:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Column, and the columns of the conditions."""
+        """The column, followed by the columns of the conditions."""
         return (self.column, *_columns(self.among))
 
     def parts(self) -> tuple[Part, ...]:
@@ -270,7 +270,7 @@ class Regression:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Predictors, then the outcome."""
+        """Columns of the predictors, followed by the outcome."""
         return (*self.predictors, self.outcome)
 
     def _levels(self, name: str) -> list[int]:
@@ -305,7 +305,8 @@ class Regression:
         return tuple(out)
 
     def _needs(self, name: str, codes: Iterable[int]) -> Needs:
-        """Return the counts that a coefficient needs: its groups or, for an event, the rows of each group with it."""
+        """Return the counts that a coefficient needs: its groups or, for an event, the rows of each group with the
+        event."""
         groups: tuple[Cell, ...] = tuple(((name, code),) for code in codes)
         if self.event is None:
             rests = observed_cells(self.outcome, groups, self.missing)

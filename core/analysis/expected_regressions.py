@@ -46,7 +46,7 @@ POWER = 0.1
 errors in the assumptions.
 """
 CAUTION = 1.2815515655446004
-"""Number of standard deviations that is allowed for an unfavourable sample of rows."""
+"""Number of standard deviations allowed for an unfavourable sample of rows."""
 
 
 @dataclass(frozen=True)

@@ -58,7 +58,8 @@ def of_observed(schema: Schema, figure: F) -> F:
 
 
 def _missing(schema: Schema, columns: Sequence[str], asked: Sequence[Level]) -> dict[str, int]:
-    """Return columns that can be missing, with the code of a missing cell, except those that ``asked`` names."""
+    """Return the columns that can have missing cells, with the code of a missing cell, except those that ``asked``
+    names."""
     codes = {name: schema[name].values for name in columns if schema[name].missing}
     return {name: code for name, code in codes.items() if Level(name, code) not in asked}
 
@@ -283,7 +284,8 @@ def _code(column: Column, value: str) -> int:
 
 
 def _bare(schema: Schema, text: str) -> bool:
-    """Return whether the text names no value. ``column=`` names the missing cell of a column that can be missing."""
+    """Return whether the text names no value. ``column=`` names the missing cell of a column that can have missing
+    cells."""
     name, given, value = text.partition("=")
     return not value and not (given and schema[name].missing)
 

@@ -38,7 +38,7 @@ class Line:
 
     @property
     def text(self) -> str:
-        """Estimate with its interval as text."""
+        """The estimate with its interval, as text."""
         a = self.answer
         if not math.isfinite(a.value):
             return "no estimate"

@@ -141,7 +141,7 @@ def margins(values: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
 
 
 def residuals(values: FloatArray, sigma: float) -> FloatArray:
-    """Return the weighted sum of residuals of each table from its own fitted null, … I × J."""
+    """Return the weighted sum of the residuals of each table (… I × J) from its own fitted null."""
     n, x, y = margins(values)
     weights = n / (n + values.shape[-3] * values.shape[-2] * sigma**2)
     expected = np.einsum("...k,...ki,...kj->...ijk", n, x, y)

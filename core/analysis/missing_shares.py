@@ -109,7 +109,7 @@ def missing_shares(
 def _answered(asked: Question, measurements: Sequence[Measurement], merged: Merged, k: int) -> MissingShares:
     column, by = asked.column, asked.by
     if _shared(asked.missing, merged.get(column)):
-        why = f"missing cells of {column} were counted in a group with rare values, so their share is unknown"
+        why = f"missing cells of {column} were counted together with rare values, so their share is unknown"
         return MissingShares(column, None, (), reason=why)
     found = None if by is None else summed(measurements, (column, by))
     if by is None or found is None:

@@ -171,7 +171,7 @@ def _clear(sizes: FloatArray, sigma: float) -> float:
 
 
 class Analysed(Protocol):
-    """One bought analysis."""
+    """A bought analysis of any kind."""
 
     @property
     def analysis(self) -> PlannedAnalysis:
@@ -180,12 +180,12 @@ class Analysed(Protocol):
 
     @property
     def setting(self) -> Setting:
-        """Public facts that its promise depends on."""
+        """Public facts on which the promise depends."""
         ...
 
     @property
     def rho(self) -> float:
-        """Cost in zCDP."""
+        """Cost in ρ (zCDP)."""
         ...
 
     @property
@@ -399,5 +399,5 @@ def unpromised(found: Sequence[Analysed], whole: Budget) -> str:
     )
     promising = epsilon_promising(found, whole)
     if promising is None:
-        return f"{why} With these assumptions and rows, no ε gives every analysis a promise."
+        return f"{why} With these assumptions and this number of rows, no ε gives every analysis a promise."
     return f"{why} At ε = {promising:.3g} or above, every analysis has a promise, with these shares of the budget."

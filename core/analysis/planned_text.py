@@ -10,7 +10,7 @@ def sentence(one: dict[str, Any]) -> str:
     """Return a plan's entry as one sentence, with its assumptions."""
     promised = "no promise" if one["promised"] is None else f"± {one['promised']:.3g}"
     wanted = "" if one["wanted"] is None else f" (desired ± {one['wanted']:.3g})"
-    cannot = "" if one["reachable"] else " No budget reaches the desired width with these rows."
+    cannot = "" if one["reachable"] else " No budget reaches the desired width with this number of rows."
     given = one["assumed"]
     scale = " on the log scale" if one["kind"] == "odds_ratio" else ""
     return (
@@ -43,6 +43,6 @@ def assumptions(kind: str, given: Mapping[str, Any]) -> str:
         parts += [f"correlation of {a} and {b} {r:.2g}" for a, b, r in given.get("correlations", [])]
         return "; ".join(parts) or "evenly spread, independent values"
     if kind == "survival":
-        return f"events {listed(given['shares'])}, groups {listed(given['groups'])}, times spread evenly"
-    strata = f", strata {listed(given['strata'])}" if "strata" in given else ""
-    return f"events {listed(given['shares'])}, groups {listed(given['groups'])}{strata}"
+        return f"event shares {listed(given['shares'])}, group shares {listed(given['groups'])}, evenly spread times"
+    strata = f", stratum shares {listed(given['strata'])}" if "strata" in given else ""
+    return f"event shares {listed(given['shares'])}, group shares {listed(given['groups'])}{strata}"

@@ -49,8 +49,8 @@ class ReturnShare(IntervalShare):
 
 @dataclass(frozen=True)
 class ReturnTable:
-    """Noisy weighted numbers of visits by a column's value: returned within ``days``, later, or not; and σ of each
-    cell.
+    """Noisy weighted numbers of visits by a column's value and by return (within ``days``, later, or never), and the σ
+    of each cell.
     """
 
     column: str
@@ -71,7 +71,7 @@ class ReturnTable:
 def return_tables(facts: Mapping[str, Any], linked: Linked, schema: Schema) -> dict[str, ReturnTable]:
     """Return the counts of returns in a release's ``release.json``, by column.
 
-    Empty for a release that did not count any. Raises :class:`ProjectError` for damaged counts.
+    The result is empty for a release that did not count returns. Raises :class:`ProjectError` for damaged counts.
     """
     tables = facts.get("tables")
     found = tables.get("returns", []) if isinstance(tables, Mapping) else []

@@ -20,12 +20,14 @@ POWER = 0.8
 FURTHEST = math.log(100)
 """Largest log odds ratio in the search."""
 SWEEPS, CLOSE = 60, 1e-7
-"""Maximum number of rounds in fitting margins, and the distance of the factors from 1 at which the fit ends early."""
+"""Maximum number of rounds when margins are fitted, and the distance of the factors from 1 at which the fit ends
+early."""
 
 
 @dataclass(frozen=True)
 class Strength:
-    """Strength of an association: ``value`` with its 95 % interval, an odds ratio or information by ``kind``.
+    """Strength of an association: ``value`` with its 95 % interval, an odds ratio or information, depending on
+    ``kind``.
 
     The drawing implies an odds ratio of 1 and information of 0.
     """

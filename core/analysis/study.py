@@ -235,7 +235,7 @@ class Study:
             yield copy
 
     def without_copies(self) -> Study:
-        """Return this study without its copies, for a release with too few of them."""
+        """Return this study without its copies, for a release with too few copies."""
         return replace(self, given=())
 
     def with_copies(self, number: int = SUGGESTED, report: Report = silent) -> Study:

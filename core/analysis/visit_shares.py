@@ -59,7 +59,7 @@ class VisitTable:
 def visit_tables(facts: Mapping[str, Any], linked: Linked, schema: Schema) -> dict[tuple[str, int], VisitTable]:
     """Return the counts at each visit in a release's ``release.json``, by column and visit.
 
-    Empty for a release of an earlier version. Raises :class:`ProjectError` for damaged counts.
+    The result is empty for a release of an earlier version. Raises :class:`ProjectError` for damaged counts.
     """
     tables = facts.get("tables")
     found = tables.get("at_visits", []) if isinstance(tables, Mapping) else []

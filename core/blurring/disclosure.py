@@ -13,9 +13,9 @@ from scipy.spatial import cKDTree
 def reidentified(known: NDArray[np.float64], released: NDArray[np.float64], whose: NDArray[np.int64]) -> float:
     """Return the share of people whose own released row is the one nearest to what an attacker knows about them.
 
-    ``known`` has one row per person, ``released`` the same columns; ``whose[i]`` is the person from whose real row
-    released row i was made. If several rows are equally near, the attacker picks one at random, and the result is the
-    expected share of hits.
+    ``known`` has one row per person, and ``released`` has the same columns. ``whose[i]`` is the person whose real row
+    was blurred into released row i. If several rows are equally near, the attacker picks one at random, and the result
+    is the expected share of hits.
     """
     tree = cKDTree(released)
     nearest, _ = tree.query(known)
@@ -28,7 +28,8 @@ def reidentified(known: NDArray[np.float64], released: NDArray[np.float64], whos
 
 
 def membership_auc(members: NDArray[np.float64], others: NDArray[np.float64], released: NDArray[np.float64]) -> float:
-    """Return how well distance to the released rows separates members from others: 0.5 is chance, 1 is perfect."""
+    """Return the AUC with which the distance to the released rows separates members from others: 0.5 is chance, 1 is
+    perfect."""
     tree = cKDTree(released)
     near = np.concatenate([tree.query(members)[0], tree.query(others)[0]])
     truth = np.repeat([1, 0], [len(members), len(others)])

@@ -128,7 +128,7 @@ def thresholds(eta: float, steps: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return, for each column, the distance below which a value counts as disclosed, before rounding to ``steps``.
 
     Real values are whole multiples of a step. A value that is rounded to such a multiple is within ``eta`` of a real
-    value if it was within (⌊eta/step⌋ + ½)·step before. Without a step (0), the distance is ``eta``.
+    value if it was within (⌊eta/step⌋ + ½)·step before rounding. Without a step (0), the distance is ``eta``.
     """
     safe = np.where(steps > 0, steps, 1.0)
     return np.asarray(np.where(steps > 0, (np.floor(eta / safe + 1e-9) + 0.5) * safe, eta))
@@ -151,8 +151,8 @@ def alpha_for(near: NDArray[np.float64], lid: float) -> float:
     long as m₍k+1₎ > 1/(1−α); α is set below 1 − 1/m₍k+1₎ by a millionth of the distance. The paper's equation (10) is a
     bound for rows drawn independently; after matching, LID is several times larger, so this function does not use the
     bound. Raises :class:`ProjectError` if even α = 0 discloses more. The error's ``data`` contains ``best``, the share
-    that was reached, and ``offer``, a share that another Latin hypercube will almost surely reach (None if only 1
-    would).
+    that was reached, and ``offer``, a share that another Latin hypercube will almost surely reach (`None` if only 1
+    would be reached).
     """
     k = math.floor(lid * len(near) + 1e-9)
     if k >= len(near):
@@ -166,8 +166,8 @@ def alpha_for(near: NDArray[np.float64], lid: float) -> float:
         asked = f'Ask for {offer:.0%} ("lid": {offer:g}), leave' if offer < 1 else "Leave"
         raise ProjectError(
             f"a LID of {lid:.1%} cannot be reached, because even rows that contain no part of a real row come within "
-            f"eta of a real row in {best:.1%} of cases. {asked} columns with few whole numbers out of anonymize, or "
-            "choose a smaller eta if the numbers are not whole",
+            f"eta of a real row in {best:.1%} of cases. {asked} columns with few distinct whole "
+            "numbers out of anonymize, or choose a smaller eta if the numbers are not whole",
             key="lid",
             best=best,
             offer=offer if offer < 1 else None,

@@ -40,7 +40,7 @@ class Fitted(Protocol):
 
 @dataclass(frozen=True)
 class Response:
-    """Fitted regression ``name``; ``left`` contains the residuals of rows to which it was not fitted.
+    """Fitted regression ``name``; ``left`` contains the residuals of rows that were left out of the fit.
 
     ``errors`` are the cross-validated mean squared errors of the candidates, as shares of the outcome's variance; empty
     if the plan names one.

@@ -75,7 +75,7 @@ class Numbers:
 
     def __post_init__(self) -> None:
         if not self.anonymized.shape[1]:
-            raise ProjectError("choose at least one numeric column to anonymize", key="anonymize")
+            raise ProjectError("choose at least one numeric column to anonymise", key="anonymize")
         if not all(np.isfinite(a).all() for a in (self.anonymized, self.untouched, self.outcome)):
             raise TableError("this method cannot use rows with empty cells: fill the cells or leave the column out")
 
@@ -209,8 +209,8 @@ def _disclosure(
 
 
 def _membership(real: Numbers, options: Options, rng: np.random.Generator) -> float:
-    """Return how well the distance to the nearest row separates members from others, if stage one lacks a fifth of the
-    people.
+    """Return how well the distance to the nearest row separates members from others, if a fifth of the people are left
+    out of stage one.
     """
     order = rng.permutation(len(real.outcome))
     inside, outside = np.split(order, [len(order) - max(1, int(LEFT_OUT * len(order)))])

@@ -82,7 +82,7 @@ class TwoStageOptions:
     hybrid: bool = option(True, "Mix with the real rows", help="If off, stage-one rows contain no part of a real row.")
     anonymize: Sequence[str] | None = option(
         None,
-        "Columns to anonymize (blank: all numeric inputs)",
+        "Columns to anonymise (blank: all numeric inputs)",
         columns="several",
         empty="all numeric inputs",
         help="All other inputs keep their values from the real row.",
@@ -174,7 +174,7 @@ def _scaled(edges: Sequence[float], values: Any) -> Any:
 
 
 def _anonymized(project: Project) -> tuple[str, ...]:
-    """Return the columns to anonymize, in schema order; raises :class:`ProjectError` for one that cannot be
+    """Return the columns to anonymise, in schema order. Raise :class:`ProjectError` for a column that cannot be
     anonymised.
     """
     schema, target = project.schema, project.plan.target
@@ -184,7 +184,7 @@ def _anonymized(project: Project) -> tuple[str, ...]:
         raise ProjectError(f"anonymize names {odd[0]!r}, which is not a numeric input of this table", key="anonymize")
     moved = tuple(name for name in numeric if wanted is None or name in wanted)
     if not moved:
-        raise ProjectError("choose at least one numeric column to anonymize", key="anonymize")
+        raise ProjectError("choose at least one numeric column to anonymise", key="anonymize")
     return moved
 
 
@@ -211,7 +211,8 @@ def check(project: Project) -> None:
         raise ProjectError("without hybrid, no part of the real row is mixed in: remove alpha", key="alpha")
     if plan.fair:
         raise ProjectError(
-            f"the method {plan.method} has no fence: set fair to false, or choose a private method", key="fair"
+            f"the method {plan.method} has no fence: set fair to false, or choose a private method",
+            key="fair",
         )
     if project.separations and plan.fair is None:
         raise ProjectError("this method blurs real rows and cannot keep separations", key="fair")

@@ -31,7 +31,7 @@ def add(commands: Any) -> None:
         "--out",
         type=Path,
         metavar="DIR",
-        help="a new folder; the copies are written to its copies/ (default: FOLDER-copies)",
+        help="a new folder; the copies are written to its subfolder copies/ (default: FOLDER-copies)",
     )
     copies.add_argument("--quiet", action="store_true", help="do not show progress on stderr")
     copies.set_defaults(run=_copies)
@@ -45,33 +45,59 @@ def add(commands: Any) -> None:
     )
     analyse.add_argument("folder", type=Path, help="the folder that `release` wrote (its --out)")
     asked = analyse.add_mutually_exclusive_group(required=True)
-    asked.add_argument("--proportion", action="append", metavar="COLUMN=VALUE", help="COLUMN= for its missing cells")
+    asked.add_argument(
+        "--proportion",
+        action="append",
+        metavar="COLUMN=VALUE",
+        help="the share of rows with this value; COLUMN= counts its missing cells",
+    )
     asked.add_argument(
         "--mean",
         action="append",
         metavar="COLUMN",
-        help="of a numeric column; the interval is valid for any positions of numbers inside their bins",
+        help="the mean of a numeric column; the interval is valid for any positions of numbers inside their bins",
     )
     asked.add_argument(
         "--quantile",
         action="append",
         nargs=2,
         metavar=("COLUMN", "P"),
-        help="of a numeric column, such as age 0.5; its interval ends at bin edges",
+        help="a quantile of a numeric column, such as age 0.5; its interval ends at bin edges",
     )
     asked.add_argument(
-        "--mean-difference", action="append", nargs=2, metavar=("COLUMN", "GROUP"), help="of a mean between groups"
+        "--mean-difference",
+        action="append",
+        nargs=2,
+        metavar=("COLUMN", "GROUP"),
+        help="the difference between the means of two groups",
     )
     asked.add_argument(
-        "--difference", action="append", nargs=2, metavar=("EVENT", "GROUP"), help="of the event's share between groups"
+        "--difference",
+        action="append",
+        nargs=2,
+        metavar=("EVENT", "GROUP"),
+        help="the difference between the event's shares in two groups",
     )
     asked.add_argument(
-        "--odds-ratio", action="append", nargs=2, metavar=("EVENT", "GROUP"), help="COLUMN, COLUMN=VALUE[:OTHER]"
+        "--odds-ratio",
+        action="append",
+        nargs=2,
+        metavar=("EVENT", "GROUP"),
+        help="the odds ratio of two groups. A GROUP is COLUMN or COLUMN=VALUE[:OTHER]",
     )
-    asked.add_argument("--outcome", metavar="COLUMN[=VALUE]", help="a regression on --predictors")
-    asked.add_argument("--regression", metavar="NAME", help="a regression that the plan bought, or its outcome")
-    asked.add_argument("--survival", metavar="NAME", help="a survival table that the plan bought, or its event")
-    asked.add_argument("--effect", nargs=2, metavar=("TREATMENT", "OUTCOME"), help="adjusted by the drawing")
+    asked.add_argument("--outcome", metavar="COLUMN[=VALUE]", help="the outcome of a regression on --predictors")
+    asked.add_argument(
+        "--regression", metavar="NAME", help="a regression that the plan bought, by its name or its outcome"
+    )
+    asked.add_argument(
+        "--survival", metavar="NAME", help="a survival table that the plan bought, by its name or its event"
+    )
+    asked.add_argument(
+        "--effect",
+        nargs=2,
+        metavar=("TREATMENT", "OUTCOME"),
+        help="the effect of a treatment, adjusted as the drawing requires",
+    )
     asked.add_argument(
         "--transition",
         nargs=3,
@@ -99,18 +125,20 @@ def add(commands: Any) -> None:
         metavar="COLUMN=VALUE",
         help="restrict the question to these rows; rows must meet all conditions",
     )
-    analyse.add_argument("--level", type=float, default=0.95, metavar="L", help="of the intervals (default: 0.95)")
+    analyse.add_argument(
+        "--level", type=float, default=0.95, metavar="L", help="level of the intervals (default: 0.95)"
+    )
     analyse.add_argument(
         "--joint",
         choices=["bonferroni", "max-t"],
         help="make the intervals of all figures hold simultaneously; repeat --proportion, … for several figures. "
         "max-t gives shorter intervals and needs --number 100 or more",
     )
-    analyse.add_argument("--predictors", metavar="A,B", help="columns, separated by commas")
+    analyse.add_argument("--predictors", metavar="A,B", help="predictors of the regression, separated by commas")
     analyse.add_argument(
         "--number", type=whole, default=20, metavar="N", help="number of copies, if the release has none (default: 20)"
     )
-    analyse.add_argument("--json", action="store_true", help="the figures as JSON")
+    analyse.add_argument("--json", action="store_true", help="print the figures as JSON")
     analyse.set_defaults(run=_analyse)
 
 
@@ -123,7 +151,7 @@ def _copies(opt: argparse.Namespace) -> None:
 
     study = Study.of_folder(opt.folder)
     if study.rows > IN_MEMORY:
-        raise ProjectError(f"copies are drawn in memory, at most {IN_MEMORY:,} rows each; this release has more")
+        raise ProjectError(f"copies are drawn in memory, with at most {IN_MEMORY:,} rows each; this release has more")
     out = opt.out or opt.folder.resolve().with_name(f"{opt.folder.resolve().name}-copies")
     check_folder(out)
     with bar(opt.quiet) as report:
@@ -131,8 +159,8 @@ def _copies(opt: argparse.Namespace) -> None:
         save_files(dict(copy_files(study.project, made)), out)
     if not opt.quiet:
         print(
-            f"{out / 'copies'}: {opt.number} copies. Estimate in each separately, then combine; never stack them into "
-            "one table.",
+            f"{out / 'copies'}: {opt.number} copies. Estimate in each copy separately, then combine the estimates. "
+            "Never stack the copies into one table.",
             file=sys.stderr,
         )
 

@@ -21,7 +21,7 @@ NEEDED = ("streamlit", "pyvis", "plotly")
 def add(commands: Any) -> None:
     """Declare the command."""
     app = commands.add_parser("app", help="start the app in the browser, for this machine only")
-    app.add_argument("--port", type=whole, help="default: the first free port at or above 8501")
+    app.add_argument("--port", type=whole, help="port of the app (default: the first free port at or above 8501)")
     app.add_argument("--no-browser", action="store_true", help="print the address without opening a browser")
     app.set_defaults(run=run)
 

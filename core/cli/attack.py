@@ -52,7 +52,7 @@ def add(commands: Any) -> None:
         default=CLASSIFIERS[0],
         help="classifier for the summaries (default: forest)",
     )
-    attack.add_argument("--json", action="store_true", help="all figures as JSON")
+    attack.add_argument("--json", action="store_true", help="print all figures as JSON")
     ledger.add_options(attack)
     attack.add_argument(
         "--by", default="", metavar="WHO", help="name of the viewer (default: the user of this machine)"

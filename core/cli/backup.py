@@ -13,16 +13,18 @@ def add(commands: Any) -> None:
     """Declare the two commands."""
     backup = commands.add_parser("backup", help="back up the ledger, its key and this machine's memory of it")
     backup.add_argument("folder", type=Path, help="a new folder")
-    backup.add_argument("--memories", action="store_true", help="only the memory files that record the last event seen")
+    backup.add_argument(
+        "--memories", action="store_true", help="back up only the memory files, which record the last event seen"
+    )
     restore = commands.add_parser("restore", help="restore a backup to a place without a ledger")
-    restore.add_argument("folder", type=Path, help="a backup's folder")
+    restore.add_argument("folder", type=Path, help="the folder of a backup")
     restore.add_argument(
         "--memories",
         type=Path,
         action="append",
         default=[],
         metavar="FOLDER",
-        help="later memory files; may be repeated",
+        help="a folder with later memory files; may be repeated",
     )
     for command in (backup, restore):
         command.add_argument("--ledger", metavar="FILE_OR_URL", help=WHERE)

@@ -35,21 +35,23 @@ def add(commands: Any) -> None:
     evaluate.add_argument(
         "--classifiers",
         action="store_true",
-        help="also train five classifiers for up to 20 columns as targets; takes a minute",
+        help="also train five classifiers for each of up to 20 target columns; takes a minute",
     )
     evaluate.add_argument(
-        "--price", metavar="COLUMN", help="the column that is a price; compares price elasticities of sales"
+        "--price", metavar="COLUMN", help="the column of prices; the price elasticities of sales are then compared"
     )
-    evaluate.add_argument("--sales", metavar="COLUMN", help="amounts sold at that price (default: the plan's target)")
     evaluate.add_argument(
-        "--per", metavar="COLUMN", help="compute an elasticity for each value of this column, such as a brand"
+        "--sales", metavar="COLUMN", help="the column of amounts sold at these prices (default: the plan's target)"
+    )
+    evaluate.add_argument(
+        "--per", metavar="COLUMN", help="compute one elasticity for each value of this column, such as each brand"
     )
     evaluate.add_argument(
         "--public",
         metavar="FILE",
         help="a public table with the same columns, to measure how much the synthetic rows add to it (ΔMSE)",
     )
-    evaluate.add_argument("--json", action="store_true", help="all figures as JSON")
+    evaluate.add_argument("--json", action="store_true", help="print all figures as JSON")
     ledger.add_options(evaluate)
     evaluate.add_argument(
         "--by", default="", metavar="WHO", help="name of the viewer (default: the user of this machine)"
@@ -165,14 +167,14 @@ def summary(found: dict[str, Any]) -> list[str]:
         )
     lines.append(f"Columns differ by {100 * looks['one_way_tv']:.1f} % of rows on average (total variation)")
     if looks.get("two_way_tv") is not None:
-        lines.append(f"Pairs of columns differ by {100 * looks['two_way_tv']:.1f} %")
+        lines.append(f"Pairs of columns differ by {100 * looks['two_way_tv']:.1f} % of rows on average")
     if (numbers := found.get("numbers")) is not None:
         far = max((c["relative"] for c in numbers["columns"]), default=0.0)
         lines.append(f"Numeric columns differ by at most {100 * far:.1f} % of their range (Wasserstein distance)")
         if "r2_synthetic" in numbers:
             lines.append(
-                f"A regression of {numbers['target']} on synthetic rows: R² {numbers['r2_synthetic']:.3f}, "
-                f"mean absolute error {numbers['mae_synthetic']:.4g}"
+                f"Predicting {numbers['target']} by a regression trained on synthetic rows: "
+                f"R² {numbers['r2_synthetic']:.3f}, mean absolute error {numbers['mae_synthetic']:.4g}"
             )
     lines += _markets(found)
     if fair is not None:
@@ -187,8 +189,8 @@ def summary(found: dict[str, Any]) -> list[str]:
         if asked["questions"]:
             worst = max(asked["questions"], key=lambda q: abs(q["real"] - q["synthetic"]))
             lines.append(
-                f"Of {len(asked['questions'])} questions, {worst['name']!r} differs most: {worst['real']:,.0f} rows, "
-                f"{worst['synthetic']:,.0f} synthetic"
+                f"Of {len(asked['questions'])} questions, {worst['name']!r} differs most: {worst['real']:,.0f} real "
+                f"rows, {worst['synthetic']:,.0f} synthetic rows"
             )
     return [*lines, *_classifiers(found.get("many_targets")), "", "All figures: add --json"]
 
@@ -201,17 +203,19 @@ def _markets(found: dict[str, Any]) -> list[str]:
         if prices["mapd"] is None:
             lines.append(f"{about}: too few rows with a price and a sale above 0")
         else:
-            lines.append(f"{about}: {100 * prices['mapd']:.1f} % off on average (MAPD)")
+            lines.append(f"{about}: synthetic rows differ by {100 * prices['mapd']:.1f} % on average (MAPD)")
         for g in prices["groups"]:
             line = f"  {g['group']}: {g['elasticity_synthetic']:.2f} (real rows: {g['elasticity_real']:.2f})"
             if g["profit_ratio"] is not None:
-                line += f"; a price set by the synthetic rows earns {100 * g['profit_ratio']:.1f} % of the best profit"
+                line += (
+                    f"; a price chosen by the synthetic rows earns {100 * g['profit_ratio']:.1f} % of the best profit"
+                )
             lines.append(line)
         if prices["left_out"]:
             lines.append(f"  left out because of too few rows: {', '.join(prices['left_out'])}")
     if gain := found.get("public"):
         lines.append(
-            f"Added to a public table of {gain['rows']:,} rows, they reduce the error by "
+            f"Added to a public table of {gain['rows']:,} rows, the synthetic rows reduce the error by "
             f"{100 * gain['delta_mse']:.0f} % (ΔMSE)"
         )
     return lines

@@ -45,7 +45,9 @@ def add(commands: Any) -> None:
     init = commands.add_parser("init", help="write a draft project for a table; guesses are marked")
     init.add_argument("table", nargs="+", help=TABLE + "; or two linked tables, people and visits (--by)")
     init.add_argument("--relation", metavar="NAME", help="the name of the table in the engine")
-    init.add_argument("--out", type=Path, metavar="PROJECT.json", help="a new file (default: next to the table)")
+    init.add_argument(
+        "--out", type=Path, metavar="PROJECT.json", help="the new project file (default: next to the table)"
+    )
     init.add_argument(
         "--buy",
         action="store_true",
@@ -54,8 +56,8 @@ def add(commands: Any) -> None:
     init.add_argument(
         "--every-row",
         action="store_true",
-        help="read every row of a large table once, so that the draft lists every value; giving this option is "
-        "your consent",
+        help="read every row of a large table once, so that the draft lists every value of columns with up "
+        "to 2,000 different values; giving this option is your consent",
     )
     init.add_argument(
         "--missing",
@@ -68,7 +70,7 @@ def add(commands: Any) -> None:
         "--date-order",
         choices=tuple(DATE_ORDERS),
         default="",
-        help="order of dates such as 03/04/2020, day first (dmy) or month first (mdy), if the rows leave it open",
+        help="order of dates such as 03/04/2020, day first (dmy) or month first (mdy), if the rows do not show it",
     )
     init.add_argument(
         "--dictionary",
@@ -109,8 +111,8 @@ def add(commands: Any) -> None:
         "--rows-per-person",
         type=whole,
         metavar="K",
-        help=f"with --person, how many rows of each person are kept (default: {ROWS_KEPT}); otherwise, your "
-        "promise of the largest number of rows that one person has",
+        help=f"with --person, the number of rows kept per person (default: {ROWS_KEPT}); otherwise, the largest "
+        "number of rows that one person has, which you promise",
     )
     init.set_defaults(run=run)
 

@@ -108,7 +108,7 @@ def _number(prompt: str, least: int, usual: int | None) -> int:
             return usual
         if typed.isascii() and typed.isdigit() and len(typed) <= 5 and least <= int(typed) <= 10_000:
             return int(typed)
-        print(f"  a whole number from {least} to 10,000", file=sys.stderr)
+        print(f"  Enter a whole number from {least} to 10,000.", file=sys.stderr)
 
 
 def step_to_answer(draft: Project) -> str:
@@ -118,8 +118,8 @@ def step_to_answer(draft: Project) -> str:
         if draft.plan.person is None:
             return said
         return (
-            f'{said}     Declare how many rows the table then has, from public knowledge only, as "rows": N in '
-            "the plan.\n"
+            f'{said}     In the plan, declare the number of rows that the table then has, "rows": N, from public '
+            "knowledge only.\n"
         )
     aside = [c.name for c in draft.schema.left_out]
     column = proposed(aside, draft.schema.names) or "COLUMN"

@@ -8,12 +8,14 @@ import argparse
 import json
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from espalier.core.cli.number_types import number, whole
 from espalier.core.errors import LedgerError, LedgerUnavailable, ProjectError
 from espalier.core.limited_file import write_new
+from espalier.core.project.json_text import read_json
 
 if TYPE_CHECKING:
     from espalier.core.ledger.account import Account
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
     from espalier.core.ledger.population import Entry, Population
 
 SHORTEST = 4
-"""Minimum number of digits to abbreviate an entry's id, which must still identify the entry."""
+"""Minimum number of digits of an abbreviated id, which must still identify one entry."""
 
 WHERE = "a SQLite file or a PostgreSQL URL (default: ESPALIER_LEDGER, otherwise a file in the user's data folder)"
 
@@ -56,7 +58,7 @@ def account(opt: argparse.Namespace, who: str = "", note: str = "") -> Account |
 
 def add(commands: Any) -> None:
     """Declare ``ledger`` with its subcommands."""
-    ledger = commands.add_parser("ledger", help="the steward's ledger: open, list, verify, export, take")
+    ledger = commands.add_parser("ledger", help="the steward's ledger: open, list, verify, export, take, close")
     acts = ledger.add_subparsers(dest="act", required=True, metavar="open|list|verify|export|take|close")
 
     opened = acts.add_parser("open", help="name a private table and set its total, which cannot be changed later")
@@ -79,10 +81,15 @@ def add(commands: Any) -> None:
     )
     opened.add_argument("--person", metavar="COLUMN", help="person column (default: none, which makes K a promise)")
     opened.add_argument(
-        "--population", metavar="NAME", help="name for the people in it; tables of one population share a budget"
+        "--population",
+        metavar="NAME",
+        help="name of the people whom the table describes; tables of one population share a budget",
     )
     opened.add_argument(
-        "--by", default="", metavar="WHO", help="name of the person who sets it (default: the user of this machine)"
+        "--by",
+        default="",
+        metavar="WHO",
+        help="name of the person who sets the total (default: the user of this machine)",
     )
     opened.add_argument("--note", default="", metavar="TEXT", help="a note for readers of the ledger")
 
@@ -96,14 +103,17 @@ def add(commands: Any) -> None:
     close = acts.add_parser("close", help="end an interrupted release that no one will resume")
     for command in (listed, verify, export, take, close):
         command.add_argument("--ledger", metavar="FILE_OR_URL", help=WHERE)
-    listed.add_argument("--table", metavar="NAME", help="only the budget of this table")
+    listed.add_argument("--table", metavar="NAME", help="show only the budget of this table")
     export.add_argument("--format", choices=("csv", "json"), default="csv")
-    export.add_argument("--out", type=Path, metavar="FILE", help="a new file (default: print)")
+    export.add_argument("--out", type=Path, metavar="FILE", help="a new file (default: print the export)")
     take.add_argument("entry", help="an entry's id, as list shows it, or its first digits (at least 4)")
     take.add_argument("--out", type=Path, required=True, help="a new or empty folder")
     close.add_argument("entry", help="an entry's id, as list shows it, or its first digits (at least 4)")
     close.add_argument(
-        "--by", default="", metavar="WHO", help="name of the person who closes it (default: the user of this machine)"
+        "--by",
+        default="",
+        metavar="WHO",
+        help="name of the person who closes the entry (default: the user of this machine)",
     )
     ledger.set_defaults(run=run)
 
@@ -139,9 +149,8 @@ def record_diagnostics(opt: argparse.Namespace, facts: Mapping[str, Any], digest
     else:
         for table in tables:
             ledger.population_of(table)
-        if isinstance(entry, dict):  # the release states only its entry; the ledger knows the entry's table
-            tables += [e.table for e in _entries(ledger).values() if e.chain == entry.get("chain")]
-        concerned = ledger.diagnosed(digests, tables, opt.by, opt.command)
+        chain = entry.get("chain") if isinstance(entry, dict) else None  # the ledger records the entry's table
+        concerned = ledger.diagnosed(digests, tables, opt.by, opt.command, chain)
     for population in concerned:
         print(f"ledger: a view of diagnostics is recorded for {population}", file=sys.stderr)
     if entry and not concerned:
@@ -198,7 +207,7 @@ def _list(opt: argparse.Namespace) -> None:
         for text in [*(_unit(p, table) for table in p.tables), *(f"note: {c}" for c in p.caveats)]:
             print(f"  {text}")
         if p.entries:
-            heads = f"{'status':<8}  {'rho':>10}  {'ε before':>9}  {'ε after':>9}  what"
+            heads = f"{'status':<8}  {'rho':>10}  {'ε before':>9}  {'ε after':>9}  description"
             print(f"  {'entry, parts':<16}  {'when':<17}  {heads}")
         for e in p.entries:
 
@@ -280,8 +289,9 @@ def _take(opt: argparse.Namespace) -> None:
 
 
 def take(ledger: Ledger, entry: Entry, out: Path) -> None:
-    """Write a release stored in the ledger to the folder ``out``, with all its rows."""
+    """Write a release stored in the ledger to the folder ``out``, with all its rows unless its statement is signed."""
     from espalier.core.release.files import save_files
+    from espalier.core.statement.claims import SIGNATURE
 
     released = entry.released
     if entry.status == "reserved":
@@ -292,7 +302,15 @@ def take(ledger: Ledger, entry: Entry, out: Path) -> None:
     if released is None:
         raise ProjectError(f"the entry {entry.id} ended without a release: there is nothing to take")
     files = ledger.files(released)
-    save_files(files, out, _all_rows(files))
+    further = _all_rows(files)
+    if further and SIGNATURE in files:
+        further = {}
+        print(
+            "note: synthetic.csv contains only the first rows. The statement is signed, so a file of all rows cannot "
+            "be added",
+            file=sys.stderr,
+        )
+    save_files(files, out, further, partial(_with_further, files))
     print(f"{out}: the release of entry {entry.id}, unchanged ({released})", file=sys.stderr)
 
 
@@ -307,6 +325,18 @@ def _all_rows(files: Mapping[str, bytes]) -> dict[str, Callable[[Path], None]]:
     read = read_files(files)
     model, rows = read.model, int(read.facts["rows"])
     return {} if model is None else {WHOLE["csv"]: lambda path: write_again(model, read.project, rows, path)}
+
+
+def _with_further(files: Mapping[str, bytes], further: Mapping[str, Mapping[str, Any]]) -> dict[str, bytes]:
+    """Return the statement with the digests of ``further`` files; empty if the release has no statement."""
+    from espalier.core.statement.claims import STATEMENT, text
+
+    if STATEMENT not in files:
+        return {}
+    made = read_json(files[STATEMENT], STATEMENT)
+    if not isinstance(made, dict) or not isinstance(made.get("files"), dict):
+        raise ProjectError(f"{STATEMENT} is damaged", key=STATEMENT)
+    return {STATEMENT: text({**made, "files": dict(sorted({**made["files"], **further}.items()))})}
 
 
 def _close(opt: argparse.Namespace) -> None:

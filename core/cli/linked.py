@@ -53,7 +53,7 @@ def add_options(init: argparse.ArgumentParser) -> None:
 
 
 def wanted(opt: argparse.Namespace) -> bool:
-    """Return whether ``init`` drafts linked tables; raise :class:`ProjectError` for options that do not fit."""
+    """Return whether ``init`` drafts linked tables; raise :class:`ProjectError` for incompatible options."""
     from espalier.core.tables.frames import is_database
 
     given = [o for o in ("order", "keep", "visit_key", "person_columns", "tables") if getattr(opt, o) is not None]
@@ -142,8 +142,8 @@ def read_linked(project: Project, data: Sequence[str]) -> list[Any]:
     if len(data) == 1 and is_database(data[0]):
         data = [data[0]] * len(names)
     if len(data) != len(names):
-        both = "one table" if link.together else f"two tables, {link.people} and {link.visits} in this order"
-        raise ProjectError(f"this project releases {both}: name them after --data")
+        both = "one table" if link.together else f"the tables {link.people} and {link.visits}, in this order"
+        raise ProjectError(f"this project releases {both}. Give {'it' if link.together else 'both'} after --data")
     return [read_data(where, name if is_database(where) else None) for where, name in zip(data, names, strict=True)]
 
 
@@ -182,19 +182,19 @@ def evaluate(opt: argparse.Namespace, released: Released) -> None:
 
 
 FIGURES = {
-    "next_visit_same": "A column at two consecutive visits (total variation)",
-    "next_visit_any": "Two columns at two consecutive visits (total variation)",
-    "transition_error": "A column given its value at the previous visit (total variation)",
-    "visit_pairs": "Two columns of a visit (total variation)",
-    "person_visit": "A column of the person and a column of a visit (total variation)",
-    "visits_per_person": "Visits per person (total variation)",
-    "echo_real": "Visits that repeat the visit before the previous one, real",
-    "echo": "Visits that repeat the visit before the previous one, synthetic",
-    "same_first_third_real": "Same value at visits 1 and 3, real",
-    "same_first_third": "Same value at visits 1 and 3, synthetic",
-    "distinct_real": "Distinct values of a column over all kept visits, real",
-    "distinct": "Distinct values of a column over all kept visits, synthetic",
-    "within_real": "Share of a number's variance within people, real",
-    "within": "Share of a number's variance within people, synthetic",
+    "next_visit_same": "Total variation: one column at consecutive visits",
+    "next_visit_any": "Total variation: two columns at consecutive visits",
+    "transition_error": "Total variation: a column given its value at the previous visit",
+    "visit_pairs": "Total variation: two columns of one visit",
+    "person_visit": "Total variation: a column of the person and a column of a visit",
+    "visits_per_person": "Total variation: number of visits per person",
+    "echo_real": "Share of values repeated from two visits before, real people",
+    "echo": "Share of values repeated from two visits before, synthetic people",
+    "same_first_third_real": "Share of real people with the same value at visits 1 and 3",
+    "same_first_third": "Share of synthetic people with the same value at visits 1 and 3",
+    "distinct_real": "Distinct values of a column over the visits of a real person",
+    "distinct": "Distinct values of a column over the visits of a synthetic person",
+    "within_real": "Share of a number's variance within real people",
+    "within": "Share of a number's variance within synthetic people",
 }
 """Names of the figures, as shown on a terminal."""

@@ -1,8 +1,8 @@
 """The command line: one module for each group of commands.
 
 Exit status: 0 for success; 1 if a check of `verify` fails; 2 for bad input, a conflict, or a refused size (with one
-clear line on stderr and no output folder); 3 if the budget or the ledger refuses; 141 if the reader of the output has
-closed it.
+clear line on stderr and no output folder); 3 if the budget or the ledger refuses the release; 141 if the reader of
+the output has closed it.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command; returns the exit status."""
+    """Run one command and return the exit status."""
     known = parser()
     opt = known.parse_args(argv)
     if opt.command is None:
@@ -82,7 +82,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             stream.reconfigure(errors="backslashreplace")  # terminals that cannot print ρ show \u03c1
     if opt.command in ("app", "serve"):  # Streamlit's own output
         return _run(opt)
-    said = Plain(None if sys.stderr is None else Lossy(sys.stderr))
+    said = Plain(None if sys.stderr is None else Lossy(sys.stderr), hides=True)
     with redirect_stdout(Plain(sys.stdout)), redirect_stderr(said), interruptible():
         status = _run(opt)
     write_rest(sys.stderr)
@@ -90,7 +90,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(opt: argparse.Namespace) -> int:
-    """Run the command; returns the exit status."""
+    """Run the command and return the exit status."""
     try:
         status = int(opt.run(opt) or 0)
         sys.stdout.flush()  # a status that depends on the output must not be returned before the output is written
@@ -106,6 +106,9 @@ def _run(opt: argparse.Namespace) -> int:
             "espalier: not enough memory; coarsen the columns with the most categories" + _notes(error),
             file=sys.stderr,
         )
+        return 2
+    except UnicodeEncodeError:
+        print("espalier: an argument contains a byte that is not UTF-8. Only paths may contain one", file=sys.stderr)
         return 2
     except BrokenPipeError:  # the status is not 0, because the reader may have missed a failed check
         write_rest(sys.stdout)

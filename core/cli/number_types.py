@@ -27,7 +27,7 @@ def number(text: str) -> float:
 
 
 def between(low: float, high: float) -> Callable[[str], float]:
-    """Return a type for numbers above ``low`` and below ``high``; if ``high`` is below 1, the number may equal it."""
+    """Return a type for numbers above ``low`` and below ``high``. If ``high`` is below 1, it is also allowed."""
 
     def read(text: str) -> float:
         value = number(text)

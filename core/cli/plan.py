@@ -43,7 +43,7 @@ def add(commands: Any) -> None:
     plan.add_argument(
         "--explain-sql", action="store_true", help="print the SQL for the engine of --data; reads no rows"
     )
-    plan.add_argument("--data", metavar="TABLE", help="also state the kind of relation in its catalogue; " + TABLE)
+    plan.add_argument("--data", metavar="TABLE", help=TABLE + "; states the kind of relation in its catalogue")
     plan.add_argument("--relation", metavar="NAME", help="the name of the table in the engine")
     questions_option.add_option(plan)
     ledger.add_options(plan)
@@ -118,15 +118,15 @@ def run(opt: argparse.Namespace) -> None:
     )
     for s in shown.frame.separations:
         given = f" given {', '.join(s.given)}" if s.given else ""
-        print(f"  {', '.join(s.left)} and {', '.join(s.right)} independent{given}   ({s.why})")
+        print(f"  {', '.join(s.left)} and {', '.join(s.right)} are independent{given} ({s.why})")
     p = shown.project.plan
     unit = Unit(p.neighbors, p.rows_per_person)
     protected = unit.in_words(None if p.person is None else repr(p.person), linked=shown.project.linked is not None)
-    print(f"protects {protected} ({p.neighbors}). {shown.project.unit_facts()['stated']}")
+    print(f"The plan protects {protected} ({p.neighbors}). {shown.project.unit_facts()['stated']}")
     if shown.frame.features:
         print(f"  measured with the target: {', '.join(shown.frame.features)}")
     _print_verdict(shown)
-    print(f"\n{'pool':<12} {'cells':>9} {'rho':>11} {'sigma (rows)':>13} {'error/n':>13}  what")
+    print(f"\n{'pool':<12} {'cells':>9} {'rho':>11} {'sigma (rows)':>13} {'error/n':>13}  description")
     _print_lines(shown.lines)
     if other := not_in_rows(shown.lines):
         print(f"\n{other}")
@@ -144,7 +144,7 @@ def run(opt: argparse.Namespace) -> None:
             fits += f". A plan with ε up to {left['largest']:g} fits"
         print(f"ledger: {left['population']} has ρ = {left['left']:.4g} of {left['total']:.4g} left; this plan {fits}")
     if shown.private_evaluation:
-        print("\nprivate evaluation, on people (rows) held out at random: the same ρ in parallel, at no extra cost")
+        print("\nprivate evaluation on people (rows) held out at random, at no extra cost")
         _print_lines(shown.private_evaluation)
         for figure in shown.expected:
             if figure.value is None:
@@ -172,7 +172,10 @@ def run(opt: argparse.Namespace) -> None:
     if why := unpromised(shown.analyses, shown.budget):
         print(f"analyses: {why}")
     if shown.analyses and shown.analyses_epsilon is not None:
-        print(f"analyses: ε = {shown.analyses_epsilon:.3g} reaches every desired half-width, with these shares")
+        print(
+            f"analyses: with these shares of the budget, ε = {shown.analyses_epsilon:.3g} reaches every desired "
+            "half-width"
+        )
     if shown.stage:
         print(f"second stage: {shown.stage}")
     for family in shown.families[:MOST_SHOWN]:
@@ -192,7 +195,7 @@ def memory_line(shown: Preview) -> str:
     m = shown.memory
     said = f"memory: about {m.total / 2**20:,.0f} MiB at the peak"
     if m.rows is None:
-        return f"{said}, without the rows. Add --rows N with your estimate to include them"
+        return f"{said}, without the rows. To include them, add --rows N with your estimate"
     parts = ("process", "input", "model", "output")
     return f"{said}: " + ", ".join(f"{part} {getattr(m, part) / 2**20:,.0f}" for part in parts)
 

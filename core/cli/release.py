@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 TABLE = (
     "the private table: a file (CSV, Parquet, Excel) or folder of Parquet files of any size, or a URL (postgresql://…, "
-    "duckdb://…, any of Ibis; env:NAME reads the URL from the environment variable NAME)"
+    "duckdb://… or any other engine of Ibis; env:NAME reads the URL from the environment variable NAME)"
 )
 SAMPLES = Path(__file__).resolve().parents[2] / "sample_data"
 
@@ -113,7 +113,7 @@ def linked_to(
     account: Account | None = None,
     key: Signer | None = None,
 ) -> None:
-    """Read both linked tables, spend and write."""
+    """Read both linked tables, spend the budget and write the release."""
     from espalier.core.progress import part
     from espalier.core.release.files import check_folder
     from espalier.core.release.spend import refuse_guessed, release
@@ -158,9 +158,9 @@ def _not_private(project: Project, opt: argparse.Namespace) -> None:
     from espalier.core.tables.reading import read_table
 
     if opt.key:
-        raise ProjectError(f"{NOT_PRIVATE}; no key signs it. Omit --key", key="method")
+        raise ProjectError(f"{NOT_PRIVATE}, so no key signs the release. Omit --key", key="method")
     if any(getattr(opt, key, None) for key in ("ledger", "table", "note")):
-        raise ProjectError(f"{NOT_PRIVATE}: no ledger counts it; omit the ledger options", key="method")
+        raise ProjectError(f"{NOT_PRIVATE}, so no ledger counts the release. Omit the ledger options", key="method")
     check_options(project.plan)
     check_folder(opt.out)
     project.need_unit()
@@ -193,7 +193,7 @@ def release_to(
     account: Account | None = None,
     key: Signer | None = None,
 ) -> None:
-    """Read the table, spend and write."""
+    """Read the table, spend the budget and write the release."""
     from espalier.core.progress import part
     from espalier.core.release.files import check_folder
     from espalier.core.release.output import arrow_columns
@@ -223,7 +223,8 @@ def release_to(
         print(far.notice, file=sys.stderr)
     if project.plan.person and not quiet:
         k = project.plan.rows_per_person
-        print(f"at most {k} row{'s' * (k > 1)} of each person in {project.plan.person!r} are kept", file=sys.stderr)
+        kept = f"at most {k} row{'s are' if k > 1 else ' is'} kept for each person in {project.plan.person!r}"
+        print(kept, file=sys.stderr)
     with (
         bar(quiet) as progress,
         opened(read, project.schema, plan.person, plan.rows_per_person, part(progress, 0.0, 0.3)) as table,

@@ -22,7 +22,11 @@ if TYPE_CHECKING:
 def add(commands: Any) -> None:
     """Declare the command."""
     resume = commands.add_parser("resume", help="finish an interrupted release at no further cost")
-    resume.add_argument("what", metavar="ENTRY|DIR", help="the entry of the ledger, or the folder of --out")
+    resume.add_argument(
+        "what",
+        metavar="ENTRY|DIR",
+        help="an entry of the ledger, or the folder that `release` was to write (its --out)",
+    )
     resume.add_argument(
         "--data",
         nargs="+",
@@ -54,10 +58,16 @@ def run(opt: argparse.Namespace) -> None:
     if (work_folder(here) / JOURNAL).is_file():
         if opt.out not in (None, here):
             raise ProjectError(f"an unfinished release to {here} is always written there: omit --out", key="out")
-        if (
-            here / "release.json"
-        ).is_file():  # the complete folder is in place, but the process ended before the last step
-            FolderJournal(here).forget()
+        if (here / "release.json").is_file():
+            finished = FolderJournal(here)
+            if not finished.written:
+                finished.leave()
+                raise ProjectError(
+                    f"{here} contains another release. Move that release elsewhere, then run this command again. "
+                    f"The answers stored in {work_folder(here)} are unchanged.",
+                    path=str(here),
+                )
+            finished.forget()  # the process ended between the last two steps
             print(f"{here}: the release is complete", file=sys.stderr)
             return
         check_empty(here)
@@ -71,6 +81,12 @@ def run(opt: argparse.Namespace) -> None:
         opened = ledger.open_ledger(opt)
         entry = ledger.entry_of(opened, opt.what)
         if entry.released is not None and opened.store.kept(entry.released) is not None:  # only the folder is missing
+            if opt.key is not None or opt.kind != "csv":
+                raise ProjectError(
+                    f"the entry {entry.id} has ended and its release is kept, so it is written as it was made. Omit "
+                    "--key and --as",
+                    key="key",
+                )
             ledger.take(opened, entry, opt.out)
             return
         reservation = opened.account(entry.table, opt.by).resumed(entry.id)

@@ -41,10 +41,12 @@ LIBRARIES = (
 def add(commands: Any) -> None:
     """Declare the command."""
     serve = commands.add_parser("serve", help="start the app for several people, behind a proxy")
-    serve.add_argument("--host", action="append", required=True, metavar="NAME", help="public name; may be repeated")
+    serve.add_argument(
+        "--host", action="append", required=True, metavar="NAME", help="public name of the server; may be repeated"
+    )
     serve.add_argument("--address", default="127.0.0.1", help="address to listen on (default: this machine only)")
-    serve.add_argument("--port", type=whole, default=8501, help="default: 8501")
-    serve.add_argument("--secrets", type=Path, metavar="FILE", help="secrets.toml with [auth] and [roles]")
+    serve.add_argument("--port", type=whole, default=8501, help="port of the app (default: 8501)")
+    serve.add_argument("--secrets", type=Path, metavar="FILE", help="the file secrets.toml with [auth] and [roles]")
     serve.add_argument("--monitor", type=whole, default=8502, help="port of /readyz and /metrics, on this machine only")
     serve.set_defaults(run=run)
 

@@ -23,7 +23,12 @@ def add(commands: Any) -> None:
     keys = commands.add_parser("keys", help="make a key that signs releases")
     acts = keys.add_subparsers(dest="act", metavar="act", required=True)
     new = acts.add_parser("new", help="make an Ed25519 key: FILE (private, encrypted) and FILE.pub")
-    new.add_argument("file", type=Path, metavar="FILE", help="must be outside every project and release folder")
+    new.add_argument(
+        "file",
+        type=Path,
+        metavar="FILE",
+        help="the new key file, which must be outside every project and release folder",
+    )
     new.set_defaults(run=_new)
 
     sign = commands.add_parser("sign", help="sign the statement of a release folder; adds statement.sig")
@@ -35,7 +40,9 @@ def add(commands: Any) -> None:
     shown.add_argument("folder", type=Path, help="the folder that `release` wrote (its --out)")
     which = shown.add_mutually_exclusive_group()
     for name in EXPORTS:
-        which.add_argument(f"--{name}", dest="export", action="store_const", const=name, help=f"as {_ABOUT[name]}")
+        which.add_argument(
+            f"--{name}", dest="export", action="store_const", const=name, help=f"print it as {_ABOUT[name]}"
+        )
     shown.set_defaults(run=_statement)
 
     check = commands.add_parser("verify", help="check a release from its folder alone; exits with 1 if a check fails")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import re
 import sys
 import unicodedata
 from collections.abc import Iterator
@@ -13,23 +14,28 @@ from typing import Any
 
 from espalier.core.progress import Report, silent
 
+_PASSWORD = re.compile(r"(\b[a-z][a-z0-9+.-]{0,40}:/{1,2}[^\s/@:]{0,200}:)[^\s@]*(@)", re.IGNORECASE)
+"""Password in a URL. As a path, a URL loses one of its two slashes."""
+
 
 class Plain:
     """A ``stream`` that escapes control and format characters as JSON does, because names and cells must not control a
     terminal.
 
-    JSON output stays equivalent, because such characters occur only inside its strings.
+    JSON output stays equivalent, because such characters occur only inside its strings. A stream that ``hides`` also
+    leaves out the password of a URL, which may have been given as a path.
     """
 
-    def __init__(self, stream: Any) -> None:
+    def __init__(self, stream: Any, *, hides: bool = False) -> None:
         self.stream = io.StringIO() if stream is None else stream  # None if it was closed before Python started
+        self.hides = hides
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.stream, name)
 
     def write(self, text: str) -> int:
         """Write ``text``; return its length."""
-        self.stream.write(_plain(text))
+        self.stream.write(_plain(_PASSWORD.sub(r"\1…\2", text) if self.hides else text))
         return len(text)
 
 

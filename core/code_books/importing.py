@@ -21,7 +21,9 @@ MOST_BYTES, MOST_CODES = 64 << 20, 200_000
 
 @dataclass(frozen=True)
 class OwnBook:
-    """A user's own book: ``groups`` maps each code and group to its group (empty: the top), ``labels`` names them."""
+    """A codebook from a user's file. ``groups`` maps each code and group to its group, or to an empty string at the
+    top; ``labels`` names them.
+    """
 
     groups: Mapping[str, str]
     labels: Mapping[str, str]

@@ -12,11 +12,11 @@ from espalier.core.tables.value_patterns import no_yes
 SEVERAL = 5
 """Number of labelled whole numbers at or above which gaps between them are treated as codes that do not exist."""
 MANY = 20
-"""This many labelled whole numbers or more form a complete list, even with wide gaps: no column has that many special
-values.
+"""Number of labelled whole numbers at or above which they form a complete list, even with wide gaps, because no column
+has that many special values.
 """
 FEW = 3
-"""At least this number of consecutive codes that start near zero are a complete list."""
+"""Number of consecutive codes near zero at or above which they form a complete list."""
 _PHRASES = (
     *("missing", "niu", r"n\.i\.u", "not in universe", r"refus\w*", "decline[sd]?", "prefer not", "preferred not"),
     *("don.?t know", "do not know", "dk", "not applicable", "no answer", "not asked", "unknown", "not stated"),

@@ -50,8 +50,8 @@ def read_ddi(whole: Element, source: str) -> Dictionary:
     books = [whole] if whole.tag in _ROOTS else [*_outermost(whole, "codeBook")] or [*_outermost(whole, "dataDscr")]
     if not books:
         raise SchemaError(
-            f"{source} is XML but not a dictionary that Espalier can read: its root is {whole.tag!r}. It reads DDI "
-            "codebooks, DDI Lifecycle, CDISC ODM and define.xml, and XForms"
+            f"{source} is XML but not a dictionary that Espalier can read: its root is {whole.tag!r}. Espalier "
+            "reads DDI codebooks, DDI Lifecycle, CDISC ODM and define.xml, and XForms"
         )
     named = ((at, var) for at, book in enumerate(books) for var in book.iter("var") if var.get("name") or var.get("ID"))
     notes: list[str] = []

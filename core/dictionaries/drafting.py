@@ -190,7 +190,7 @@ def declared_column(about: Declared) -> Column | None:
 
 
 def _spellings(about: Declared, marks: Sequence[str]) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    """Return each code with those of its other spellings that are not codes or missing codes themselves."""
+    """Return each code with its other spellings, except those that are themselves codes or missing codes."""
     taken = {*about.categories, *marks}
     listed = ((code, tuple(t for t in texts if t not in taken)) for code, texts in about.spellings if code in taken)
     return tuple((code, texts) for code, texts in listed if texts)

@@ -1,4 +1,4 @@
-"""Headings of code lists, and how to recognise those of the column, the code and the label."""
+"""Recognition of headings in code lists: the column, the code and the label."""
 
 from __future__ import annotations
 

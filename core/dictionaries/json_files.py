@@ -29,8 +29,8 @@ def read_json_dictionary(data: bytes, source: str) -> Dictionary:
         if known(value):
             return Dictionary(once_each(read(value, notes), notes), source, name, tuple(notes))
     raise SchemaError(
-        f"{source} is JSON but not a dictionary that Espalier can read. It reads Table Schema, data packages that "
-        "contain their schemas, CSV on the Web, JSON Schema, and the dictionary.json of a release"
+        f"{source} is JSON but not a dictionary that Espalier can read. Espalier reads Table Schema, data packages "
+        "that contain their schemas, CSV on the Web, JSON Schema, and the dictionary.json of a release"
     )
 
 

@@ -54,7 +54,7 @@ class Choices:
 
     @cached_property
     def codes(self) -> tuple[str, ...]:
-        """Codes, in order."""
+        """Codes in the order of the list."""
         return tuple(code for code, _ in self.labels)
 
     @cached_property

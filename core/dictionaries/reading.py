@@ -79,7 +79,7 @@ def read_dictionary(source: str | Path | bytes, name: str | None = None, column:
     if is_pair_list([line for _, line in itertools.islice(csv_lines(text, shown), MOST_SEEN)]):
         return read_code_list(data, shown, column)
     raise SchemaError(
-        f"{shown} is not a dictionary that Espalier can read. It reads REDCap data dictionaries (CSV), DDI, "
+        f"{shown} is not a dictionary that Espalier can read. Espalier reads REDCap data dictionaries (CSV), DDI, "
         "CDISC ODM, define.xml and XForms (XML), Table Schema, CSV on the Web and JSON Schema (JSON), XLSForms (.xlsx "
         "or CSV), SPSS and SAS syntax, Stata do-files, "
         f"{', '.join(READERS)} files, and CSV with the columns code,label or column,code,label"

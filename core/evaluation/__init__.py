@@ -208,7 +208,7 @@ def _silent(fraction: float, message: str) -> None:
 
 
 def _part(report: Callable[[float, str], None], low: float, high: float) -> Report:
-    """Return a progress report for a step that covers ``low`` to ``high`` of the whole."""
+    """Return a function that reports the progress of a step that covers ``low`` to ``high`` of the whole."""
     return lambda fraction, message: report(low + (high - low) * fraction, message)
 
 

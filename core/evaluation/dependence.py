@@ -23,7 +23,7 @@ IntArray = NDArray[np.int64]
 
 
 class Dependence(NamedTuple):
-    """A plug-in CMI in nats, its mean under a true separation, and the value that it then exceeds in 5 % of tables."""
+    """A plug-in CMI in nats, its mean under a true separation, and the value that it exceeds in 5 % of such tables."""
 
     value: float
     chance: float

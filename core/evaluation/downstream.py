@@ -100,7 +100,8 @@ def many_targets(
     targets: Sequence[str] | None = None,
     report: Report | None = None,
 ) -> Downstream:
-    """Return `downstream` of a release, tested on ``holdout``, else on a third of ``real`` not used for training.
+    """Return the figures of `downstream` for a release, tested on ``holdout`` if it is given, else on a third of
+    ``real`` that is not used for training.
 
     Without a holdout, the release was also made from the tested rows. Raises :class:`TableError` if there are no rows
     to train and test on, and :class:`SizeError` like `downstream`.

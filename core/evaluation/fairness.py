@@ -47,7 +47,7 @@ class Group:
     """The tested rows with one combination of protected values. All rates are shares of these rows.
 
     ``selection_rate_*`` is the share for which the model trained on synthetic (real) rows predicts ``positive``, and
-    ``accuracy_*`` the share for which the prediction is right. ``outcome_rate_*`` is the share for which ``positive``
+    ``accuracy_*`` the share for which the prediction is correct. ``outcome_rate_*`` is the share for which ``positive``
     is true among the tested real rows and in the synthetic table. ``auc_*`` is the AUC among the group's rows with its
     95 % bootstrap interval; ``calibration_error_*`` the mean distance between predicted probability and observed
     frequency, and ``calibration_*`` its bins. A figure that is not available is None, with the cause in ``reasons``.
@@ -250,7 +250,7 @@ def _cmi_model(model: Model | None, s: Separation) -> Figure:
     if path := s.path(model.edges):
         return f"{large}, and the model's graph has a path that may connect them: {' – '.join(path)}"
     return (
-        f"{large}; it is 0 because of the separation: in the model's graph, every path from the "
+        f"{large}; the dependence is 0 because of the separation: in the model's graph, every path from the "
         "outcome to the protected columns passes through the admissible ones"
     )
 

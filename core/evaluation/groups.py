@@ -40,7 +40,7 @@ class CalibrationBin:
 def differences(counts: NDArray[Any]) -> tuple[FloatArray, FloatArray]:
     """Return the (equalized odds, demographic parity) differences of counts over (…, group, truth, guess), with binary
     truth and guess. Equalized odds is the larger of the spreads in the true and false positive rates, over groups that
-    have such a rate. NaN if fewer than two groups have it.
+    have such a rate. The result is NaN if fewer than two groups have such a rate.
     """
     rows = counts.sum(axis=-1)
     rate = np.divide(counts[..., 1], rows, out=np.full(rows.shape, np.nan), where=rows > 0)

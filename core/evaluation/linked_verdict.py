@@ -26,17 +26,17 @@ RATE_GOOD, RATE_POOR = 0.03, 0.10
 SEED = 20_251_124
 
 DISTANCES = {
-    "next_visit_same": "a column at two consecutive visits",
-    "next_visit_any": "two columns at two consecutive visits",
+    "next_visit_same": "one column at two consecutive visits",
+    "next_visit_any": "pairs of columns at two consecutive visits",
     "transition_error": "a column given its value at the previous visit",
-    "visit_pairs": "two columns of a visit",
-    "person_visit": "a column of the person and one of a visit",
+    "visit_pairs": "pairs of columns of a visit",
+    "person_visit": "pairs of a person's column and a visit's column",
     "visits_per_person": "the number of visits per person",
 }
 """Distances (total variation), each with a description."""
 RATES = {
-    "echo": "a visit repeats the visit before the previous one",
-    "same_first_third": "visits 1 and 3 have the same value",
+    "echo": "visits that repeat the visit before the previous one",
+    "same_first_third": "people with the same value at visits 1 and 3",
     "distinct": "distinct values of a column over all kept visits",
     "within": "share of a number's variance within people",
 }

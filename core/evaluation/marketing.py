@@ -66,7 +66,7 @@ def profit_ratio(estimated: float, true: float) -> float:
 def gain_of(schema: Schema, target: str | None, made: Table, public: Table) -> dict[str, Any]:
     """Return the gain from adding ``made`` to a ``public`` table D′ of the same columns: ΔMSE of a forest, five folds.
 
-    It is tested only on public rows, so real rows enter only through the blurred rows. Raises the errors of
+    The forest is tested only on public rows, so real rows enter only through the blurred rows. Raises the errors of
     `check_target`, and :class:`TableError` for too few public rows.
     """
     check_target(schema, target)
@@ -148,7 +148,7 @@ def check_prices(schema: Schema, price: str, sales: str, per: str | None = None)
 
 
 def holds_amounts(column: Column) -> bool:
-    """Return whether a column can be a price or a sale: a number, not a date."""
+    """Return whether a column can contain prices or sales: numbers, not dates."""
     return column.kind == "numeric" and column.dates is None
 
 

@@ -19,7 +19,7 @@ from espalier.core.project.schema import Schema
 from espalier.core.tables.table import Table
 
 SHARES = (0.05, 0.25, 0.5, 0.75, 0.95)
-"""The quantiles compared."""
+"""Quantiles that are compared."""
 
 MOST_ROWS = 20_000
 """Maximum number of rows for training or testing a forest. Longer tables are sampled."""
@@ -128,7 +128,7 @@ def _judged(truth: NDArray[np.float64], told: NDArray[np.float64]) -> Prediction
 
 
 def forest(seed: int) -> Any:
-    """Return the regression that evaluates every method."""
+    """Return the regression with which every method is evaluated."""
     from sklearn.ensemble import RandomForestRegressor
 
     return RandomForestRegressor(100, min_samples_leaf=5, random_state=seed)

@@ -114,7 +114,7 @@ def _away(where: str, home: Mapping[str, Any], away: Mapping[str, Any], project:
     )
     if _winner(home) == _winner(away):
         return f"{at_home}, and in {there} too ({_both(away)})."
-    text = f"{at_home}; in {there} it is the one trained on {_winner(away)} rows ({_both(away)})."
+    text = f"{at_home}; in {there} the model trained on {_winner(away)} rows does ({_both(away)})."
     if _winner(away) == "synthetic" and keeps_causes_only(project.plan):
         text += " The real rows contain links that break elsewhere; this table keeps only the direct causes."
     return text

@@ -97,7 +97,7 @@ class Effect:
 
     @property
     def unseen(self) -> frozenset[str]:
-        """All drawn columns missing from the table."""
+        """All columns of the drawing that the table lacks."""
         return frozenset({*self.latent, *self.dag.unmeasured})
 
     def hidden_causes(self) -> tuple[str, ...]:

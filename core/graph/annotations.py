@@ -43,7 +43,7 @@ class Annotation:
 
     @property
     def words(self) -> str:
-        """Whole note on one line; empty without a note."""
+        """The whole note on one line; empty if there is no note."""
         said = [
             self.belief,
             "may break elsewhere" if self.may_break else "",

@@ -79,8 +79,8 @@ class Dag:
             for name in pair:
                 if name not in known:
                     raise GraphError(
-                        f"the graph says that {pair[0]!r} and {pair[1]!r} share an unmeasured cause, but {name!r} is "
-                        "not a column",
+                        f"{pair[0]!r} and {pair[1]!r} share an unmeasured cause in the graph, but {name!r} is not a "
+                        "column",
                         column=name,
                     )
         for what, names in (

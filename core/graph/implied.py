@@ -42,7 +42,7 @@ class Change:
     paths_lost: tuple[Path, ...] = ()
     paths_new: tuple[Path, ...] = ()
     separated: bool | None = None
-    """New value, if the value changed."""
+    """New value of :attr:`Implied.separated`, if it changed."""
 
     def __bool__(self) -> bool:
         return self != Change()

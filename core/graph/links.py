@@ -1,4 +1,4 @@
-"""Explanation of the link between two columns of a released model, or of its absence."""
+"""Explanation of why two columns of a released model are linked, or are not."""
 
 from __future__ import annotations
 

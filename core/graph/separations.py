@@ -17,8 +17,8 @@ class Separation:
     """Requirement that every path from ``left`` to ``right`` in the fitted model's graph pass through ``given``.
 
     Then left ⊥ right | given holds exactly in the model (global Markov property). The three are disjoint tuples of
-    column names in schema order. ``why`` is a reason in plain words, for screen and report. ``links`` are pairs that
-    public constraints join in every model of the plan, in addition to the measured pairs.
+    column names in schema order. ``why`` is a reason in plain words, for the screen and the report. ``links`` are pairs
+    that public constraints join in every model of the plan, in addition to the measured pairs.
 
     >>> import espalier as es
     >>> fence = es.Separation(("hired",), ("gender",), given=("interview",))

@@ -26,7 +26,7 @@ from espalier.core.project.people import KEY as ONE_ROW
 from espalier.core.project.people import stated
 
 KEPT_BYTES = 64 << 20
-"""Maximum size of a kept release, zipped."""
+"""Maximum size of the zip file of a kept release."""
 TOO_LARGE = "too large to keep"
 """Beginning of the note about a release that the ledger does not keep."""
 
@@ -106,8 +106,8 @@ class Account:
             warnings[:] = [text for text, _ in found]
             if not self.again and (elsewhere := [text for text, refused in found if refused]):
                 raise LedgerError(
-                    f"the ledger refuses: {'; '.join(elsewhere)}. Nothing was drawn. To release anyway, confirm it "
-                    "(--again on the command line)",
+                    f"the ledger refuses this release: {'; '.join(elsewhere)}. Nothing was drawn. To release "
+                    "anyway, confirm it (--again on the command line)",
                     key="again",
                 )
             another = person != population.persons.get(self.table, person)
@@ -162,7 +162,7 @@ class Reservation:
     warnings: tuple[str, ...]
 
     def facts(self) -> dict[str, Any]:
-        """Return the entry of ``release.json``."""
+        """Return the facts that ``release.json`` states about the entry."""
         p, e = self.population, self.entry
         return {
             "population": p.name,
@@ -206,7 +206,7 @@ class Reservation:
                 break
             time.sleep(wait)
         return (
-            f"{trouble} The release counts in full, as reserved, but the ledger does not know its hash. To write "
+            f"{trouble} The release counts in full, as reserved, but the ledger has no record of its hash. To write "
             f"it again and record it: espalier resume {self.entry.id} --out ANOTHER_FOLDER"
         )
 
@@ -235,7 +235,7 @@ class Reservation:
         return ""
 
     def close(self, reason: str, acts: Sequence[Subtotal] = ()) -> None:
-        """End a release that no one will resume. The reserved amount stays spent; its answers are deleted.
+        """End a release that no one will resume. The reserved amount stays spent, and the stored answers are deleted.
 
         ``acts`` are the finished draws, if known.
         """
@@ -258,7 +258,7 @@ class Reservation:
             time.sleep(wait)
 
     def _stop(self, reason: str) -> None:
-        """Record that the run stopped, once."""
+        """Record once that the run stopped."""
         entry = self.entry
 
         def make(rows: Sequence[Row]) -> list[Row]:

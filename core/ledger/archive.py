@@ -184,6 +184,6 @@ def files_of(folder: Path, also: Sequence[str] = ()) -> dict[str, bytes]:
             raise ProjectError(f"{folder} contains more than 1 GiB", path=str(folder))
         return {name: p.read_bytes() for name, p in paths.items()}
     except (OSError, ValueError) as error:
-        what = f"cannot read {getattr(error, 'filename', None) or 'a file of it'}"
+        what = f"cannot read {getattr(error, 'filename', None) or 'one of its files'}"
         why = getattr(error, "strerror", None) or error
         raise ProjectError(f"{folder} is not a complete release folder: {what}: {why}", path=str(folder)) from None

@@ -15,6 +15,7 @@ from espalier.core.errors import LedgerUnavailable
 from espalier.core.ledger.reasons import PATIENCE
 from espalier.core.ledger.secret_file import need_own
 from espalier.core.sqlite_steps import limit_steps
+from espalier.core.tables.postgres_session import OPEN
 
 _SETTINGS = {
     "role": "DEFAULT",
@@ -55,8 +56,8 @@ def engine_of(url: sa.URL, table: str) -> sa.Engine:
 
         @event.listens_for(served, "begin")
         def _set(connection: sa.Connection) -> None:  # set for this transaction only, because a pooler shares sessions
-            settings = "; ".join(f"SET LOCAL {name} TO {value}" for name, value in _SETTINGS.items())
-            connection.exec_driver_sql(settings, execution_options={"no_parameters": True})
+            settings = [f"SET LOCAL {name} TO {value}" for name, value in _SETTINGS.items()]
+            connection.exec_driver_sql("; ".join([*settings, OPEN]), execution_options={"no_parameters": True})
 
         return served
     path = Path(url.database or "").absolute()

@@ -15,7 +15,8 @@ from espalier.core.errors import LedgerError
 from espalier.core.limited_file import read_limited
 
 TRIES, EACH = 50, 0.1
-"""Attempts to lock a folder, and seconds between them. Anyone who can read the folder could keep it locked."""
+"""Number of attempts to lock a folder, and seconds between them. Anyone who can read the folder could keep it locked.
+"""
 
 
 class Seen(NamedTuple):
@@ -41,8 +42,8 @@ def read(file: Path, ledger: str) -> Seen:
         text = ""
     if not re.fullmatch(r"[0-9]{1,20} [0-9a-f]{64}\s*", text):
         raise LedgerError(
-            f"{file}, in which this machine remembers the ledger {ledger}, is unreadable or contains "
-            "something else. No release is possible. Move that file away, or use another ledger"
+            f"{file}, in which this machine records the last event of the ledger {ledger}, is unreadable or "
+            "contains something else. No release is possible. Move that file away, or use another ledger"
         )
     count, hash_ = text.split()
     return Seen(file, int(count), hash_)

@@ -1,4 +1,4 @@
-"""Locations of a ledger's database, its key file, and this machine's memory of it."""
+"""Locations of the files of a ledger: its database, its key, and this machine's memory of its last event."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def database_url(where: str | Path) -> sa.URL:
         return sa.URL.create("sqlite", database=str(where))
     try:
         url = sa.make_url(str(where))
-    except (ArgumentError, ValueError):  # the port is not a number
+    except (ArgumentError, ValueError):  # for example, the port is not a number
         raise LedgerUnavailable("the ledger's URL cannot be read; write postgresql://user@host/database") from None
     backend = url.drivername.split("+")[0]
     if backend == "sqlite" and url.database and url.database != ":memory:":
@@ -31,11 +31,11 @@ def database_url(where: str | Path) -> sa.URL:
             raise LedgerUnavailable(
                 f"A ledger in PostgreSQL needs psycopg: the extra [postgres]. {wheel_with('postgres')}"
             )
-        # the ledger's own options would override these, so the ledger might be in another schema
+        # Espalier's own options would override these, so the ledger might be in another schema
         if "options" in url.query:
             raise LedgerUnavailable(
-                "the ledger's URL contains options, which a ledger does not pass on. Remove them, and set a "
-                "schema with ALTER ROLE ... SET search_path"
+                "the ledger's URL contains options, which Espalier does not use. Remove them. To set a schema, use "
+                "ALTER ROLE ... SET search_path"
             )
         return url.set(drivername="postgresql+psycopg")
     raise LedgerUnavailable(
@@ -44,16 +44,14 @@ def database_url(where: str | Path) -> sa.URL:
 
 
 def remembered(identity: str) -> Path:
-    """Return the current user's file that remembers the ledger whose first event has the hash ``identity``."""
+    """Return the current user's memory file of the ledger whose first event has the hash ``identity``."""
     from platformdirs import user_data_path
 
     return user_data_path("espalier", appauthor=False) / "seen" / f"{identity[:32]}.seen"
 
 
 def shown(url: sa.URL) -> str:
-    """Return the path, or the URL as it was given but without its password and without options that do not locate the
-    ledger.
-    """
+    """Return the path, or the given URL without its password and without options that do not locate the ledger."""
     if url.get_backend_name() == "sqlite":
         return str(Path(url.database or ""))
     url = url.set(query={key: value for key, value in url.query.items() if key in ("host", "port")})
@@ -61,8 +59,8 @@ def shown(url: sa.URL) -> str:
 
 
 def key_file(url: sa.URL, path: Path | None) -> Path:
-    """Return the path of the key file. Unless ESPALIER_LEDGER_KEY states it, the key file is next to a SQLite ledger,
-    or in this user's folder for a URL.
+    """Return the path of the key file: the path in ESPALIER_LEDGER_KEY, or else a file next to a SQLite ledger, or a
+    file in this user's folder if the ledger is in PostgreSQL.
     """
     if place := os.environ.get("ESPALIER_LEDGER_KEY"):
         return Path(place)
@@ -74,7 +72,7 @@ def key_file(url: sa.URL, path: Path | None) -> Path:
 
 
 def file_name(url: sa.URL, path: Path | None) -> str:
-    """Return the file name under which this ledger is remembered."""
+    """Return the file name from which the names of the key file and the memory file are made."""
     if path is not None:
         return path.name
     parts = (url.host or url.query.get("host"), url.port, url.database)

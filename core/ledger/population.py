@@ -125,12 +125,13 @@ class Diagnosis:
 
 @dataclass(frozen=True)
 class Population:
-    """People with one budget, in total (``epsilon``, ``delta``).
+    """People with one total budget, (``epsilon``, ``delta``).
 
     ``delta_for_draws`` is the share of ``delta`` reserved for the δ₀ of draws; the rest is for the conversion. ``rho``
-    is the total, rounded down from ``epsilon`` and that rest when it was set. ``persons`` is the person column fixed
-    for each table, None for one whose unit is promised. A table that is not listed was opened before person columns
-    were fixed, and has had no release yet. Its first release fixes its person column.
+    is the total ρ, which was computed from ``epsilon`` and that rest when the budget was opened, and rounded down.
+    ``persons`` is the person column fixed for each table, None for one whose unit is promised. A table that is not
+    listed was opened before person columns were fixed, and has had no release yet. Its first release fixes its person
+    column.
     """
 
     name: str
@@ -169,8 +170,8 @@ class Population:
             )
         if len(columns := {p for p in self.persons.values() if p is not None}) > 1:
             out.append(
-                f"its tables name people by different columns ({', '.join(map(repr, sorted(columns)))}), so the "
-                "total is valid only if all of them identify the same people"
+                f"its tables identify people by different columns ({', '.join(map(repr, sorted(columns)))}), so the "
+                "total is valid only if all these columns refer to the same people"
             )
         if self.diagnoses:
             last = self.diagnoses[-1]
@@ -247,8 +248,8 @@ class Population:
             if given != fixed and not (key == "delta" and given is None):
                 raise LedgerError(
                     f"the ledger fixed {key.replace('_', ' ')} at {fixed} for {self.name!r} when it was opened, but "
-                    f"the plan uses {given}. Releases with different units cannot share a budget. Set the plan's to "
-                    f"{fixed}",
+                    f"the plan uses {given}. Releases with different units cannot share a budget. In the plan, set "
+                    f"it to {fixed}",
                     key=key,
                     fixed=fixed,
                     population=self.name,
@@ -301,9 +302,9 @@ class Population:
         if self.rho_counted + Fraction(rho) > Fraction(self.rho):
             largest = self.largest(None, pure)
             raise LedgerError(
-                f"the ledger refuses: this needs ρ = {round_up(rho)}, but {self.name!r} has only {self.left:.4g} of "
-                f"{self.rho:.4g} left; nothing was read. "
-                + (f"One plan with ε up to {largest:g} still fits" if largest else "Nothing more fits"),
+                f"the ledger refuses this release: it needs ρ = {round_up(rho)}, but {self.name!r} has only "
+                f"{self.left:.4g} of {self.rho:.4g} left; nothing was read. "
+                + (f"A plan with ε up to {largest:g} would fit" if largest else "No other plan fits"),
                 key="rho",
                 requested=rho,
                 remaining=self.left,
@@ -312,7 +313,7 @@ class Population:
         if self.delta_counted + Fraction(delta) > Fraction(self.delta_for_draws):
             kept = f"only {self.delta_left:.4g} of {self.delta_for_draws:.4g}" if self.delta_for_draws else "no δ"
             raise LedgerError(
-                f"the ledger refuses: the draws of this plan need δ₀ = {round_up(delta)}, but {self.name!r} has "
+                f"the ledger refuses this release: its draws need δ₀ = {round_up(delta)}, but {self.name!r} has "
                 f"{kept} left for draws; nothing was read. The share of δ for draws is set when a budget "
                 "is opened (--delta-for-draws)",
                 key="delta_for_draws",

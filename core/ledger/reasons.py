@@ -10,7 +10,7 @@ DAMAGED = "it is damaged; restore a backup and account for the releases made sin
 def reason(error: Exception) -> str:
     """Return the cause of a database error and its remedy."""
     if isinstance(error, PermissionError):
-        return "the file or its folder may not be written to; allow it, or name another ledger"
+        return "the file or its folder is not writable; allow writing, or name another ledger"
     if isinstance(error, OSError):
         return f"{error.strerror or error}"
     if isinstance(error, UnicodeDecodeError):  # this message may be long; SQLite decodes names and text
@@ -19,8 +19,8 @@ def reason(error: Exception) -> str:
     for part, words in (
         ("locked", f"another process has been writing for more than {PATIENCE} seconds; try again"),
         ("lock timeout", f"another process has been writing for more than {PATIENCE} seconds; try again"),
-        ("readonly", "the file or its folder may not be written to; allow it, or name another ledger"),
-        ("unable to open", "the file or its folder may not be written to; allow it, or name another ledger"),
+        ("readonly", "the file or its folder is not writable; allow writing, or name another ledger"),
+        ("unable to open", "the file or its folder is not writable; allow writing, or name another ledger"),
         ("disk is full", "the disk is full; free some space and try again"),
         (
             "disk I/O",

@@ -25,7 +25,7 @@ from espalier.core.project.people import KEY as ONE_ROW
 from espalier.core.project.plan import Neighbors
 
 ROUNDED = 1e-9
-"""Relative difference allowed between the sum of an entry's parts and its count, because both are sums of floats."""
+"""Relative difference allowed between the sum of an entry's parts and its counted ρ: both are sums of floats."""
 LEAST_RHO = 1e-100
 """Smallest total. The smallest budget that can be opened, ε = 1e-6 at δ = 1e-300, is ρ = 4e-16."""
 T = TypeVar("T")
@@ -54,7 +54,7 @@ class _Drawn:
 
     @property
     def rho(self) -> Fraction:
-        """Counted ρ."""
+        """ρ that counts for the entry."""
         return max(self.own, self.held)
 
     def plus(self, kind: PartKind, rho: float, delta: float) -> _Drawn:

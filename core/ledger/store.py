@@ -201,7 +201,9 @@ class Store:
             return set(map(str, connection.scalars(sa.select(_kept.c.hash))))
 
     def copy_to(self, target: sqlite3.Connection) -> None:
-        """Copy a SQLite ledger to another database. What a killed process left unfinished is undone first."""
+        """Copy a SQLite ledger to another database. A transaction that a killed process left unfinished is rolled back
+        first.
+        """
         with self._plainly("read"), self._reading() as connection:
             cast(sqlite3.Connection, connection.connection.driver_connection).backup(target)
 
@@ -275,7 +277,7 @@ class Store:
         return [p for p in files if p.stat().st_mode & 0o077]
 
     def _check_stored(self, connection: sa.Connection, meant: Sequence[Row]) -> None:
-        """Raise :class:`LedgerError` unless the database contains the events as given, and they keep all rules."""
+        """Raise :class:`LedgerError` unless the database contains the events as given, and they follow all rules."""
         stored = connection.execute(sa.select(_events).order_by(_events.c.seq)).mappings()
         nothing: Row = {}
         for row, given in itertools.zip_longest(map(dict, stored), meant, fillvalue=nothing):
@@ -283,9 +285,9 @@ class Store:
                 found, wanted = row.get(key), given.get(key)
                 if type(found) is not type(wanted) or found != wanted:
                     raise LedgerError(
-                        f"the ledger {self.name} stored a different {key} from the one it was given, for event "
-                        f"{given.get('seq', row.get('seq'))}. The event was rolled back; nothing was released. "
-                        "Check the encoding and the triggers of the database",
+                        f"the ledger {self.name} did not store the field {key} of event "
+                        f"{given.get('seq', row.get('seq'))} as given. The event was rolled back; nothing was "
+                        "released. Check the encoding and the triggers of the database",
                         key=key,
                     )
         replay(read_events(meant))
@@ -312,7 +314,7 @@ class Store:
             if len(rows) < count or (count and rows[count - 1]["hash"] != hash_):
                 raise LedgerError(
                     f"the ledger {self.name} was tampered with, or restored to an earlier copy: it had {count} "
-                    "events when this machine last saw it. No release can be charged to it. Restore the later "
+                    "events when this machine last read it. No release can be charged to it. Restore the later "
                     f"copy; if that is impossible, account for the missing releases and then delete {file}"
                 )
 
@@ -351,13 +353,13 @@ class Store:
         elif found not in READS:
             known = f"{', '.join(READS[:-1])} and {READS[-1]}"
             raise LedgerUnavailable(
-                f"{self.name} has the layout {found}, but this version of Espalier knows {known}; use the version "
-                "that created it"
+                f"{self.name} has the layout {found}, but this version of Espalier reads only {known}; use the "
+                "version that created it"
             )
 
     @contextmanager
     def _reading(self) -> Iterator[sa.Connection]:
-        """Ensure that all reads see one state, even while others write."""
+        """Ensure that all reads in the context see one state, even while other processes write."""
         with self._engine.connect() as connection:
             if self._engine.dialect.name == "postgresql":  # SQLite's transactions guarantee this by default
                 connection.execution_options(isolation_level="REPEATABLE READ")

@@ -55,7 +55,7 @@ def check_export(path: Path, ledger: Ledger | None = None) -> str:
             "rewritten"
         )
     since = len(there) - len(events)
-    rest = f"has {since} more since then" if since else "ends there too"
+    rest = f"has {since} later event{'s' * (since != 1)}" if since else "ends there too"
     return f"{report}; {ledger.name} agrees, and {rest}"
 
 

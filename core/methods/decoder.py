@@ -41,6 +41,7 @@ from espalier.core.privacy.softmax_heads import FloatArray, Heads
 from espalier.core.progress import Report, part, silent
 from espalier.core.project.file import Project
 from espalier.core.project.options import option, read_options
+from espalier.core.tables.public_chance import seeded_by
 
 LARGEST_IMPORTANCE = 6.0
 EASY_COLUMNS = 8
@@ -63,7 +64,7 @@ USUAL_ROWS = 50_000
 
 @dataclass(frozen=True)
 class DecoderOptions:
-    """Decoder's plan keys."""
+    """Plan keys of the decoder."""
 
     regime: Literal["predictive", "graphical", "causal"] = option(
         "predictive",
@@ -185,7 +186,7 @@ class Trained:
         """
         report(0.0, "Raking the intercepts to the one-way counts")
         together = {f.column: f.counts(self.tables) for f in self.families if not f.table}
-        return rake(self.decoder, distributions(self.counts), np.random.default_rng(), together)
+        return rake(self.decoder, distributions(self.counts), seeded_by(self.counts.values()), together)
 
     @property
     def trained_pairs(self) -> dict[Clique, float]:

@@ -39,6 +39,7 @@ from espalier.core.progress import Report, part, silent
 from espalier.core.project.file import Project
 from espalier.core.project.plan import Plan
 from espalier.core.project.schema import Schema
+from espalier.core.tables.public_chance import seeded_by
 
 FREQUENCIES, PROBED = 500, 50
 """Numbers of random directions, each with a cosine and a sine: directions that the rows reproduce, and directions of
@@ -171,7 +172,7 @@ class Embedded:
     def stage(self, rows: float | None, plan: Plan) -> str:
         """Return the second stage's cost and its detection limit; ``rows`` is the number of rows if it is known."""
         shares, seconds = Shares.of(plan.embedding_share), f"about {SECONDS:.0f} s"
-        said = [f"The second stage takes {1 - shares.base:.0%} of the budget, the counts {shares.base:.0%}."]
+        said = [f"The second stage takes {1 - shares.base:.0%} of the budget, and the counts take {shares.base:.0%}."]
         if self.found is not None and rows:
             limit = detectable(self.found.sigma, self.found.sums, rows)
             said.append(
@@ -186,7 +187,7 @@ class Embedded:
         if self.sums is None:
             return self.base.model(report)
         model = self.given or self.base.model(part(report, 0.0, 0.2))
-        rng = np.random.default_rng()
+        rng = seeded_by([self.sums.values])
         return tilted(model, self.sums, self.ordered, self.base.impossible, rng, part(report, 0.2, 1.0))
 
     def facts(self, project: Project) -> dict[str, Any]:
@@ -207,23 +208,27 @@ def check(project: Project, method: Method, frame: Frame) -> None:
         raise ProjectError(f"The second stage (embedding_share) {why}", key="embedding_share")
 
     if not method.capabilities.embedding:
-        refuse(f"cannot follow the method {method.title}. Set it to off, or choose Workload, PRISM or MST.")
+        refuse(
+            f"cannot follow the method {method.title}. Set embedding_share to off, or choose Workload, PRISM or MST."
+        )
     if frame.separations or method.fenced(plan):
-        refuse("may link any two columns, so it cannot keep a fence or a drawn regime. Set it to off.")
+        refuse("may link any two columns, so it cannot keep a fence or a drawn regime. Set embedding_share to off.")
     if method.arrows(project) or method.effect_of(plan) is not None:
-        refuse("may link any two columns, but the drawing shapes this plan's table. Set it to off.")
+        refuse("may link any two columns, but the drawing shapes this plan's table. Set embedding_share to off.")
     if plan.question_share and project.question_list:
         refuse(
             "and a share for questions cannot be combined, because the rows would no longer follow the "
-            "answers. Keep one of them."
+            "answers. Use only one of them."
         )
     if plan.target is None:
-        refuse("measures whole rows by class. Choose a target on the Plan page (target), or set it to off.")
+        refuse(
+            "measures whole rows by class. Choose a target on the Plan page (target), or set embedding_share to off."
+        )
     classes = 0 if plan.target is None else schema.sizes[plan.target]
     if classes > MOST_CLASSES:
-        refuse(f"allows a target of at most {MOST_CLASSES} categories, and {plan.target} has {classes}.")
+        refuse(f"allows at most {MOST_CLASSES} categories in the target, and {plan.target} has {classes}.")
     if sum(size > 1 for size in schema.sizes.values()) < 3:
-        refuse("needs three columns with two values or more. Set it to off.")
+        refuse("needs three columns with two values or more. Set embedding_share to off.")
 
 
 def embed(method: Fit, curator: Curator, project: Project, frame: Frame, report: Report = silent) -> Embedded:

@@ -44,7 +44,7 @@ TOTAL = 0.05
 
 @dataclass(frozen=True)
 class WeightsOptions:
-    """Method's plan keys."""
+    """Plan keys of the method."""
 
     rounds: int | None = option(
         None,
@@ -61,7 +61,7 @@ class WeightsOptions:
         low=100,
         high=100_000,
         whole=True,
-        empty="none: exact",
+        empty="none: exact answers",
         help="The paper estimates answers from samples. Exact answers are faster and at least as accurate.",
     )
     step: float | None = option(
@@ -145,7 +145,7 @@ class Weighted:
         lowered = self.lowered
         network = _network(lowered, self.ones)
         said = f"{self.rounds} rounds" + (
-            "because a noisy margin showed that choices were no better than random" if self.stopped else ""
+            ", because a noisy margin showed that choices were no better than random" if self.stopped else ""
         )
         inner = network.model(self.weights, self.total, FitSummary(self.rounds, 0.0, 0.0, True, said))
         names = [question.name for question in self.answers.questions]

@@ -101,7 +101,7 @@ def _of_roles(project: Project, warnings: list[str]) -> tuple[Separation, ...]:
     roles, schema = project.roles, project.schema
     if project.separations and not roles.outcome and not roles.protected:
         return ()
-    instead = "plan without the fence" if project.plan.fair else "choose a method that has none"
+    instead = "plan without the fence" if project.plan.fair else "choose a method without a fence"
     for role, names in (("protected", roles.protected), ("outcome", roles.outcome)):
         if not names:
             raise ProjectError(

@@ -65,7 +65,7 @@ class LinkedOptions:
     )
     count_returns_after: Sequence[str] | None = option(
         None,
-        "Columns counted with the return after a visit",
+        "Columns for which returns are counted",
         columns="several",
         of_visits=True,
         empty="none",
@@ -82,7 +82,7 @@ class LinkedOptions:
     )
     at_visits_share: float = option(
         0.1,
-        "Share of the budget for counts at each visit and of returns",
+        "Share of the budget for counts at each visit and counts of returns",
         low=0.01,
         high=0.5,
         help="Spent only if columns are named. It then reduces the budget for the model.",
@@ -90,10 +90,10 @@ class LinkedOptions:
 
 
 def linked(curator: Curator, project: Project, frame: Frame, report: Report = silent) -> LinkedFit:
-    """Spend the budget on the person model, then on the steps: each column with its previous value, echoes, and further
-    pairs in batches.
+    """Spend the budget on the person model, and then on the steps: each column with its previous value, then echoes,
+    then further pairs in batches.
 
-    Before the steps, columns that the plan names are measured at each visit and with the return after it.
+    Before the steps, the columns that the plan names are counted at each visit or with the returns after it.
     """
     chosen = read_options(LinkedOptions, project.plan.options)
     link, share = linked_of(project), chosen.visit_share

@@ -399,7 +399,7 @@ def _positive(values: Array, total: float) -> Array:
 
 
 def _looked_up(now: Mapping[str, Any], cells: Callable[[str], Any], name: str) -> Any:
-    """Return the cells of ``name``: from this visit if it was drawn there, otherwise from the evidence."""
+    """Return the cells of ``name``: from this visit if the column was drawn there, otherwise from the evidence."""
     return now[name] if name in now else cells(name)
 
 

@@ -201,7 +201,7 @@ def _frame_of_effect(project: Project, fence: tuple[Separation, ...], warnings: 
         refuse_fenced(effect, chosen, fence)
     except GraphError as error:
         raise ProjectError(str(error), key="adjust") from None
-    warnings.append(f"An effect estimated from this table is valid only if the drawing is. {effect.caveat}")
+    warnings.append(f"An effect estimated from this table is valid only if the drawing is correct. {effect.caveat}")
     features = project.schema.clique((options.treatment, *chosen))
     task = Task(target, 1.0, features, (), ())
     return Frame(fence, features, (), (), tuple(warnings), (task,))
@@ -233,11 +233,11 @@ def _task(
         if options.features and options.features > len(candidates):
             warnings.append(f"Only {len(candidates)} columns can be features, so all of them are used.")
         if not candidates:
-            warnings.append(f"No column may be linked to {target}, so it is released by itself.")
+            warnings.append(f"No column may be linked to {target}, so {target} is released by itself.")
         return Task(target, weight, None, candidates, refused)
     drawn = project.dag.parents(target) if options.regime == "causal" else project.dag.blanket(target)
     if not drawn:
-        warnings.append(f"The drawing shows no {_KIND[options.regime]} of {target}, so it is released by itself.")
+        warnings.append(f"The drawing shows no {_KIND[options.regime]} of {target}, so {target} is released by itself.")
     kept = []
     for name in schema.clique(drawn):
         if all(s.holds([*linked, (name, target)]) for s in fence):
@@ -307,13 +307,13 @@ def advice(project: Project) -> tuple[str, ...]:
         shown = _arrows(fragile)
         if regime == "causal":
             out.append(
-                f"Marked “may break elsewhere”: {shown}. The causal regime still depends on it. Do not use this "
-                "table where it does not hold, or remove the arrow from the drawing."
+                f"Marked “may break elsewhere”: {shown}. The causal regime still depends on such arrows. Do not "
+                "use this table where they do not hold, or remove them from the drawing."
             )
         elif regime == "graphical":
             out.append(
-                f"Marked “may break elsewhere”: {shown}. The graphical regime depends on it. For use elsewhere, "
-                f"choose the causal regime, which uses only the direct causes of {target}."
+                f"Marked “may break elsewhere”: {shown}. The graphical regime depends on such arrows. For use "
+                f"elsewhere, choose the causal regime, which uses only the direct causes of {target}."
             )
         else:
             out.append(
@@ -325,7 +325,11 @@ def advice(project: Project) -> tuple[str, ...]:
         drawn = dag.parents(target) if regime == "causal" else dag.blanket(target)
         left = less.parents(target) if regime == "causal" else less.blanket(target)
         gone = [n for n in drawn if n not in left]
-        what = f"without it, {', '.join(gone)} would not be measured with {target}" if gone else "the columns stay"
+        what = (
+            f"without it, {', '.join(gone)} would not be measured with {target}"
+            if gone
+            else "the measured columns stay the same without it"
+        )
         out.append(f"The {regime} regime depends on contested knowledge, {_arrows(open_)}: {what}.")
     return tuple(out)
 

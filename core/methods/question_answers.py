@@ -40,6 +40,7 @@ from espalier.core.privacy.question_recipes.recipes import CountHistogram, Quest
 from espalier.core.progress import Report, part, silent
 from espalier.core.project.file import Project
 from espalier.core.project.question_types import Count, Question
+from espalier.core.tables.public_chance import seeded_by
 
 CERTIFIED = 500
 """Maximum number of noisy answers for which a release computes the best possible agreement of any table."""
@@ -266,7 +267,7 @@ class Asked:
             np.full(len(asked), direct.sigma if direct else 1.0),
             *(np.full(m.values.size, m.sigma) for m in tables),
         ]
-        rng = np.random.default_rng()
+        rng = seeded_by([noisy])
         start: dict[str, Any] = made.inner.sample(COLUMNS, rng)
         return project(
             network, noisy, np.concatenate(scale), max(total, 1.0), start, rng, tolerance=1e-7, max_rounds=50

@@ -26,11 +26,12 @@ from espalier.core.progress import Report
 
 FORMAT = "espalier-decoder/3"
 SECOND_FORMAT = "espalier-decoder/2"
-"""Old format, still readable. Its intercepts, including the encoder's, were multiplied by 1 instead of `CONSTANT`."""
+"""Old format, which can still be read. Its intercepts, including the encoder's, were multiplied by 1 instead of
+`CONSTANT`."""
 
 FIRST_FORMAT = "espalier-decoder/1"
-"""Oldest format, still readable. It resembles `SECOND_FORMAT`, but early files had weights for every category of a
-cause and no base.
+"""Oldest format, which can still be read. It resembles `SECOND_FORMAT`, but early files had weights for every category
+of a cause and no base.
 """
 
 LARGEST_PARAMETER = 1e100
@@ -135,9 +136,12 @@ class Decoder:
         The strength compares the effect's distributions under two categories of the cause, with the other causes at
         their base categories, averaged over all pairs of categories.
         """
-        out = {}
+        out: dict[tuple[str, str], float] = {}
         blocks, _ = self.heads.blocks(self.parameters)
-        for name in self.heads.sizes:
+        for name, size in self.heads.sizes.items():
+            if size == 1:  # it has no parameters
+                out |= dict.fromkeys([(cause, name) for cause in self.heads.inputs(name)], 0.0)
+                continue
             for cause, weights in self.heads.weights(blocks[name], name).items():
                 if name in self.tables:
                     out[cause, name] = self._table_strength(cause, name)

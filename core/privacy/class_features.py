@@ -141,7 +141,7 @@ class ClassSums:
             raise ValueError("the classes belong to another table, or are among the features")
 
     def sensitivity(self, unit: Unit) -> float:
-        """Under add-remove k·UNIT, under replace-one k·√(4·UNIT² − 2·mark²); rounded up.
+        """Return the sensitivity: k·UNIT under add-remove, and under replace-one k·√(4·UNIT² − 2·mark²); rounded up.
 
         Proof. A row adds φ(x) to the part of its class, and ‖φ(x)‖ ≤ UNIT (:class:`RowFeatures`). A row that is added
         or removed moves the sums by this vector. A row that changes moves them by φ(x) ⊗ e_y − φ(x′) ⊗ e_y′. If the
@@ -201,7 +201,7 @@ class ColumnSets:
                 raise ValueError("the expected counts of a set must hold one number for each of its cells")
 
     def sensitivity(self, unit: Unit) -> int:
-        """2k rows under replace-one, k under add-remove, in units of 1/1024 row.
+        """Return the sensitivity: 2k rows under replace-one, k under add-remove, in units of 1/1024 row.
 
         Proof. The coarse cell together with the class is a public function of one row, so c is a histogram. E and the
         penalty are public. The proof in `espalier.core.privacy.scores.EdgeScore` then applies unchanged.

@@ -68,7 +68,7 @@ def clip_units(clip: float) -> int:
 
 
 def clipped_sensitivity(unit: Unit, clip: float) -> int:
-    """L2 sensitivity of `clipped_sums` in units: k·C under add-remove, 2k·C under replace-one.
+    """Return the L2 sensitivity of `clipped_sums` in units: k·C under add-remove, 2k·C under replace-one.
 
     Proof. Parameters and step are public (computed from earlier noisy answers), and are the same for two neighbouring
     tables. `clipped_sums` adds, for each row, a vector of whole numbers that is a function of that row, the parameters
@@ -110,7 +110,7 @@ class ClippedGradient:
 
     @property
     def cells(self) -> int:
-        """One entry for each parameter."""
+        """Length of the vector: one entry for each parameter."""
         return self.heads.parameters
 
     def check(self, sizes: Mapping[str, int]) -> None:
@@ -123,7 +123,7 @@ class ClippedGradient:
         return (("clip", clip_units(self.clip) / UNITS),)
 
     def sensitivity(self, unit: Unit) -> int:
-        """See :func:`clipped_sensitivity`."""
+        """Return the L2 sensitivity in units; see :func:`clipped_sensitivity`."""
         return clipped_sensitivity(unit, self.clip)
 
     def sums(self, source: Source) -> NDArray[np.int64]:
@@ -137,7 +137,8 @@ class ClippedGradient:
 def clipped_sums(
     codes: Mapping[str, NDArray[Any]], heads: Heads, parameters: FloatArray, clip: float, step: int = 0
 ) -> NDArray[np.int64]:
-    """Σ over rows of the row's gradient of the log-likelihood (with a latent z: of the ELBO), clipped to ``clip``.
+    """Return the sum over rows of the row's gradient of the log-likelihood (with a latent z: of the ELBO), clipped to
+    ``clip``.
 
     One flat vector in units, laid out as ``parameters``. Each row's residuals are scaled down to the norm and then
     truncated towards 0, so the norm can only decrease. A float64 product sums the rows of a chunk: 64 times each

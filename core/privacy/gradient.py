@@ -36,7 +36,7 @@ class LogisticGradient:
 
     @property
     def cells(self) -> int:
-        """One entry for each category of each column and each class except the first."""
+        """Length of the vector: one entry for each category of each column and each class except the first."""
         others = self.weights[self.target].shape[1]
         return int(others * sum(self.weights[name].shape[0] for name in self.columns))
 
@@ -59,7 +59,7 @@ class LogisticGradient:
         return (("columns", len(self.columns)), ("classes", self.weights[self.target].shape[1] + 1))
 
     def sensitivity(self, unit: Unit) -> int:
-        """See :func:`gradient_sensitivity`."""
+        """Return the L2 sensitivity in units; see :func:`gradient_sensitivity`."""
         return gradient_sensitivity(unit, len(self.columns), self.weights[self.target].shape[1] + 1)
 
     def sums(self, source: Source) -> NDArray[np.int64]:
@@ -68,7 +68,8 @@ class LogisticGradient:
 
 
 def gradient_sensitivity(unit: Unit, columns: int, classes: int) -> int:
-    """L2 sensitivity in units, rounded up: k·r·√d under add-remove and 2k·r·√d under replace-one, r = 1 or √2.
+    """Return the L2 sensitivity in units, rounded up: k·r·√d under add-remove and 2k·r·√d under replace-one, r = 1 or
+    √2.
 
     Proof. The weights are public (computed from earlier noisy answers), the same for two neighbouring tables, and at
     most `LARGEST_WEIGHT` in absolute value, so every p is a number from 0 to 1. For each of the d columns, a row adds

@@ -81,7 +81,7 @@ class Bin:
     axis: Axis | None
 
     def of(self, codes: Codes) -> NDArray[np.int64]:
-        """Return the number of each row's bin."""
+        """Return the index of each row's bin."""
         held = np.asarray(codes[self.name], dtype=np.int64)
         return held if self.axis is None else self.axis.bin_of(held)
 
@@ -95,7 +95,7 @@ class Left:
     edges: tuple[float, ...]
 
     def of(self, codes: Codes) -> NDArray[np.int64]:
-        """Return the number of each row's bin."""
+        """Return the index of each row's bin."""
         left = self.axis.middles[codes[self.axis.name]] - self.surface.at(codes)
         return np.searchsorted(np.asarray(self.edges[1:-1]), left, side="right").astype(np.int64)
 
@@ -147,7 +147,7 @@ class WithOutcome:
         return self.surface.features.square + math.isqrt(self.surface.features.square) ** 2
 
     def of(self, codes: Codes) -> NDArray[np.int64]:
-        """One line per row."""
+        """Return the features and the residual, one line per row."""
         phi, length = self.surface.features.of(codes), math.isqrt(self.surface.features.square)
         left = self.axis.middles[codes[self.axis.name]] - self.surface.of(phi)
         with np.errstate(invalid="ignore", divide="ignore"):
@@ -161,7 +161,8 @@ ROW_BY_ROW: tuple[type, ...] = (Bin, Left, Scored, WithOutcome)
 
 @dataclass(frozen=True)
 class Histogram:
-    """Number of rows in each bin of ``group``, a public function of a row; ``bins`` from 0 on.
+    """Number of rows in each of ``bins`` bins, which are numbered from 0. ``group`` is a public function that maps a
+    row to its bin.
 
     ``together`` adjacent bins are counted as one. A value outside the range is counted in the nearest bin, so each row
     is counted exactly once.
@@ -178,7 +179,7 @@ class Histogram:
 
     @property
     def cells(self) -> int:
-        """Number of counts."""
+        """Length of the vector of counts."""
         return -(-self.bins // self.together)
 
     def check(self, sizes: Mapping[str, int]) -> None:
@@ -233,7 +234,7 @@ class Moments:
 
     @cached_property
     def cells(self) -> int:
-        """Length of the upper triangle, diagonal included."""
+        """Length of the upper triangle, including the diagonal."""
         return self.vectors.size * (self.vectors.size + 1) // 2
 
     def check(self, sizes: Mapping[str, int]) -> None:
@@ -245,7 +246,7 @@ class Moments:
         return ()
 
     def sensitivity(self, unit: Unit) -> float:
-        """29·k·s under add-remove and 29·√2·k·s under replace-one, with s = ``square``.
+        """Return the sensitivity: 29·k·s under add-remove and 29·√2·k·s under replace-one, with s = ``square``.
 
         Proof. Let w be the weighted upper triangle of M = v·vᵀ. Since 41² < 2·29², ‖w‖² = 29²·Σ M_ii² + 41²·Σ_{i<j}
         M_ij² ≤ 29²·(Σ M_ii² + 2·Σ_{i<j} M_ij²) = 29²·‖M‖_F², even if M is a difference of two such matrices. Also

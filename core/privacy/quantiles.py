@@ -2,12 +2,13 @@
 
 A quantile q = a/b is a choice among the points z of a finite public grid. Its score is the whole number
 
-    −|(b − a)·below(z) − a·above(z)|,    below(z) = #{x < z},  above(z) = #{x ≥ z},
+    −|(b − a)·below(z) − a·above(z)|,    below(z) = #{x < z},  above(z) = #{x ≥ z}.
 
-It is 0 if a share q of the values lies below z (Smith 2011, with the score in whole numbers). Bins are half-open, so
-values equal to an edge z lie on its right, as in the score. Several quantiles are found by halving: first the median,
-then the quantiles of each half among the values of that half (Kaplan, Schnapp & Stemmer 2022). The sequence of choices
-depends on the grid and on earlier choices alone, never on the values.
+The score is 0 if a share q of the values lies below z (Smith 2011, here in whole numbers). Bins are half-open, so
+values equal to an edge z are in the bin to its right, as in the score. Several quantiles are found by repeated halving:
+first the edge with half of the bins on either side, then the edges inside each half among the values of that half
+(Kaplan, Schnapp & Stemmer 2022). The sequence of choices depends on the grid and on earlier choices alone, never on the
+values.
 
 Edges are chosen from one histogram, the numbers of values between the points of the grid (`Source.grid_counts`). Any
 engine that counts can compute this histogram, so the values stay in the engine.
@@ -34,14 +35,14 @@ from espalier.core.privacy.unit import Unit
 from espalier.core.project.schema import MOST_BINS
 
 Choose = Callable[[Sequence[int], int], int]
-"""The exponential mechanism at the price of one call, as a function of the scores and their sensitivity that returns
-the chosen index.
+"""Function that runs the exponential mechanism at the price of one call. It takes the scores and their sensitivity, and
+returns the index of the choice.
 """
 
 Values = NDArray[np.float64]
 
 TAIL = 0.005
-"""Smallest share of the rows that a cell needs to be part of a found range."""
+"""Share of the rows below which a cell is treated as empty when a range is chosen."""
 
 LIKELY, CERTAIN = 1.5, 6.0
 """Thresholds, in σ, above which a cell joins a range: for a cell next to cells with rows, and for an isolated cell.
@@ -49,8 +50,8 @@ LIKELY, CERTAIN = 1.5, 6.0
 An isolated cell can widen a range by powers of ten. Noise alone exceeds 6 σ in one of the 114 cells of fewer than one
 in 8 million ranges (114 · 9.9·10⁻¹⁰ = 1.2·10⁻⁷).
 
-A neighbouring cell widens a range by a factor of 2 to 2.5, which costs little, since bins are bought inside the range.
-A higher threshold would cut off real tails: at 3.5 σ twice as many rows were outside (1,000 to 5,000 rows, seven
+A neighbouring cell widens a range by a factor of 2 to 2.5, which does little harm, since bins are bought inside the
+range. A higher threshold would cut off real tails: at 3.5 σ twice as many rows were outside (1,000 to 5,000 rows, seven
 shapes). A range extends j empty cells too far on one side only if a sum of i ≥ j of them exceeds i times the threshold,
 with probability at most Σ_{i≥j} Q(1.5·√i): 9.1 % for one cell, 2.4 % for two, 0.7 % for three (7.4, 1.3 and 0.3 %
 measured).
@@ -124,7 +125,7 @@ def choose_edges(
     Guarantee: with ``choose`` at price ρ per call, `calls_of_edges` (bins, unit) × ρ in zCDP.
     """
     if not 1 <= bins <= MOST_BINS:
-        raise SchemaError(f"a column is cut into 1 to {MOST_BINS} bins, not {bins}")
+        raise SchemaError(f"a column must have 1 to {MOST_BINS} bins, not {bins}")
     below = np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])
     cuts = [0, len(grid) - 1]
     parts = [(0, len(grid) - 1, bins)]

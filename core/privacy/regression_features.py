@@ -105,7 +105,7 @@ class Fourier:
 
     @property
     def frequencies(self) -> int:
-        """Number of features."""
+        """Number of random frequencies."""
         return int(next(iter(self.phases.values())).shape[1])
 
     @property

@@ -230,7 +230,7 @@ class RegressionSums:
         return {}
 
     def squared(self, replace: bool) -> int:
-        """Squared L2 sensitivity for one row, in units of ``ONE``⁴; see :meth:`sensitivity`."""
+        """Return the squared L2 sensitivity for one row, in units of ``ONE``⁴; see :meth:`sensitivity`."""
         if replace not in self._squared:
             self._squared[replace] = self._bound(replace)
         return self._squared[replace]
@@ -253,12 +253,12 @@ class RegressionSums:
         return 2 * full - 2 * min(0, least + (top if self.counted else 0))
 
     def given(self, unit: Unit) -> tuple[tuple[str, float], ...]:
-        """Squared L2 sensitivity in rows for one row per person."""
+        """Return the squared L2 sensitivity in rows for one row per person, on which the sensitivity depends."""
         scale = self.units // (ONE**2 if self.part in ("moments", "gradient") else ONE**3)
         return (("squared", self.squared(unit.neighbors == "replace-one") / (ONE**4 * scale**2)),)
 
     def sensitivity(self, unit: Unit) -> int:
-        """L2 sensitivity in units, rounded up.
+        """Return the L2 sensitivity in units, rounded up.
 
         Proof. Let one row have the vector x of scores in blocks x_a (the constant, each predictor or interaction, and
         for moments the outcome), all with |x_a|² ≤ 1 in units of ``ONE``. There are s blocks, and the constant is 1.

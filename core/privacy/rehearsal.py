@@ -45,7 +45,7 @@ class Rehearsal(Curator):
         *,
         held_out: bool = False,
     ) -> None:
-        """``rows`` is n if the planner knows it. The plan's preview checks the sizes."""
+        """``rows`` is n, or `None` if it is not known. The plan's preview checks the sizes."""
         public = rows if unit.neighbors == "replace-one" else None
         super().__init__(sizes, unit, budget, public, sys.maxsize, impossible, held_out=held_out)
         self._guess = rows or UNKNOWN_ROWS

@@ -41,7 +41,7 @@ class Score(Protocol):
         ...
 
     def per_row(self, n: int | None) -> int:
-        """Units per row; ``n`` is the public number of rows, None under add-remove."""
+        """Return the number of units per row. ``n`` is the public number of rows, or `None` under add-remove."""
         ...
 
     def sensitivity(self, unit: Unit, n: int | None) -> int:
@@ -54,7 +54,7 @@ class Score(Protocol):
 
 
 def vector_sensitivity(score: Score, count: int, unit: Unit, n: int | None) -> int:
-    """L2 sensitivity, in units rounded up, of ``count`` values of one score released together: √count · Δ.
+    """Return the L2 sensitivity, in units rounded up, of ``count`` values of one score released together: √count · Δ.
 
     Proof. Each value moves by at most Δ between neighbouring tables, so the squares add up to at most count · Δ². A row
     affects every pair of columns at once, so no smaller bound holds in general: this bound is attained if every pair's
@@ -98,15 +98,15 @@ class EdgeScore:
         return len(clique) != 1
 
     def per_row(self, n: int | None) -> int:  # noqa: ARG002
-        """1024 units to a row."""
+        """Return 1024, the number of units per row."""
         return FIXED_POINT
 
     def sensitivity(self, unit: Unit, n: int | None) -> int:  # noqa: ARG002
-        """2k or k rows, in units."""
+        """Return the sensitivity: 2k or k rows, in units."""
         return FIXED_POINT * (2 if unit.neighbors == "replace-one" else 1) * unit.rows_per_person
 
     def value(self, clique: Clique, counts: NDArray[np.int64], n: int | None) -> int:  # noqa: ARG002
-        """‖1024·c − round(1024·E)‖₁ − round(1024·penalty), a whole number."""
+        """Return ‖1024·c − round(1024·E)‖₁ − round(1024·penalty), a whole number."""
         table = self._expected(clique)
         if table.shape != counts.shape or not np.isfinite(table).all():
             raise ValueError(f"the expected table of {clique} must hold one number for each of its cells")
@@ -156,18 +156,20 @@ class FeatureScore:
         return len(clique) >= 2 and self._of(clique) in clique
 
     def per_row(self, n: int | None) -> int:
-        """2n units per row if n is public, else 1024."""
+        """Return the number of units per row: 2n if n is public, else 1024."""
         return FIXED_POINT if n is None else 2 * n
 
     def sensitivity(self, unit: Unit, n: int | None) -> int:
-        """3k + 2k²/n rows (replace-one, n public), 4k rows (replace-one) or 2k rows (add-remove), in units."""
+        """Return the sensitivity: 3k + 2k²/n rows (replace-one, n public), 4k rows (replace-one) or 2k rows
+        (add-remove), in units.
+        """
         k = unit.rows_per_person
         if unit.neighbors == "add-remove" or n is None:
             return 2 * FIXED_POINT * k * (1 if unit.neighbors == "add-remove" else 2)
         return 6 * k * n + 4 * k * k
 
     def value(self, clique: Clique, counts: NDArray[np.int64], n: int | None) -> int:
-        """Σ|m·c_xy − c_x·c_y| with m = Σc: unscaled if n is public, else times 1024/(2m), rounded down."""
+        """Return Σ|m·c_xy − c_x·c_y| with m = Σc: unscaled if n is public, else times 1024/(2m), rounded down."""
         axis = [name == self._of(clique) for name in clique].index(True)
         counts = np.moveaxis(counts, axis, -1).reshape(-1, counts.shape[axis])
         rows = int(counts.sum())
@@ -206,15 +208,15 @@ class ConditionalScore:
         return len(clique) == 3 and self._target in clique
 
     def per_row(self, n: int | None) -> int:  # noqa: ARG002
-        """1024 units to a row."""
+        """Return 1024, the number of units per row."""
         return FIXED_POINT
 
     def sensitivity(self, unit: Unit, n: int | None) -> int:  # noqa: ARG002
-        """4k or 2k rows, in units."""
+        """Return the sensitivity: 4k or 2k rows, in units."""
         return 2 * FIXED_POINT * (2 if unit.neighbors == "replace-one" else 1) * unit.rows_per_person
 
     def value(self, clique: Clique, counts: NDArray[np.int64], n: int | None) -> int:  # noqa: ARG002
-        """Σ_y ⌊1024 · Σ|c_y·c_aby − c_ay·c_by| / (2 c_y)⌋, a whole number."""
+        """Return Σ_y ⌊1024 · Σ|c_y·c_aby − c_ay·c_by| / (2 c_y)⌋, a whole number."""
         total = 0
         for stratum in np.moveaxis(counts, clique.index(self._target), 0):
             if rows := int(stratum.sum()):

@@ -127,7 +127,7 @@ class Heads:
         return (rows, size) if size > 1 else (0, size)
 
     def weights(self, block: FloatArray, name: str) -> dict[str, FloatArray]:
-        """W_P→X for each input P of ``name``: categories of P × categories of X, with zeros for the base of P."""
+        """Return W_P→X for each input P of ``name``: categories of P × categories of X; 0 for the base of P."""
         out, at = {}, 1
         for parent in self.inputs(name):
             to = at + self.sizes[parent] - 1
@@ -137,12 +137,12 @@ class Heads:
 
     @property
     def width(self) -> int:
-        """Entries of a row's one-hot vector, including the constant."""
+        """Length of a row's one-hot vector, including the constant."""
         return 1 + sum(self.sizes.values())
 
     @cached_property
     def encoder_shape(self) -> tuple[int, int]:
-        """(1 + Σ categories, 2·latent): mean, then log variance."""
+        """Shape of the encoder, (1 + Σ categories, 2·latent): the mean, then the log variance."""
         return (self.width, 2 * self.latent) if self.latent else (0, 0)
 
     @cached_property

@@ -62,7 +62,7 @@ class StepCounts:
             raise ValueError("steps need at least one cell and one unit")
 
     def sensitivity(self, unit: Unit) -> float:
-        """One person under add-remove and √2 under replace-one, in units rounded up.
+        """Return the sensitivity: one person under add-remove and √2 under replace-one, in units rounded up.
 
         Proof. A person's part of h is u = (1/m)·Σ_t e_t, with m unit vectors e_t of single cells. So u ≥ 0 and ‖u‖₁ = 1
         (0 for a person without steps), hence ‖u‖₂ ≤ ‖u‖₁ ≤ 1, reached where all steps share a cell. A person who is
@@ -108,7 +108,7 @@ class Echoes:
             raise ValueError("repeats need at least one column")
 
     def sensitivity(self, unit: Unit) -> float:
-        """√d people for d columns under both relations, in units rounded up.
+        """Return the sensitivity: √d people for d columns under both relations, in units rounded up.
 
         Proof. A person's part of one entry is between 0 and (1/m)·m = 1. So each entry moves by at most 1, whether the
         person is added, removed or replaced, and d entries together by at most √d in L2.
@@ -158,7 +158,7 @@ class VisitCounts:
             raise ValueError("counts at each visit need at least one visit and one value")
 
     def sensitivity(self, unit: Unit) -> float:
-        """√(k − 1) under add-remove, √(2(k − 1)) under replace-one, rounded up.
+        """Return the sensitivity: √(k − 1) under add-remove, √(2(k − 1)) under replace-one, rounded up.
 
         Proof. A person's part u has a 1 for each of their visits after the first. There are at most k − 1 of them, in
         cells of different visits. So u ≥ 0 and ‖u‖² ≤ k − 1. A person who is added or removed moves the counts by u. A
@@ -195,7 +195,7 @@ class ReturnCounts:
     @property
     def what(self) -> str:
         """Description of the sums, for the report."""
-        return f"{self.column} and the return after it"
+        return f"returns after each value of {self.column}"
 
     @property
     def cells(self) -> int:
@@ -212,7 +212,7 @@ class ReturnCounts:
             raise ValueError("counts of returns need at least one value, one bin and one unit")
 
     def sensitivity(self, unit: Unit) -> float:
-        """One person under add-remove and √2 under replace-one, in units rounded up.
+        """Return the sensitivity: one person under add-remove and √2 under replace-one, in units rounded up.
 
         Proof. Each of a person's m = min(n, k − 1) ≥ 1 counted visits is in exactly one cell. So the person's part is u
         = (1/m)·Σ_t e_t with m unit vectors e_t of single cells, as in `StepCounts`: u ≥ 0 and ‖u‖₂ ≤ ‖u‖₁ = 1, reached
@@ -258,7 +258,7 @@ class StepScore:
         self.units = units * self.finer
 
     def sensitivity(self, unit: Unit) -> int:
-        """One or two people, in units."""
+        """Return the sensitivity: one or two people, in units."""
         _check_unit(unit)
         return self.units * (2 if unit.neighbors == "replace-one" else 1)
 

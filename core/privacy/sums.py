@@ -63,7 +63,7 @@ class SumRecipe(Protocol):
         ...
 
     def sensitivity(self, unit: Unit) -> float:
-        """L2 sensitivity of the whole vector, in units."""
+        """Return the L2 sensitivity of the whole vector, in units."""
         ...
 
     def sums(self, source: Source) -> NDArray[np.int64]:
@@ -84,5 +84,5 @@ class PureRecipe(SumRecipe, Protocol):
     """Sums with a proof of their L1 sensitivity, which can be answered with Laplace noise."""
 
     def total_sensitivity(self, unit: Unit) -> int:
-        """L1 sensitivity of the whole vector, in units."""
+        """Return the L1 sensitivity of the whole vector, in units."""
         ...

@@ -32,7 +32,7 @@ class PlannedCounts:
     assumed shares of the event in each group; `None` means one half. ``groups`` are the assumed shares of the groups
     among all rows; `None` means that they are equally common.
 
-    An ``effect`` is the difference of the event's shares between two groups in each stratum of the columns ``adjust``,
+    An ``effect`` is the difference between the event's shares in two groups in each stratum of the columns ``adjust``,
     weighted by the strata's shares of all rows. ``strata`` are the assumed shares of the strata; the last column varies
     fastest. The groups are assumed to have the same distribution over the strata.
     """
@@ -116,7 +116,7 @@ class PlannedCounts:
     def cells(self, schema: Schema) -> list[tuple[Condition, Condition]]:
         """Return, for each group, the rows with the event and those without; raises :class:`ProjectError`.
 
-        Rows with a missing cell in one of the columns belong to neither. For an effect, each stratum has the two
+        Rows with a missing cell in one of the columns are left out. For an effect, each stratum has the two
         groups, and the rows of further groups if there are any.
         """
         column, event = self._level(schema, self.event)
@@ -260,7 +260,7 @@ def _shares(what: str, key: str, data: Any, many: int | None) -> tuple[float, ..
         or (many is not None and len(data) != many)
         or not all(isinstance(x, int | float) and not isinstance(x, bool) and 0 < x <= 1 for x in data)
     ):
-        raise _error(f"{what}: {key} must list {many or 'its'} share{'s' * (many != 1)} between 0 and 1")
+        raise _error(f"{what}: {key} must list {f'{many} ' if many else ''}share{'s' * (many != 1)} between 0 and 1")
     return tuple(float(x) for x in data)
 
 

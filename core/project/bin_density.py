@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 CHUNK = 1 << 14
-"""Numbers processed at a time, to fit the processor's cache."""
+"""Number of values processed at a time, chosen to fit the processor's cache."""
 
 
 def tilts(edges: Sequence[float], counts: NDArray[Any]) -> NDArray[np.float64]:

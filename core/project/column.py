@@ -120,7 +120,7 @@ class Column:
         if self.missing_marks and not self.missing:
             raise self.error('"missing_marks" needs "missing": true')
         if taken := set(self.missing_marks) & {MISSING, *self.categories, *(t for _, g in self.groups for t in g)}:
-            raise self.error(f"{min(taken)!r} cannot mark a missing value, because it is also a value, or is empty")
+            raise self.error(f"{min(taken)!r} cannot mark a missing value, because it is empty or is also a value")
         if self.code_book:
             code_book(self.code_book)
         if not isinstance(self.shown, str):
@@ -149,7 +149,7 @@ class Column:
 
     @property
     def categories(self) -> tuple[str, ...]:
-        """Text values, compared as written; none for numbers."""
+        """Text values, which are compared as written; empty for numbers."""
         return ()
 
     @property
@@ -159,8 +159,8 @@ class Column:
 
     @cached_property
     def texts(self) -> Mapping[str, int]:
-        """Every text that has a code: categories, members of groups, and other spellings of both. No text in
-        :attr:`missing_marks` is among them. Numbers in bins have none.
+        """Every text that has a code: categories, members of groups, and other spellings of both. Texts in
+        :attr:`missing_marks` are excluded. Empty for numbers in bins.
         """
         known = self._listed
         more = {} if self.code_book else spellings(known)[0]
@@ -185,7 +185,7 @@ class Column:
 
     @property
     def edges(self) -> tuple[float, ...]:
-        """Bin edges; none for categories."""
+        """Bin edges; empty for categories."""
         return ()
 
     @property
@@ -205,7 +205,7 @@ class Column:
 
     @property
     def as_released(self) -> Column:
-        """Description with which released cells are read: their numbers have a decimal point."""
+        """Description for reading released cells, whose numbers have a decimal point."""
         return self
 
     @property
@@ -222,7 +222,7 @@ class Column:
 
     @property
     def values(self) -> int:
-        """Number of categories or bins, without missing."""
+        """Number of categories or bins, not counting the code of a missing cell."""
         raise NotImplementedError
 
     @property
@@ -232,7 +232,7 @@ class Column:
 
     @property
     def value_names(self) -> tuple[str, ...]:
-        """Names of the codes, without missing."""
+        """Names of the codes, without the code of a missing cell."""
         raise NotImplementedError
 
     @property
@@ -247,12 +247,12 @@ class Column:
 
     @property
     def nameable(self) -> tuple[str, ...]:
-        """Values that a question may name; none if nothing is known before the release."""
+        """Values that a question may name; empty if none is known before the release."""
         return self.labels
 
     @property
     def reads_texts(self) -> bool:
-        """True if the description is bought from the text as read."""
+        """True if the release buys the description by counting text values of the column."""
         return False
 
     def label_of(self, text: str) -> str:
@@ -266,7 +266,7 @@ class Column:
 
     @property
     def about(self) -> dict[str, Any]:
-        """Descriptive text about the column, as fields for another description of the same column."""
+        """Labels, unit and description of the column, as fields for another :class:`Column`."""
         keys = ("label", "unit", "description", "value_labels")
         return {key: getattr(self, key) for key in keys}
 
@@ -285,7 +285,7 @@ class Column:
         return self.values if self.unknown == "missing" else self.size
 
     def judge(self, texts: Sequence[str]) -> NDArray[np.int64]:
-        """Return the code of each text; :attr:`empty_code` and :attr:`unknown_code` for a text that has none.
+        """Return the code of each text. A text without a code gets :attr:`empty_code` or :attr:`unknown_code`.
 
         Each code depends on its own text and on this description only. Columns with a hierarchy are read by
         :func:`espalier.core.project.public_grid.as_read` first.
@@ -331,8 +331,8 @@ class Column:
         """Raise the error for an undeclared value that is refused."""
         shown = text if len(text) <= 60 else text[:57] + "…"
         raise TableError(
-            f"column {self.name!r}: the value {shown!r} {self._why_unknown}; correct the table, declare it, "
-            f'or set "unknown": "missing"',
+            f"column {self.name!r}: the value {shown!r} {self._why_unknown}; correct the table, declare "
+            f'the value, or set "unknown": "missing"',
             column=self.name,
             value=text,
         )
@@ -346,7 +346,7 @@ class Column:
 
     @property
     def middles(self) -> NDArray[np.float64]:
-        """Middle of each bin, NaN for a missing cell."""
+        """Middle of each bin; NaN for the code of a missing cell."""
         edges = np.asarray(self.edges)
         return np.append((edges[:-1] + edges[1:]) / 2, [np.nan] * self.missing)
 
@@ -355,8 +355,8 @@ class Column:
         return np.searchsorted(np.asarray(self.edges[1:-1], dtype=np.float64), numbers, side="right").astype(np.int64)
 
     def coarser(self, values: int) -> Column | None:  # noqa: ARG002
-        """Return this column with at most ``values`` values, including missing, or `None` if a person must choose the
-        values.
+        """Return this column with at most ``values`` codes, including that of a missing cell, or `None` if a person
+        must choose them.
         """
         return None
 
@@ -377,12 +377,12 @@ class Column:
         return replace(self, guessed=tuple(dict.fromkeys((*self.guessed, *self.confirmed))), confirmed=(), shown="")
 
     def marked_like(self, origin: Column) -> Self:
-        """Return this description with the marks of ``origin``, the description that it replaces.
+        """Return this description with the fields that are guessed or confirmed in ``origin``, which it replaces.
 
-        A mark stays as long as a part of the guess remains. A list stays guessed (or confirmed) as long as one of its
-        categories, bin edges or group members is present, even if categories became edges. The reason is that adding
-        values to a guessed list does not declare its other values. Any other field stays marked as long as its value is
-        unchanged.
+        A field keeps its status as long as a part of the guess remains. A list stays guessed (or confirmed) as long as
+        one of its categories, bin edges or group members is present, even if categories became edges, because adding
+        values to a guessed list does not declare its other values. Any other field keeps its status as long as its
+        value is unchanged.
         """
         lists = {"categories", "edges"}
         same = {f for f in FIELDS.keys() - lists if getattr(self, f) == getattr(origin, f)}

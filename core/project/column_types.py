@@ -60,12 +60,12 @@ class Categories(Column, kinds=("categorical", "ordinal")):
 
     @property
     def values(self) -> int:
-        """Number of categories, without missing."""
+        """Number of categories, not counting the code of a missing cell."""
         return len(self.categories)
 
     @property
     def value_names(self) -> tuple[str, ...]:
-        """Categories."""
+        """Names of the categories."""
         return self.categories
 
     def judge(self, texts: Sequence[str]) -> NDArray[np.int64]:
@@ -125,24 +125,24 @@ class Numbers(Column, kinds=("numeric",)):
 
     @property
     def values(self) -> int:
-        """Number of bins, without missing."""
+        """Number of bins, not counting the code of a missing cell."""
         return len(self.edges) - 1
 
     @property
     def value_names(self) -> tuple[str, ...]:
-        """Bins, by their ends."""
+        """Names of the bins, which consist of their lower and upper ends."""
         bins = list(zip(self.edges, self.edges[1:], strict=False))
         shown = [f"{plain_text(a)} – <{plain_text(b)}" for a, b in bins[:-1]]
         return (*shown, *(f"{plain_text(a)} – {plain_text(b)}" for a, b in bins[-1:]))
 
     @property
     def as_released(self) -> Column:
-        """Description with which released cells are read: their numbers have a decimal point."""
+        """Description for reading released cells, whose numbers have a decimal point."""
         return replace(self, number_style="") if self.number_style else self
 
     def coarser(self, values: int) -> Column | None:
-        """Return this column with neighbouring bins merged until at most ``values`` values are left, including
-        missing.
+        """Return this column with neighbouring bins merged until at most ``values`` codes are left, including that of a
+        missing cell.
         """
         bins = max(1, values - self.missing)
         if bins >= self.values:
@@ -263,7 +263,7 @@ class Dates(Numbers, kinds=("date",)):
 
     @property
     def value_names(self) -> tuple[str, ...]:
-        """Periods."""
+        """Names of the calendar periods."""
         assert self.dates is not None
         return self.dates.labels
 

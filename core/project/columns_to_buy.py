@@ -42,14 +42,14 @@ TOP_ONLY = (
 
 @dataclass(frozen=True, repr=False)
 class ToBuy(Column):
-    """A column with a declared name and kind, which the release describes."""
+    """A column with a declared name and kind, for which the release buys the rest of the description."""
 
     missing: bool = field(default=True, kw_only=True)
     unknown: Literal["refuse", "missing"] = field(default="missing", kw_only=True)
 
     @property
     def nameable(self) -> tuple[str, ...]:
-        """Values known before the release."""
+        """Values that a question may name: those known before the release."""
         return tuple(self.named)
 
 
@@ -62,6 +62,8 @@ class CategoriesToBuy(ToBuy):
     def _check(self) -> None:
         if self.kind == "numeric":
             raise self.error("a column with categories must be categorical or ordinal")
+        if {*self.guessed, *self.confirmed} - {"kind"}:
+            raise self.error("only the kind can be guessed in a column whose categories are bought")
         if not 1 <= self.at_most <= MOST_CATEGORIES:
             raise self.error(f"the number of categories must be from 1 to {MOST_CATEGORIES:,}")
 
@@ -72,17 +74,17 @@ class CategoriesToBuy(ToBuy):
 
     @property
     def value_names(self) -> tuple[str, ...]:
-        """Placeholders."""
+        """Placeholder names."""
         return tuple(f"category {i + 1}" for i in range(self.at_most))
 
     @property
     def named(self) -> dict[str, tuple[int, ...]]:
-        """Nothing is known before the release."""
+        """Empty, because no value is known before the release."""
         return {}
 
     @property
     def reads_texts(self) -> bool:
-        """Categories are found in the text as read."""
+        """True, because the release finds the categories by counting text values."""
         return True
 
     def judge(self, texts: Sequence[str]) -> NDArray[np.int64]:
@@ -115,7 +117,7 @@ class NumbersToBuy(ToBuy):
 
     @property
     def edges(self) -> tuple[float, ...]:
-        """Placeholders: 0, 1, 2, …"""
+        """Placeholder edges: 0, 1, 2, …"""
         return tuple(float(i) for i in np.arange(self.bins + 1))
 
     @property
@@ -125,12 +127,12 @@ class NumbersToBuy(ToBuy):
 
     @property
     def value_names(self) -> tuple[str, ...]:
-        """Placeholders."""
+        """Placeholder names."""
         return self._placeholder.value_names
 
     @property
     def named(self) -> dict[str, tuple[int, ...]]:
-        """Nothing is known before the release."""
+        """Empty, because no value is known before the release."""
         return {}
 
     @cached_property
@@ -159,8 +161,8 @@ class NumbersToBuy(ToBuy):
 class HierarchyToBuy(ToBuy):
     """A column with many known codes in nested groups, for which the release buys the depth of expansion.
 
-    ``hierarchy`` pairs each code and group with the group to which it belongs (empty: none). It is expanded to at most
-    ``at_most`` codes and groups. Create it with :meth:`of`.
+    ``hierarchy`` pairs each code and group with the group to which it belongs, or with an empty string. It is expanded
+    to at most ``at_most`` codes and groups. Create it with :meth:`of`.
     """
 
     missing: bool = field(default=False, kw_only=True)
@@ -188,6 +190,11 @@ class HierarchyToBuy(ToBuy):
     def _check(self) -> None:
         if not 1 <= self.at_most <= MOST_CATEGORIES:
             raise self.error(f"the number of categories must be from 1 to {MOST_CATEGORIES:,}")
+        names = {*self.tree.labels, *(f"other {label}" for label in self.tree.labels)}
+        if taken := [mark for mark in self.missing_marks if mark.rstrip(" …") in names]:
+            raise self.error(
+                f"{taken[0]!r} cannot mark a missing value, because the release may give a group this name"
+            )
         top = len(self.tree.children[-1]) - self.missing
         if top > self.at_most:
             alone = [self.tree.labels[node] for node in self.tree.children[-1] if node < self.tree.codes]
@@ -209,7 +216,7 @@ class HierarchyToBuy(ToBuy):
 
     @property
     def value_names(self) -> tuple[str, ...]:
-        """Placeholders."""
+        """Placeholder names."""
         return tuple(f"category {i + 1}" for i in range(self.at_most))
 
     @cached_property
@@ -225,7 +232,7 @@ class HierarchyToBuy(ToBuy):
 
     @property
     def reads_texts(self) -> bool:
-        """Codes are counted from the text as read."""
+        """True, because the release counts the codes as text values."""
         return True
 
     def judge(self, texts: Sequence[str]) -> NDArray[np.int64]:
@@ -318,7 +325,7 @@ def with_categories(column: str, hierarchy: Mapping[str, str], categories: Seque
     for text in categories:
         if text in groups:
             raise SchemaError(
-                f"column {column!r}: the hierarchy puts other values into {text!r}, which is a category",
+                f"column {column!r}: the hierarchy assigns other values to {text!r}, which is a category",
                 column=column,
                 value=text,
             )

@@ -27,7 +27,7 @@ from espalier.core.project.cells import MISSING
 
 DIVIDE = 2.0
 """A group is divided if its noisy count is at least this multiple of its parts' joint noise: σ·√parts. Below that, even
-a part that contained all its rows would not exceed the noise.
+a part that contained all rows of the group would not exceed the noise.
 """
 
 RARE = 2.0
@@ -271,8 +271,8 @@ def expected(hierarchy: Hierarchy, rows: float, sigma: float, at_most: int = MOS
 
 
 def read_hierarchy(text: str) -> dict[str, str]:
-    """Return the mapping in a two-column table: a code or group, and the group to which it belongs (empty: none). Cells
-    are separated by commas, semicolons or tabs; a first line such as ``code,group`` is ignored. Raises a
+    """Return the mapping in a two-column table: a code or group, and the group to which it belongs or an empty cell.
+    Cells are separated by commas, semicolons or tabs; a first line such as ``code,group`` is ignored. Raises a
     :class:`SchemaError` that names the line.
     """
     lines = text.lstrip("\ufeff").splitlines()
@@ -291,7 +291,7 @@ def read_hierarchy(text: str) -> dict[str, str]:
             )
         if out.get(row[0], row[1]) != row[1]:
             raise SchemaError(
-                f"line {number} of the hierarchy puts {row[0]!r} into {row[1]!r}, but an earlier line puts it into "
+                f"line {number} of the hierarchy assigns {row[0]!r} to {row[1]!r}, but an earlier line assigns it to "
                 f"{out[row[0]]!r}; a value can belong to only one group",
                 line=number,
             )

@@ -46,7 +46,7 @@ MOST_KEPT = 20
 """Maximum number of visits per person that a release keeps. Weights are counted in units of 1/lcm(1, …, k − 1)."""
 
 RESERVED = ("synthetic", "synthetic-whole", "dictionary", "questions", "not-private")
-"""Names of other files in a release."""
+"""Names that no table can have, because other files of a release have them."""
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
 
 Codes = Mapping[str, NDArray[Any]]

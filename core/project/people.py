@@ -18,7 +18,7 @@ from espalier.core.errors import ProjectError
 from espalier.core.project.plan import Plan
 
 KEY = "one_row_per_person"
-"""Key in the project file."""
+"""Key of the answer in the project file."""
 UNASKED: Literal["unasked"] = "unasked"
 """Answer for a project file without the key."""
 Answer = bool | None | Literal["unasked"]
@@ -98,7 +98,8 @@ def in_words(answer: Answer, plan: Plan) -> str:
     """
     k, promise = plan.rows_per_person, "This is a promise; no person column enforces it."
     if plan.person is not None:
-        return f"Column {plan.person!r} identifies the person; at most {k} row{'s' * (k > 1)} of each are kept."
+        kept = f"{k} rows of each person are" if k > 1 else "1 row of each person is"
+        return f"Column {plan.person!r} identifies the person; at most {kept} kept."
     if answer is True:
         return f"The project states that each person has one row. {promise}"
     if answer is False:

@@ -41,7 +41,7 @@ class Assumed:
         for key in ("shares", "means", "spreads"):
             given = data.get(key, {})
             if not isinstance(given, Mapping):
-                raise _error(f"{what}: {key} must be an object, by column")
+                raise _error(f"{what}: {key} must be an object that maps columns to values")
             for name, value in given.items():
                 fine = (
                     _numbers(value) and abs(sum(value) - 1) < 0.02 and min(value) > 0

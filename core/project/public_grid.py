@@ -47,19 +47,19 @@ def _finest(column: Column) -> Column:
             lacks, has, declare = (
                 "its bins",
                 "a numeric column without a range has",
-                "a range for the bins, or the bins",
+                "the bins or a range for them",
             )
         case CategoriesToBuy():
             lacks, has, declare = (
                 "its categories",
                 "a text column without declared categories has",
-                "the categories, or a hierarchy",
+                "the categories or a hierarchy",
             )
         case _:
             return column
     raise ProjectError(
-        f"column {column.name!r}: {lacks} cannot be bought from a database or a large file, because its rows "
-        f"are read once, as codes that must be known beforehand, and {has} no such codes. Declare {declare}, or "
+        f"column {column.name!r}: {lacks} cannot be bought from a database or a large file, because the "
+        f"rows are read once, as codes that must be known beforehand, and {has} no such codes. Declare {declare}, or "
         "release from a file that fits into memory",
         column=column.name,
         key="schema_share",

@@ -388,6 +388,9 @@ class Release:
 
     def _save(self, folder: str | Path, more: Mapping[str, Callable[[Path], None]]) -> None:
         """Write everything, then delete the stored answers, which are no longer needed."""
+        if self.storage is not None:
+            sealed = (statement.STATEMENT, statement.SIGNATURE)  # rewritten if there are further files
+            self.storage.about_to_write({name: data for name, data in self.files.items() if name not in sealed})
         save_files(self.files, folder, more, self._with_further)
         if self.storage is not None:
             self.storage.forget()

@@ -36,10 +36,10 @@ from espalier.core.tables.released import csv_bytes
 from espalier.core.tables.table import Table
 
 FIGURES = {
-    "linked": "Re-identified by someone who knows the person's inputs",
-    "linked_anonymized": "Re-identified by someone who knows only the anonymized columns",
+    "linked": "Share of people re-identified by someone who knows their inputs",
+    "linked_anonymized": "Share of people re-identified by someone who knows only their anonymised columns",
     "membership": "AUC of inferring membership in the table from the nearest row (0.5 is a coin toss)",
-    "lid_inputs": "Interval disclosure (LID): people with an anonymized value within η of their real one",
+    "lid_inputs": "Interval disclosure (LID): share of people with an anonymised value within η of the real one",
     "lid_outcome": "Interval disclosure of the outcome",
     "alpha": "Share of the real row in each row (α)",
     "spread": "Ratio of the outcome's standard deviation to the real one (below 1, standard errors are too small)",
@@ -177,15 +177,16 @@ def _asked(told: Mapping[str, Any]) -> str:
 
 
 def _regression(told: Mapping[str, Any]) -> str:
-    """Describe the regression behind the outcome and the reason for its choice; empty for a release of an earlier
-    version.
+    """Return a sentence about the regression behind the outcome and the reason for its choice. It is empty for a
+    release of an earlier version.
     """
     if "regression" not in told:
         return ""
     errors = told.get("regression_errors", {})
     among = ", ".join(f"{name} {error:.2f}" for name, error in errors.items())
     chosen = f", chosen by cross-validation (error as a share of the variance: {among})" if among else ""
-    return f" Inputs by {escape(told['inputs'])}; outcome by {escape(told['regression'])}{escape(chosen)}."
+    outcome = escape(told["regression"] + chosen)
+    return f" Method for the inputs: {escape(told['inputs'])}; for the outcome: {outcome}."
 
 
 def render(facts: Mapping[str, Any]) -> str:
@@ -207,7 +208,7 @@ def render(facts: Mapping[str, Any]) -> str:
         f"<h2>What the rows reveal</h2>\n<table>{rows}</table>\n"
         f"<p>{_asked(told)} "
         "LID measures whether a value is close to the real one, not whether a row can be traced to its person.</p>\n"
-        f"<p>Anonymized: {escape(', '.join(told['anonymized']))}. Unchanged from the real row: "
+        f"<p>Anonymised: {escape(', '.join(told['anonymized']))}. Unchanged from the real row: "
         f"{escape(', '.join(told['untouched'])) or 'none'}.{_regression(told)}</p>\n"
         f"{gain}{made_with(facts)}</body></html>\n"
     )

@@ -151,7 +151,7 @@ def slices(rows: Mapping[str, Sequence[str]]) -> Iterator[Mapping[str, Sequence[
 
 
 EPOCH = date(1970, 1, 1).toordinal()
-"""Ordinal of Parquet's day 0."""
+"""Ordinal number of the day that Parquet stores as 0."""
 
 
 def write_rows(

@@ -120,17 +120,19 @@ def _release(
     total = public_rows(plan, table.rows)
     if plan.copies and (plan.rows or total or 0) > IN_MEMORY:
         raise ProjectError(
-            f"Copies are drawn in memory, with at most {IN_MEMORY:,} rows each. Set the plan's rows.", key="copies"
+            f"Copies are drawn in memory, with at most {IN_MEMORY:,} rows each. Set rows in the plan.", key="copies"
         )
     held_in_text = project.constraints or any(c.invented for c in project.schema.identifiers)
     if held_in_text and (plan.rows or total or 0) > IN_MEMORY:
         raise ProjectError(
-            f"Rows with constraints or invented identifiers are made in memory, up to {IN_MEMORY:,}. Set the plan's "
-            "rows.",
+            f"Rows with constraints or invented identifiers are made in memory, up to {IN_MEMORY:,}. Set rows in "
+            "the plan.",
             key="rows",
         )
     if project.linked is not None and (plan.rows or total or 0) > IN_MEMORY:
-        raise ProjectError(f"Linked tables are made in memory, with at most {IN_MEMORY:,} people. Set the plan's rows.")
+        raise ProjectError(
+            f"Linked tables are made in memory, with at most {IN_MEMORY:,} people. Set rows in the plan."
+        )
     shown = preview(planned, total)  # the rehearsal refuses conflicts and plans that are too large
     shown.memory.check()
     if size := plan.rows or total:

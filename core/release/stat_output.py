@@ -87,14 +87,15 @@ def losses(schema: Schema, kind: StatFormat) -> list[str]:
     limits, out, title = _LIMITS[kind], [], _TITLES[kind]
     renamed = {name: new for name, new in stat_names(schema.released, kind).items() if new != name}
     if renamed:
-        out.append(f"{title} does not allow these names: {', '.join(f'{a} is {b}' for a, b in renamed.items())}.")
+        names = ", ".join(f"{b} for {a}" for a, b in renamed.items())
+        out.append(f"{title} does not allow some names, so the file uses others: {names}.")
     for column in schema.columns:
         labelled = [c for c in (*column.categories, *labelled_numbers(column)) if column.label_of(c)]
         kept, numbers = _labels(column, kind), _as_numbers(column)
         if any((_number(c) if numbers else c) not in kept for c in labelled):
             only = "has no value labels" if kind == "xpt" else "cannot label such text values"
             why = "labels only whole numbers" if numbers and kind == "dta" else only
-            out.append(f"{column.name}: {title} {why}; the dictionary next to the file has them.")
+            out.append(f"{column.name}: {title} {why}; the dictionary next to the file contains the labels.")
         elif limits.value and any(len(column.label_of(c).encode()) > limits.value for c in labelled):
             out.append(f"{column.name}: value labels are cut to {limits.value} bytes.")
         if len(_title(column).encode()) > limits.label:
@@ -102,9 +103,13 @@ def losses(schema: Schema, kind: StatFormat) -> list[str]:
         if column.description:
             out.append(f"{column.name}: its description is only in the dictionary.")
         if column.missing_marks and len(_missing(column, kind)) < len(column.missing_marks):
-            out.append(f"{column.name}: not all codes of missing values can be declared; the dictionary has them.")
+            out.append(
+                f"{column.name}: not all codes of missing values can be declared; the dictionary lists all of them."
+            )
         if _too_long(column, kind):
             out.append(f"{column.name}: text values are cut to {limits.text} bytes.")
+        if kind != "dta" and not numbers and any(c.endswith(" ") for c in column.categories):
+            out.append(f"{column.name}: {title} leaves out blanks at the end of text values, so some may become equal.")
     return out
 
 

@@ -15,6 +15,7 @@ import secrets
 import shutil
 import stat
 import weakref
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,7 +32,8 @@ from espalier.core.tables.random_rows import Deal, seeded_lots
 from espalier.core.tables.source import Source
 
 FORMAT = "espalier-unfinished/1"
-JOURNAL = "journal"
+JOURNAL, WRITTEN = "journal", "written"
+"""Files of the working folder: the answers, and the digests of the release that was written."""
 SEED_BITS = 128
 
 
@@ -299,8 +301,32 @@ class FolderJournal:
             at = end
         return frames, at
 
+    def about_to_write(self, files: Mapping[str, bytes]) -> None:
+        """Store the digests of the release that is about to be written, by which :attr:`written` recognises it."""
+        if self._file.closed:
+            return
+        digests = {name: hashlib.sha256(data).hexdigest() for name, data in files.items()}
+        with suppress(OSError):  # the release can be written without them
+            (self.work / WRITTEN).write_text(json.dumps(digests), "utf-8")
+            synced(self.work / WRITTEN)
+
+    @property
+    def written(self) -> bool:
+        """True if the folder contains the release made from these answers, and not another release."""
+        try:
+            digests = json.loads((self.work / WRITTEN).read_text("utf-8"))
+            found = {name: hashlib.sha256((self.folder / name).read_bytes()).hexdigest() for name in digests}
+        except (OSError, ValueError):
+            return False
+        return bool(digests == found)
+
     def forget(self) -> None:
-        """Remove the journal, because the release is finished or nothing was drawn."""
+        """Remove the journal, because the release is finished or nothing was drawn.
+
+        Once the lock is released, the folder may contain the answers of another release, so nothing is removed.
+        """
+        if self._file.closed:
+            return
         self._file.close()
         shutil.rmtree(self.work, ignore_errors=True)
 

@@ -226,7 +226,7 @@ def _transport(connection: sa.Connection, url: sa.URL, what: str = "the ledger's
 
 def _allow_list(list_: Allowed) -> Iterator[Line]:
     for entry in list_.wrong:
-        yield fix("tables", f"{entry!r} is neither the path of a folder (not /) nor env:NAME")
+        yield fix("tables", f"{entry!r} is neither the path of a folder other than / nor env:NAME")
     ledger = Path(os.path.realpath(default_ledger())) if "://" not in default_ledger() else None
     for folder in list_.folders:
         if not folder.is_dir() or not os.access(folder, os.R_OK | os.X_OK):

@@ -27,7 +27,7 @@ FRESH = 5.0
 """Seconds for which the ledger's status is cached, so that a probe does not read the whole ledger each second."""
 
 OWN = ("127.0.0.1", "localhost")
-"""Host names that the monitor answers. This prevents a web page from reading the answers by pointing its own domain to
+"""Host names that the monitor answers. This prevents a web page from reading the answers by pointing its own domain at
 this machine.
 """
 
@@ -44,7 +44,7 @@ def ledger_answers() -> str:
     except LedgerUnavailable as error:
         return "" if error.data.get("missing") else "the ledger cannot be reached"
     except EspalierError:
-        return "the ledger refuses: run espalier ledger verify"
+        return "the ledger cannot be used: run espalier ledger verify"
     return ""
 
 
@@ -96,22 +96,22 @@ class Monitor:
         running, waiting = QUEUE.sizes
         free = shutil.disk_usage(tempfile.gettempdir()).free
         lines = [
-            *_metric("espalier_info", "Version", {f'version="{__version__}"': 1}),
-            *_metric("espalier_start_time_seconds", "Start of the server", {"": round(self._began)}),
-            *_metric("espalier_jobs_running", "Jobs that are running", {"": running}),
-            *_metric("espalier_jobs_waiting", "Jobs that are waiting", {"": waiting}),
+            *_metric("espalier_info", "Version of Espalier", {f'version="{__version__}"': 1}),
+            *_metric("espalier_start_time_seconds", "Start time of the server", {"": round(self._began)}),
+            *_metric("espalier_jobs_running", "Number of running jobs", {"": running}),
+            *_metric("espalier_jobs_waiting", "Number of waiting jobs", {"": waiting}),
             *_metric(
                 "espalier_jobs_ended_total",
-                "Jobs that have ended",
+                "Number of ended jobs",
                 {f'state="{state}"': QUEUE.ended[state] for state in ("done", "failed", "cancelled")},
                 "counter",
             ),
-            *_metric("espalier_sessions", "Open sessions", {"": sessions()}),
+            *_metric("espalier_sessions", "Number of open sessions", {"": sessions()}),
             *_metric("espalier_memory_bytes", "Resident memory of the server", {"": used()}),
-            *_metric("espalier_temporary_free_bytes", "Free space of the temporary folder", {"": free}),
+            *_metric("espalier_temporary_free_bytes", "Free space in the temporary folder", {"": free}),
             *_metric(
                 "espalier_ready",
-                "Whether a part is ready",
+                "1 if this part of the server is ready, otherwise 0",
                 {f'part="{name}"': int(not trouble) for name, trouble in self.troubles().items()},
             ),
         ]

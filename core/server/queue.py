@@ -52,7 +52,7 @@ class Queue:
         return self._draining
 
     def drain(self, seconds: float) -> bool:
-        """Accept no more jobs, drop waiting jobs, and wait for running jobs; True if all have ended."""
+        """Accept no more jobs, drop waiting jobs, and wait for running jobs. Return true if all have ended."""
         with self._changed:
             self._draining = True
             for job in self._waiting:

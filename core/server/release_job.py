@@ -20,7 +20,7 @@ from espalier.core.tables.table import Table
 
 
 class Paid(NamedTuple):
-    """Payment of a release: the table's name in the ledger, the person, a note, and a confirmed warning."""
+    """Payment of a release: the table's name in the ledger, the person, a note, and whether a warning was confirmed."""
 
     table: str
     who: str

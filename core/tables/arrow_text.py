@@ -59,9 +59,7 @@ def check_fields(schema: Any, rows: int, shown: str) -> None:
 
     check_names(schema.names, shown)
     if rows * len(schema) > MAX_CELLS:
-        raise TableError(
-            f"{shown} contains {rows:,} rows of {len(schema):,} columns, which is more than Espalier can read"
-        )
+        raise TableError(f"{shown} has {rows:,} rows and {len(schema):,} columns, which is more than Espalier can read")
     for field in schema:
         check_type(field.name, value_type(field.type), shown)
 
@@ -98,7 +96,7 @@ def check_type(name: str, kind: Any, shown: str) -> None:
 
 
 def wide(kind: Any) -> Any:
-    """Return the decimal type of at least 128 bits with these digits, because Arrow cannot list the distinct values of
+    """Return the decimal type with the same digits and at least 128 bits. Arrow cannot list the distinct values of
     narrower decimals.
     """
     import pyarrow as pa
@@ -115,8 +113,8 @@ def is_uuid(kind: Any) -> bool:
 
 
 def _drops_digits(chunks: Any) -> bool:
-    """Return whether two people may have the same cell or the same text in a column of this type. See
-    :attr:`TextColumn.ambiguous`.
+    """Return whether the cells of two different people may be equal, or have the same text, in a column of this type.
+    See :attr:`TextColumn.ambiguous`.
     """
     import pyarrow as pa
     from pyarrow import compute
@@ -140,7 +138,7 @@ def _written(array: Any, name: str, shown: str, before: int) -> list[str]:
         return [cell_text(value) for value in array.dictionary.to_pylist()]
     except (pa.ArrowException, ValueError, OverflowError):  # a year beyond 9999, or damaged text
         rows = np.flatnonzero(_codes(array.indices, -1) == _unreadable(array.dictionary))
-        row = before + int(rows[0]) + 1 if len(rows) else 0  # 0 means a dictionary value that no row has
+        row = before + int(rows[0]) + 1 if len(rows) else 0  # 0 means that no row has this dictionary value
         raise TableError(
             f"{shown}{f', data row {row:,}' if row else ''}: column {name!r} contains a value that cannot be written "
             "as text; correct it",

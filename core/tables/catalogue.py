@@ -93,8 +93,8 @@ def _postgres(backend: Any, name: str, database: str | None) -> Origin:
 
 
 def _sqlite(backend: Any, name: str, database: str | None) -> Origin:
-    """Return the kind in SQLite, whose internal tables and virtual tables' own tables may contain values computed from
-    many rows.
+    """Return the kind of a relation in SQLite. Internal tables, and the tables in which virtual tables store their
+    data, may contain values computed from many rows.
     """
     if name.lower().startswith("sqlite_"):
         return "unknown"
@@ -128,8 +128,8 @@ def _mysql(backend: Any, name: str, database: str | None) -> Origin:
 
 
 def _spark(backend: Any, name: str, database: str | None) -> Origin:
-    """Return the kind in Spark. A managed table may be stored as text there; a line break or quote in one cell could
-    then change other rows.
+    """Return the kind of a relation in Spark. A managed table may be stored as text, so a line break or quote in one
+    cell could change other rows.
     """
     found = backend._session.catalog.getTable(f"{database}.{name}" if database else name).tableType
     if found == "MANAGED":

@@ -31,9 +31,9 @@ class CodeFile:
     def __init__(self, sizes: Mapping[str, int]) -> None:
         """``sizes`` contains the number of codes of each column; its codes are 0 … size − 1."""
         self._columns = {name: _Packing(size) for name, size in sizes.items()}
-        self._file = tempfile.TemporaryFile(prefix="espalier-")  # noqa: SIM115 (it lives as long as this object)
+        self._file = tempfile.TemporaryFile(prefix="espalier-")  # noqa: SIM115 (the file lives as long as this object)
         self.close = weakref.finalize(self, _close, self._file)
-        """Release the space on disk. Garbage collection does the same."""
+        """Release the space on disk. Garbage collection also releases it."""
         self._parts: list[tuple[int, int]] = []
         self._end, self._lock = 0, threading.Lock()
         self.rows = 0

@@ -39,19 +39,19 @@ class CodesOnly:
         )
 
     def step_counts(self, pairs: Sequence[Pair]) -> list[NDArray[np.int64]]:  # noqa: ARG002
-        """Refuse: linked tables are read into memory."""
+        """Refuse, because linked tables are read into memory."""
         raise TableError(NO_VISITS)
 
     def step_echoes(self, columns: Sequence[str]) -> NDArray[np.int64]:  # noqa: ARG002
-        """Refuse: linked tables are read into memory."""
+        """Refuse, because linked tables are read into memory."""
         raise TableError(NO_VISITS)
 
     def visit_counts(self, column: str) -> NDArray[np.int64]:  # noqa: ARG002
-        """Refuse: linked tables are read into memory."""
+        """Refuse, because linked tables are read into memory."""
         raise TableError(NO_VISITS)
 
     def return_counts(self, column: str, bins: int) -> NDArray[np.int64]:  # noqa: ARG002
-        """Refuse: linked tables are read into memory."""
+        """Refuse, because linked tables are read into memory."""
         raise TableError(NO_VISITS)
 
     def leaf_counts(self, column: str) -> NDArray[np.int64]:

@@ -60,7 +60,7 @@ _CODES = {
     "28P01": "authentication",
     "3D000": "no such database",
 }
-"""SQLSTATE → cause."""
+"""Cause of failure for each SQLSTATE."""
 
 
 def while_opening(error: Exception) -> str:

@@ -68,7 +68,7 @@ def _broken(constraint: Constraint, schema: Schema, texts: Texts) -> NDArray[np.
     one, other = (texts[name] for name in constraint.columns)
     if isinstance(constraint, Monotone):
         low, high = (_numbers(texts[name], schema[name]) for name in constraint.columns)
-        return np.asarray(low > high)  # False where either is missing
+        return np.asarray(low > high)  # false if either value is missing
     numeric = schema[constraint.effect].kind == "numeric"
     return np.array(
         [

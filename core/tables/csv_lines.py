@@ -36,7 +36,8 @@ def refused(shown: str, line: int, what: str) -> TableError:
 
 
 def plain_lines(data: bytes, shown: str) -> tuple[bytes, set[int]]:
-    """Return the text as UTF-8 without a byte-order mark, with line feeds; Latin-1 is accepted, binary data is not.
+    """Return the text as UTF-8 with line feeds and without a byte-order mark. Latin-1 is accepted; binary data is
+    refused.
 
     Also return the positions of the columns that have a cell that is not UTF-8.
 
@@ -47,8 +48,8 @@ def plain_lines(data: bytes, shown: str) -> tuple[bytes, set[int]]:
         raise TableError(f"{shown} is empty; it needs a header line and at least one row")
     if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
         raise TableError(
-            f"{shown} is UTF-16 text, where one damaged row changes how others are read; save it as UTF-8 ('CSV UTF-8' "
-            "in Excel)"
+            f"{shown} is UTF-16 text, in which one damaged row changes how others are read; save it as UTF-8 "
+            "('CSV UTF-8' in Excel)"
         )
     text = data
     while text.startswith(b"\xef\xbb\xbf"):  # joined files may contain several byte-order marks

@@ -17,14 +17,14 @@ from espalier.core.tables.connection import parts_of
 from espalier.core.tables.engine_errors import BUGS, OURS, engine_errors
 
 TAKE_ROWS = ("duckdb", "postgres", "postgresql")
-"""URL schemes of engines that Espalier can write to; Spark is absent because it has no transactions."""
+"""URL schemes of the engines that Espalier can write to. Spark is not one of them, because it has no transactions."""
 LONGEST_NAME = 63
 """Maximum number of bytes in a name: PostgreSQL truncates longer names."""
 
 
 @dataclass(frozen=True)
 class Destination:
-    """Table ``name`` to be created at ``url``; ``schema.name`` outside the default schema, with quotes as in SQL."""
+    """Table ``name`` to be created at ``url``, with quotes as in SQL; ``schema.name`` outside the default schema."""
 
     name: str
     url: str = field(repr=False)

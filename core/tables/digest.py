@@ -72,7 +72,7 @@ def mixed(numbers: NDArray[np.uint64], which: int = 0) -> NDArray[np.uint64]:
 
 
 def digest_of(rows: Source) -> bytes:
-    """Return the digest of encoded rows, possibly part of a table. PRIVATE."""
+    """Return the digest of encoded rows, which may be part of a table. PRIVATE."""
     adding = Digest(rows.schema)
     for batch in rows.batches():
         adding.add(batch)

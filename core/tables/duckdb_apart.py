@@ -24,7 +24,7 @@ from espalier.core.errors import TableError
 from espalier.core.tables.engine_errors import EngineFailed
 
 MEMORY = "384MB"
-"""Memory limit of DuckDB. It never spills to disk. A scan needs no more memory."""
+"""Memory limit of DuckDB, which never spills to disk. A scan does not need more memory than this."""
 QUIET = ("SET enable_progress_bar = false", "SET python_enable_replacements = false")
 SHUT = (
     f"SET memory_limit = '{MEMORY}'",
@@ -54,7 +54,7 @@ class _Server:
         atexit.register(self.end)
 
     def ask(self, question: Any) -> tuple[IO[bytes], IO[bytes]]:
-        """Return the files from which the answer's rows and its end are read."""
+        """Return the files from which the rows of the answer and the mark at its end are read."""
         (rows, rows_out), (end, end_out) = os.pipe(), os.pipe()
         try:
             with self._lock:

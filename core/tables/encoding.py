@@ -133,7 +133,7 @@ class Encoder:
         return Batch(codes, self._read(self._person, people, held[self._person]))
 
     def check(self) -> None:
-        """Raise one :class:`TableError`, quoting nothing, for all columns with cells that have no code."""
+        """Raise one :class:`TableError` for all columns with cells that have no code. The error quotes no cell."""
         if self._wrong:
             raise together([self._wrong[name] for name in self.names if name in self._wrong])
 

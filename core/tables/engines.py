@@ -25,7 +25,7 @@ from espalier.core.tables import duckdb_apart, mariadb, spark_warehouse
 from espalier.core.tables.catalogue import ROWS, Origin, origin
 from espalier.core.tables.connection import LOCKED, parts_of
 from espalier.core.tables.postgres_names import columns_of, lock, with_schema
-from espalier.core.tables.postgres_session import settings, transaction
+from espalier.core.tables.postgres_session import OPEN, settings, transaction
 from espalier.core.tables.stream import CHANGED, Stream
 from espalier.core.tables.unpacking import changes, check_ordinary
 
@@ -48,8 +48,8 @@ current rows and no earlier ones.
 
 
 def open_url(url: str, name: str) -> tuple[Any, Any, str | None, Origin, Callable[[], None], Callable[[], None]]:
-    """Return the connection to one of `ENGINES`, the relation, the query that reads its rows as `ROWS` with text
-    compared byte by byte, its kind, the function that locks it, and a check that its kind has not changed.
+    """Open a relation in one of `ENGINES`. Return the connection, the relation, a query over `ROWS` that compares text
+    byte by byte, the kind of the relation, a function that locks it, and a check that its kind has not changed.
     """
     backend = _spark(url) if url.startswith("pyspark://") else _postgres(url)
     with closed_on_error(backend):
@@ -59,6 +59,7 @@ def open_url(url: str, name: str) -> tuple[Any, Any, str | None, Origin, Callabl
         with transaction(backend.con, closed=False):
             if path := backend._con_kwargs.get("schema"):
                 backend.con.execute("SELECT pg_catalog.set_config('search_path', %s, true)", [path])
+                backend.con.execute(OPEN)
             name = with_schema(backend.con, name)
             columns = columns_of(backend.con, name)
             table = _as_made(_named(backend, name), columns)
@@ -116,14 +117,14 @@ def open_stream(url: str, name: str, shown: str) -> Stream:
         _shut(backend)
     if scheme == "sqlite" and backend.con.execute("PRAGMA encoding").fetchone() != ("UTF-8",):
         raise TableError(
-            f"{shown} is stored as UTF-16, in which damaged text may be read as different text, and two people as one; "
-            "copy its rows into a new SQLite file"
+            f"{shown} is stored as UTF-16, in which damaged text may be read as different text, so two people may "
+            "become one; copy its rows into a new SQLite file"
         )
     for statement in FIRST.get(scheme, ()):
         backend.raw_sql(statement).close()
     table = _as_declared(backend, _named(backend, name)) if scheme == "sqlite" else _named(backend, name)
     if scheme == "duckdb" and table.op().namespace.catalog not in (None, backend.current_catalog):
-        raise TableError(f"{shown} is in another attached database; put that file in the URL")
+        raise TableError(f"{shown} is in another attached database; name the file of that database in the URL")
     if scheme == "duckdb":
         table = _without_huge(backend, table)
     if scheme == "mysql":
@@ -169,7 +170,7 @@ def _named(backend: Any, name: str) -> Any:
 def _as_made(table: Any, columns: Sequence[tuple[str, int, str]]) -> Any:
     """Return ``table`` with an unknown type for PostgreSQL's domains, composites, ranges and geometric types.
 
-    Ibis mistakes such a type for another one if another engine has a type of its name, such as ``tinyint`` or
+    Ibis mistakes such a type for another one if another engine has a type with the same name, such as ``tinyint`` or
     ``string``. A user-defined cast of the underlying type would then read each cell.
     """
     made = {column for column, _, kind in columns if kind not in ("b", "e")}

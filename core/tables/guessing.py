@@ -37,7 +37,7 @@ MANY_PEOPLE, ROWS_EACH = 100, 50
 number of distinct values and, on average, at most this number of rows per value.
 """
 LEAST_WIDTH = 1e-307
-"""Smallest difference between numbers for a guess of bins, because smaller powers of ten underflow."""
+"""Smallest difference between two numbers for which bins are guessed. Smaller powers of ten underflow."""
 MOST = 0.75
 """Bins of equal width are not proposed if one bin would hold more than this share of the distinct numbers."""
 _MARKS = {
@@ -58,7 +58,7 @@ _MARKS = {
     "not known",
 }
 _SIGNS = {"?", "na", "n/a", "n.a.", "#n/a", "nan", "null", "-", "--", "."}
-"""Marks that always mean an empty cell. A word such as ``none`` may be a value."""
+"""Marks that always mean an empty cell. A word such as ``none`` is not among them, because it may be a value."""
 _NEGATIVE = {-1.0, -7.0, -8.0, -9.0, -99.0, -999.0, -9999.0}
 _NINES = {99.0, 999.0, 9999.0, 99999.0}
 

@@ -81,7 +81,7 @@ class LinkedText(TextTable):
 
 
 def _numbers(visits: TextTable, by: str, keep: int) -> TextColumn:
-    """Return the number of kept visits of each person with visits."""
+    """Return the number of kept visits of each person who has visits."""
     many = np.bincount(column_of(visits, by).codes)
     codes = np.minimum(many[many > 0], keep) - 1
     return TextColumn(tuple(map(str, range(1, keep + 1))), codes.astype(np.int32))
@@ -106,8 +106,8 @@ def draft(
     people have a cell that is not a date. Any other column is refused, so that no single person's rows decide. Raises
     :class:`ProjectError` for an invalid project.
     """
-    for table, named in ((tables[0], [linked.key]), (tables[-1], [linked.by, linked.order])):
-        for name in named:
+    for table, named in ((tables[0], [linked.key]), (tables[-1], [linked.by, linked.order, linked.visit_key])):
+        for name in filter(None, named):
             if name not in table.columns:
                 raise TableError(f"{table.source}: there is no column {name!r}", column=name)
     names = (linked.people, linked.visits)
@@ -121,7 +121,7 @@ def draft(
         )
     if not isinstance(order, Dates) and (days := some_days(tables[-1].columns[linked.order], missing)):
         raise TableError(
-            f"column {linked.order!r} orders the visits, and {days} of its different values are dates while others are "
+            f"column {linked.order!r} orders the visits, and {days} of its distinct values are dates, but others are "
             "not. Correct the others, or name the values that mark missing cells (espalier init --missing)",
             column=linked.order,
         )
@@ -168,7 +168,7 @@ def _parted(schema: Schema, person: Sequence[str], linking: set[str]) -> tuple[l
     """Return the columns of people and the columns of visits from a file that contains both."""
     if odd := [name for name in person if name not in schema or name in linking]:
         raise ProjectError(
-            f"{odd[0]!r} cannot be a column of the person: the table lacks it, or it links or orders the visits",
+            f"{odd[0]!r} cannot be a column of the person: it is not in the table, or it links or orders the visits",
             column=odd[0],
         )
     rest = _unlinked(schema, linking)

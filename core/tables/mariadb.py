@@ -67,8 +67,8 @@ def _chosen(query: str) -> dict[str, Any]:
     used = (*TEXTS, *TRUTHS, *SECONDS)
     if set(given) - set(used):  # the option is not named, because it may be the end of a password
         raise TableError(
-            f"the mysql URL has an option that Espalier does not use; it uses {', '.join(used)}. Write a question mark "
-            "in a password as %3F"
+            f"the mysql URL has an option that Espalier does not accept. It accepts {', '.join(used)}. Write a "
+            "question mark in a password as %3F"
         )
     read = {name: _read(name, text) for name, text in given.items()}
     if len(given) < len(pairs):

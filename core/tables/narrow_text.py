@@ -39,7 +39,7 @@ class _Column:
     def add(self, column: TextColumn) -> None:
         codes = np.array([self.place.setdefault(v, len(self.place)) for v in column.values], dtype=np.int64)
         self.parts.append(codes.astype(smallest_unsigned(len(self.place)))[column.codes])
-        self.ambiguous |= column.ambiguous  # depends on the type, or on single cells
+        self.ambiguous |= column.ambiguous  # depends on the type or on single cells
 
     def column(self) -> TextColumn:
         """Return the whole column and release its parts."""

@@ -50,7 +50,7 @@ class Panel(Table):
 
     @cached_property
     def steps(self) -> Steps:
-        """Number of steps of all people."""
+        """Total number of steps of all people."""
         assert self.linked is not None
         return Steps(self.linked, self.linked.step_sizes(self.schema), self.codes, self.visits)
 
@@ -301,7 +301,7 @@ def _gaps(
 ) -> NDArray[Any]:
     """Return the bin of the days since the previous visit; "none" at the first visit."""
     read, column = column_of(text, linked.order), linked.gap_column(schema)
-    days = schema[linked.dated].numbers(read.values)[read.codes]  # a missing mark is not a day
+    days = schema[linked.dated].numbers(read.values)[read.codes]  # a missing-value mark is not a day
     dense = np.full((len(number), linked.keep), np.nan)
     dense[at] = days[kept]
     gaps = np.diff(dense, axis=1)

@@ -17,7 +17,7 @@ from espalier.core.tables.arrow_text import value_type
 from espalier.core.tables.unpacking import check_ratio
 
 HEADER = 1 << 9, 1 << 24
-"""Number of header bytes that are read at first, and the maximum number."""
+"""Number of header bytes that are read first, and the maximum number that are read."""
 LARGEST = (1 << 31) - 1
 """Maximum size of a page. PyArrow would cut off the upper bits of a larger size."""
 FIXED = {1: 0, 2: 0, 3: 1, 7: 8}
@@ -25,11 +25,11 @@ FIXED = {1: 0, 2: 0, 3: 1, 7: 8}
 PLACE, BYTE = 0, 3
 """Key of the position of a field's value (a number that Thrift uses for no type), and Thrift's type for a byte."""
 INT32, INT64, TEXT, LIST, STRUCT = 5, 6, 8, 9, 12
-"""Other types of Thrift."""
+"""Numbers of Thrift's other types."""
 BITS = {4: 16, INT32: 32, INT64: 64}
-"""Bits of a whole number of each type."""
+"""Number of bits in each type of whole number."""
 NESTED = 8
-"""Largest depth of structs within structs."""
+"""Maximum nesting depth of structs."""
 DIFFERENCES = 7
 """Encoding that stores each text value as its difference from the previous one."""
 PAGES = {0: 5, 2: 7, 3: 8}
@@ -37,7 +37,7 @@ PAGES = {0: 5, 2: 7, 3: 8}
 ENCODING = {0: 2, 3: 4}
 """Number of the field with the encoding, for each type of page that holds values."""
 WIDER = {22: 26, 24: 26, 30: 34, 32: 34}
-"""Older annotations of whole numbers of 8 and 16 bits, and those of 32 bits, as a footer writes them."""
+"""Older annotations in a footer: those of whole numbers of 8 and 16 bits, and those of 32 bits."""
 Fields = dict[tuple[int, int], Any]
 """Values of a struct by number and type of field, because PyArrow skips a field of an unexpected type."""
 

@@ -18,6 +18,9 @@ READS = {
     "client_encoding": "UTF8",
     "extra_float_digits": "1",  # floats are written with all their digits
     "TimeZone": "UTC",
+    "DateStyle": "ISO, MDY",
+    "IntervalStyle": "postgres",
+    "bytea_output": "hex",
     "lock_timeout": f"{LOCKED}s",
 }
 """Settings for each transaction."""
@@ -31,11 +34,21 @@ release uses.
 """
 
 
+OPEN = (
+    "SELECT pg_catalog.set_config('search_path', pg_catalog.current_setting('search_path') || ', pg_temp', true) "
+    "WHERE pg_catalog.current_schema() IS NOT NULL"
+)
+"""Statement that searches temporary tables last, because another client may have left some in a session of a pooler.
+Otherwise, PostgreSQL searches them first. Without a schema, tables would be created among the temporary ones.
+"""
+
+
 def settings(*, closed: bool = True) -> str:
     """Return the statements that follow a BEGIN. The search path is the user's unless it is ``closed``."""
     wanted = {**READS, "statement_timeout": f"{time_limit()}s"}
     own = [f"SET LOCAL {name} TO DEFAULT" for name in OWN]
-    return "; ".join([*own, *(f"SET LOCAL {name} = '{value}'" for name, value in wanted.items()), *[CLOSED] * closed])
+    wanted_here = [f"SET LOCAL {name} = '{value}'" for name, value in wanted.items()]
+    return "; ".join([*own, *wanted_here, CLOSED if closed else OPEN])
 
 
 @contextmanager

@@ -73,7 +73,7 @@ class PostgresSnapshot(CodesOnly):
         """Encode, and keep at most ``most`` rows of each person; raises a :class:`TableError` that quotes no cell."""
         self.schema, self.person_column, self.row_limit = schema, person, most
         self.lot_key = "" if person is None else key or new_key()
-        """Key of its row limits. It need not be secret."""
+        """Key of the row limits. It need not be secret."""
         self._relation = relation  # the connection lives as long as an object refers to it
         self._shown, self._con = relation.shown, relation.backend.con
         self.pulse = pulse
@@ -219,7 +219,7 @@ class PostgresSnapshot(CodesOnly):
         raise TableError(f"{self._shown}: database rows stay in the database, and only counts are read")
 
     def batches(self, names: Sequence[str] | None = None) -> Iterator[dict[str, NDArray[Any]]]:
-        """Yield codes by name of column, fetched in batches and not kept."""
+        """Yield the codes in batches, by column name. No batch is kept."""
         names = self.schema.names if names is None else names
         wanted = [f"c{self.schema.names.index(name)}" for name in names]
         with self._asking("read codes"), self._con.cursor(name=f"{self._table}_scan") as cursor:

@@ -87,7 +87,9 @@ class Feed(Protocol):
         ...
 
     def spread(self, names: Sequence[str], rows: int) -> Generator[Any]:
-        """Yield rows spread over the table: at least ``rows`` of a file that has them, about ``rows`` of an engine."""
+        """Yield rows spread over the table: at least ``rows`` rows of a file (all rows if it has fewer), or about
+        ``rows`` rows from an engine.
+        """
         ...
 
     def statements(self, names: Sequence[str]) -> list[str]:
@@ -95,7 +97,7 @@ class Feed(Protocol):
         ...
 
     def close(self) -> None:
-        """Disconnect; may be called several times."""
+        """Disconnect. Further calls do nothing."""
         ...
 
 
@@ -150,7 +152,7 @@ class Relation:
         return f"A release reads the table once. {_KEPT}"
 
     def close(self) -> None:
-        """Disconnect; the relation cannot be used afterwards."""
+        """Disconnect. The relation cannot be used afterwards."""
         if self.feed is not None:
             self.feed.close()
         else:

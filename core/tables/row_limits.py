@@ -101,7 +101,7 @@ def _lots(
 
 
 def _hashed(rows: Any, numbers: Sequence[str], key: str) -> NDArray[np.uint64]:
-    """Return the lots of an Arrow table's rows, in order: of its ``numbers``, ``i`` and ``person``."""
+    """Return the lots of an Arrow table's rows, in order, from its columns ``numbers``, ``i`` and ``person``."""
     joined = " || ',' || ".join(numbers)
     text = f"$1 || ':' || {joined} || ':' || i || ':' || person"
     with _hashing().cursor() as con:

@@ -23,7 +23,7 @@ from espalier.core.tables.row_limits import kept_rows
 from espalier.core.tables.snapshot import Snapshot
 
 BUCKETS = 64
-"""Number of parts."""
+"""Number of parts into which the rows are divided."""
 
 
 def _named(codes: Sequence[NDArray[Any]]) -> dict[str, NDArray[Any]]:

@@ -25,7 +25,7 @@ FILL_ROWS = 1 << 20
 
 
 def _go_on() -> None:
-    """Continue."""
+    """Do nothing, so that the count continues."""
 
 
 class Snapshot(CodesOnly):
@@ -46,7 +46,7 @@ class Snapshot(CodesOnly):
     ) -> None:
         self.schema, self.file = schema, file
         self.lot_key = lot_key
-        """Key of its row limits (:mod:`espalier.core.tables.row_limits`). It need not be secret."""
+        """Key of the row limits (:mod:`espalier.core.tables.row_limits`). It need not be secret."""
         self._deal: random_rows.Deal | None = None
         self.person_column, self.row_limit = person_column, row_limit
         self._digest = digest
@@ -222,7 +222,7 @@ class Snapshot(CodesOnly):
         return made
 
     def batches(self, names: Sequence[str] | None = None) -> Iterator[Batch]:
-        """Yield codes by name of column, batch by batch."""
+        """Yield the codes in batches, by column name."""
         inside = _inside(self.schema, {name: name for name in self.schema.names})
         wanted = {own: name for own, name in inside.items() if names is None or name in names}
         for batch in self.file.batches(tuple(wanted)):

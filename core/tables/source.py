@@ -30,7 +30,7 @@ More = Callable[[Mapping[str, NDArray[Any]]], Mapping[str, NDArray[Any]]]
 
 
 class Source(Protocol):
-    """A private table. Its answers are exact, so only a curator and confidential diagnostics may call it."""
+    """A private table. Its answers are exact, so only a curator and confidential diagnostics may request them."""
 
     # Properties of the table ------------------------------------------------------------------------------------------
 

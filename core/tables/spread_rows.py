@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from espalier.core.tables.relation import Feed, Relation
 
 KEPT = 2_000
-"""Number of distinct values that a scan keeps of each column. If there are more, it also keeps the first and the last
-value.
+"""Number of distinct values that a scan keeps of each column. If a column has more, the scan also keeps its first and
+its last value.
 """
 
 

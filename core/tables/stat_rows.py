@@ -108,7 +108,7 @@ def read_stat(
 def _placed(data: bytes, suffix: str) -> Iterator[str]:
     """Write the bytes where PyReadStat can open them, and yield the path.
 
-    The file has no name, so nothing of it is left if the process is killed. On a system that does not expose open files
+    The file has no name, so it leaves no trace if the process is killed. On a system that does not expose open files
     as paths, it has a name in a folder that only this user may read.
     """
     with tempfile.TemporaryFile(prefix="espalier-") as file:
@@ -167,6 +167,12 @@ def stat_table(data: bytes, shown: str) -> TextTable:
         _check_count(data, shown, cells, facts)
     columns, rows, merging = {}, 0, _merging(data, shown, cells, facts)
     for name in facts.column_names:
+        if suffix == ".dta" and str(facts.original_variable_types.get(name) or "").startswith(("%tC", "%-tC")):
+            raise TableError(
+                f"{shown}: column {name!r} counts leap seconds (%tC), so Espalier would shift its times. Convert it in "
+                f"Stata: replace {name} = cofC({name}), then format {name} %tc",
+                column=name,
+            )
         convert = _converted(suffix, str(facts.original_variable_types.get(name) or ""))
         made = Cells(_exact(facts, name))
         try:
@@ -229,7 +235,7 @@ def _of_stata(data: bytes, texts: set[str], facts: Any) -> set[str]:
 
 
 def _exact(facts: Any, name: str) -> float:
-    """Return the smallest number of a column that its storage may have rounded from two whole numbers.
+    """Return the smallest number to which the storage of a column may have rounded two different whole numbers.
 
     Stata's short floats have 24 bits. SAS shortens a number of 64 bits to the column's length in bytes, and 11 of the
     remaining bits are the exponent.

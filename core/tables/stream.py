@@ -133,7 +133,7 @@ class Stream:
             yield from self._read(at_random(table, rows, total), names)
 
     def close(self) -> None:
-        """Disconnect; may be called several times."""
+        """Disconnect. Further calls do nothing."""
         with suppress(Exception):  # MySQL's driver fails on a second call
             self.backend.disconnect()
 

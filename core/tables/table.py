@@ -47,7 +47,7 @@ class Table:
     values: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
     texts: Mapping[str, TextColumn] = field(default_factory=dict)
     deal: random_rows.Deal | None = None
-    """Random numbers for choosing rows."""
+    """Function that returns the lots by which rows are chosen; `None` for fresh lots."""
     origin: str | None = None
     """Kind of relation that was read (`espalier.core.tables.catalogue`); `None` for files and frames."""
 
@@ -126,7 +126,7 @@ class Table:
 
     @property
     def in_memory(self) -> Table:
-        """The table itself."""
+        """The table itself, because its rows are in memory."""
         return self
 
     @property
@@ -156,7 +156,7 @@ class Table:
         return count_many(self.codes, self.schema.sizes, self.rows, cliques)
 
     def cells(self, cliques: Sequence[Clique]) -> Iterator[Cells]:
-        """Yield exact counts by cell, clique by clique."""
+        """Yield the exact counts of each clique, by cell."""
         sizes = self.schema.sizes
         return (cells_of(self.codes, sizes, clique) for clique in cliques)
 
@@ -178,19 +178,19 @@ class Table:
         return residual_sums(self.codes, target, columns, self.schema.sizes, weights)
 
     def step_counts(self, pairs: Sequence[Pair]) -> list[NDArray[np.int64]]:  # noqa: ARG002
-        """Refuse: a single table has no visits."""
+        """Refuse, because a single table has no visits."""
         raise TableError(NO_VISITS)
 
     def step_echoes(self, columns: Sequence[str]) -> NDArray[np.int64]:  # noqa: ARG002
-        """Refuse: a single table has no visits."""
+        """Refuse, because a single table has no visits."""
         raise TableError(NO_VISITS)
 
     def visit_counts(self, column: str) -> NDArray[np.int64]:  # noqa: ARG002
-        """Refuse: a single table has no visits."""
+        """Refuse, because a single table has no visits."""
         raise TableError(NO_VISITS)
 
     def return_counts(self, column: str, bins: int) -> NDArray[np.int64]:  # noqa: ARG002
-        """Refuse: a single table has no visits."""
+        """Refuse, because a single table has no visits."""
         raise TableError(NO_VISITS)
 
     def text_counts(self, column: str) -> dict[str, int]:
@@ -222,7 +222,7 @@ class Table:
         )
 
     def observed(self, column: str) -> Table:
-        """Return the rows where ``column`` is not missing; the table itself if no cell is."""
+        """Return the rows in which ``column`` is not missing; the table itself if no cell is missing."""
         described = self.schema[column]
         keep = self.codes[column] < described.values
         return self if not described.missing or keep.all() else self.take(keep)

@@ -1,4 +1,6 @@
-"""Patterns that a guess recognises in a column's values: ranges, yes and no, dates, number styles, names and ids."""
+"""Patterns that a guess recognises in a column's values: ranges, yes and no, dates, number styles, names and
+identifiers.
+"""
 
 from __future__ import annotations
 
@@ -194,7 +196,7 @@ _WORDS = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 
 def named_like_an_id(name: str) -> bool:
-    """Return whether a column's name contains a word for an identifier: ``patient_nbr``, ``caseId``."""
+    """Return whether a column's name contains a word for an identifier, as in ``patient_nbr`` or ``caseId``."""
     return bool(_ID_NAME.search(_WORDS.sub("_", name).casefold()))
 
 
@@ -204,7 +206,7 @@ _PERSON_NAME = re.compile(
 
 
 def named_like_a_person(name: str) -> bool:
-    """Return whether a column's name contains a word for an identifier of people: ``subject``."""
+    """Return whether a column's name contains a word for an identifier of people, such as ``subject``."""
     return bool(_PERSON_NAME.search(_WORDS.sub("_", name).casefold()))
 
 
@@ -212,7 +214,7 @@ _ID_WORD = re.compile(r"(^|[_\W])(id|ids|guid|uuid|mrn|ssn|nhs|pid|identifier)($
 
 
 def named_with_an_id(name: str) -> bool:
-    """Return whether a column's name contains a word for an identifier, not just for a person: ``patient_id``."""
+    """Return whether a column's name contains a word for an identifier, not just for a person, as in ``patient_id``."""
     return bool(_ID_WORD.search(_WORDS.sub("_", name).casefold()))
 
 

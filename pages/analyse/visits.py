@@ -87,8 +87,8 @@ def _returns(project: Project, facts: Mapping[str, Any], key: str) -> None:
     tables = return_tables(facts, project.linked, project.schema)
     if not tables:
         st.info(
-            "This release did not count returns. Choose “Columns counted with the return after a visit” on the Plan "
-            "page and release again. The visits need dates."
+            "This release did not count returns. Choose “Columns for which returns are counted” on the Plan page and "
+            "release again. The visits need dates."
         )
         return
     column = st.selectbox("Column of the earlier visit", list(tables), key=f"{key}-column")

@@ -195,7 +195,7 @@ def test_shares_are_those_of_the_counts():
     apart = missing_shares(asked, [counted(("y",)), counted(("t",))], {})
     assert "y and t were not counted together" in apart[0].reason
     merged = {"y": np.array([0, 1, 1])}
-    assert "in a group with rare values" in missing_shares(asked, [counted(("t", "y"))], merged)[0].reason
+    assert "together with rare values" in missing_shares(asked, [counted(("t", "y"))], merged)[0].reason
 
 
 def test_counts_of_several_cliques_are_weighted_by_their_precision():
@@ -262,7 +262,7 @@ def test_an_answer_says_what_makes_its_interval_wide():
     complete = (rows()["y"] != 2) & (rows()["t"] != 2)
     assert found[1.0].left_out == pytest.approx(1 - complete.mean(), abs=0.01)
     assert "of the rows where y and t are observed" in answer_text.sentence(found[1.0])
-    assert "Its width comes mostly from the noise" in answer_text.sentence(found[60.0])
+    assert "The width of the interval comes mostly from the noise" in answer_text.sentence(found[60.0])
     rare = {"z": np.repeat([0, 1], 2000), "t": np.r_[np.tile([0, 1], 1000), np.repeat([0, 1], [1950, 50])]}
     rare["y"] = np.tile([0, 1, 1, 0], 1000)
     table = np.zeros((4, 3, 3))

@@ -207,7 +207,7 @@ def test_a_release_states_promised_and_reached_widths_and_the_command_line_print
     assert main(["plan", str(file), "--rows", "8000"]) == 0
     said = capsys.readouterr().out
     assert "analysis gap: ± " in said
-    assert "for 8,000 rows, events 0.4/0.2, groups 0.3/0.3" in said
+    assert "for 8,000 rows, event shares 0.4/0.2, group shares 0.3/0.3" in said
     assert "reaches every desired half-width" in said
     where = tmp_path / "release"
     release(given, table()).save(where)

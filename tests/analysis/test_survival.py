@@ -199,7 +199,7 @@ def test_a_survival_table_goes_from_a_plan_to_every_answer_and_buys_no_new_kind_
     file = tmp_path / "study.json"
     file.write_text(given.answered(True).dumps(), "utf-8")
     assert main(["plan", str(file), "--rows", "8000"]) == 0
-    assert "for 8,000 rows, events 0.4, groups 1, times spread evenly" in capsys.readouterr().out
+    assert "for 8,000 rows, event shares 0.4, group shares 1, evenly spread times" in capsys.readouterr().out
     made = release(given, table())
     made.save(tmp_path / "out")
     drawn = [d for d in made.spending.draws if d.pool == "analyses"]

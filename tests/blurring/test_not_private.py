@@ -70,7 +70,7 @@ def test_every_file_and_the_facts_say_so(made):
     page = made.files["report-NOT-PRIVATE.html"].decode()
     assert page.startswith("<!doctype html>")
     assert f"<h1>{NOT_PRIVATE}</h1>" in page
-    for said in ("Re-identified", "nearest row", "Interval disclosure", "row here, as in the real table"):
+    for said in ("re-identified", "nearest row", "Interval disclosure", "row here, as in the real table"):
         assert said in page
 
 
@@ -201,7 +201,7 @@ def test_the_command_line_says_so_and_refuses_a_ledger(tmp_path, capsys):
     frame().to_csv(tmp_path / "t.csv", index=False)
     given = ["release", str(tmp_path / "p.json"), "--data", str(tmp_path / "t.csv"), "--out", str(tmp_path / "out")]
     assert main([*given, "--ledger", str(tmp_path / "l"), "--table", "t"]) == 2
-    assert "no ledger counts it" in capsys.readouterr().err
+    assert "no ledger counts the release" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
     frame(60, seed=9).to_csv(tmp_path / "d.csv", index=False)
     assert main([*given, "--public", str(tmp_path / "d.csv")]) == 0

@@ -56,7 +56,7 @@ def test_alpha_is_a_plan_key_and_what_was_chosen_is_reported():
     assert made.disclosure["alpha"] == 0.4
     page = made.files["report-NOT-PRIVATE.html"].decode()
     assert "The plan gives α = 0.4" in page
-    assert "Inputs by uniform; outcome by ridge." in page
+    assert "Method for the inputs: uniform; for the outcome: ridge." in page
 
 
 def test_alpha_and_lid_together_are_refused():

@@ -75,7 +75,7 @@ def test_the_analysis_of_a_linked_release_has_no_serious_violation(person: Perso
     person.pick("Columns counted at each visit", "visits.back")
     person.page.keyboard.press("Escape")  # an open list hides the other fields
     person.rests()
-    person.pick("Columns counted with the return after a visit", "visits.insulin")
+    person.pick("Columns for which returns are counted", "visits.insulin")
     person.rests()
     person.visit("Release")
     person.rests()

@@ -52,7 +52,7 @@ def test_blurred_rows_need_a_tick_and_are_compared_under_their_warning(person) -
     person.rests()
     person.press("Ask for a LID of")
     person.finds(person.page.get_by_text("6,000 rows of stays: NOT PRIVATE").first, WAIT)
-    person.sees("Re-identified by someone who knows")
+    person.sees("re-identified by someone who knows")
     person.page.get_by_role("button", name=NOT_PRIVATE_CSV).wait_for()
     _look(person, "blurred")
     _numbers(person)

@@ -124,7 +124,7 @@ def test_a_plan_of_many_choices_is_short_and_adds_up(work, capsys):
     write(work, "p.json", {}, plan={"method": "workload", "target": None, "delta": 1e-6})
     assert run("plan", "p.json", "--rows", "6000") == 0
     out = capsys.readouterr().out
-    table = [line.split() for line in out.split("what\n")[1].split("\n\n")[0].splitlines()]
+    table = [line.split() for line in out.split("description\n")[1].split("\n\n")[0].splitlines()]
     said = [" ".join(words[-6:]) for words in table]
     assert len(said) == len(set(said)), "no sentence appears twice"
     rhos = [next(float(w) for w in words if re.fullmatch(r"[0-9.]+e-[0-9]+", w)) for words in table]
@@ -139,7 +139,7 @@ def test_a_person_column_and_private_figures(work, capsys):
     assert run("plan", "p.json") == 0
     assert "held out at random" in capsys.readouterr().out
     assert run("release", "p.json", "--data", "t.csv", "--out", "o") == 0
-    assert "at most 3 rows of each person in 'who' are kept" in capsys.readouterr().err
+    assert "at most 3 rows are kept for each person in 'who'" in capsys.readouterr().err
     facts = json.loads((work / "o" / "release.json").read_text())
     assert facts["spent"]["person"] == "who"
     assert facts["looking"]["by"] == "person"
@@ -387,6 +387,44 @@ def test_a_table_in_a_database(far, capsys):
     assert table["b c"].null_count == sum(
         line.endswith(",") for line in (far / "o" / "synthetic.csv").read_text().splitlines()[1:]
     )
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["attack", "p.json", "--data"],
+        ["evaluate", "o", "--data", "t.csv", "--holdout"],
+        ["plan"],
+        ["verify"],
+        ["graph"],
+        ["restore"],
+    ],
+)
+@pytest.mark.usefixtures("work")
+def test_a_url_in_the_place_of_a_path_shows_no_password(words, capsys):
+    """Previously, the message quoted the path, and with it the password."""
+    assert run(*words, "postgresql://anna:hush@127.0.0.1:1/warehouse") != 0
+    assert "hush" not in "".join(capsys.readouterr())
+
+
+@pytest.mark.parametrize(
+    "words", [["--missing"], ["--by", "pid", "--order", "n", "--person-columns", "c", "--visit-key"]]
+)
+def test_an_argument_that_is_no_text_is_refused(words, tmp_path, monkeypatch, capsys):
+    """Previously, this ended in a traceback."""
+    monkeypatch.chdir(tmp_path)
+    Path("t.csv").write_text("pid,n,c\n" + "".join(f"{i % 5},{i},{'xy'[i % 2]}\n" for i in range(20)))
+    assert run("init", "t.csv", "--out", "o.json", *words, os.fsdecode(b"\xff")) == 2
+    assert capsys.readouterr().err.startswith("espalier: ")
+
+
+def test_a_visit_key_that_no_table_has_is_refused(tmp_path, monkeypatch, capsys):
+    """Previously, the draft named a column that does not exist."""
+    monkeypatch.chdir(tmp_path)
+    Path("t.csv").write_text("pid,n,c\n" + "".join(f"{i % 5},{i},{'xy'[i % 2]}\n" for i in range(20)))
+    words = ["--by", "pid", "--order", "n", "--person-columns", "c", "--visit-key", "nosuch"]
+    assert run("init", "t.csv", "--out", "o.json", *words) == 2
+    assert "there is no column 'nosuch'" in capsys.readouterr().err
 
 
 def test_a_draft_of_a_file_whose_name_is_no_text(tmp_path):

@@ -69,7 +69,7 @@ def test_two_files_in_two_files_out(tables, tmp_path, capsys):
     assert main(["plan", str(project), "--rows", "300"]) == 0
     said = capsys.readouterr().out
     assert "visits.back at each visit after the first" in said
-    assert "visits.diag and the return after it" in said
+    assert "returns after each value of visits.diag" in said
     assert "one person with all their rows in both tables ('patient') being there or not" in said
     assert "steps of a pair chosen at release" in said
     ledger = ["--ledger", str(tmp_path / "ledger.db"), "--table", "people"]
@@ -270,7 +270,7 @@ def test_no_single_cell_decides_whether_a_draft_has_gaps(tmp_path, capsys, odd):
         return main(["init", *given, "--out", str(out), *more])
 
     assert drafted([*days[:-1], odd]) == 2
-    assert "are dates while others are not" in capsys.readouterr().err
+    assert "are dates, but others are not" in capsys.readouterr().err
     assert not out.exists()
     assert drafted([*days[:-1], odd], "--missing", odd) == 0
     assert '"gap"' in out.read_text()
@@ -310,7 +310,7 @@ def test_a_release_refuses_another_number_of_tables(tables, tmp_path, capsys):
     project = confirmed(draft(tables, tmp_path))
     for data in ([str(tables / "visits.csv")], [str(tables / "visits.csv")] * 3):
         assert main(["release", str(project), "--data", *data, "--out", str(tmp_path / "out")]) == 2
-        assert "two tables, patients and visits in this order" in capsys.readouterr().err
+        assert "the tables patients and visits, in this order" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
 
 

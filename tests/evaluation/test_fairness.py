@@ -132,7 +132,7 @@ def test_a_model_too_large_to_ask_is_judged_by_its_separation():
     schema, table = small()
     result = judge(project_of(schema, **ROLES), table, table, Fixed(None))
     assert result.cmi_model is None
-    assert "it is 0 because of the separation" in result.reasons["cmi_model"]
+    assert "the dependence is 0 because of the separation" in result.reasons["cmi_model"]
     open_model = Fixed(None, ("y", "s"))
     assert judge(project_of(schema, **ROLES), table, table, open_model).reasons["cmi_model"].endswith("y – s")
 

@@ -176,7 +176,7 @@ def test_a_ledger_that_computes_its_rows_is_refused(tmp_path, monkeypatch, state
 
 def test_a_url_whose_options_a_ledger_would_ignore_is_refused():
     """Previously, the ledger was in a different schema from the one that its name stated."""
-    with pytest.raises(LedgerUnavailable, match="contains options, which a ledger does not pass on"):
+    with pytest.raises(LedgerUnavailable, match="contains options, which Espalier does not use"):
         Ledger("postgresql://u@127.0.0.1:1/d?options=-csearch_path%3Db")
 
 

@@ -254,5 +254,5 @@ def test_the_largest_epsilon_of_a_pure_plan_fits_and_a_larger_one_does_not(tmp_p
     assert 0 < largest < people.largest()
     assert people.outlook(0.01, pure=True)["largest"] == largest
     people.allows(Budget.of_pure(largest).rho, pure=True)
-    with pytest.raises(LedgerError, match=f"One plan with ε up to {largest:g} still fits"):
+    with pytest.raises(LedgerError, match=f"A plan with ε up to {largest:g} would fit"):
         people.allows(Budget.of_pure(1.01 * largest).rho, pure=True)

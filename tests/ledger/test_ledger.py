@@ -39,6 +39,7 @@ from espalier.core.ledger.memory import head as memory_head
 from espalier.core.ledger.places import database_url, memory_files
 from espalier.core.ledger.places import remembered as memory_of
 from espalier.core.ledger.replay import replay
+from espalier.core.notebook import evaluate
 from espalier.core.privacy.accounting import Budget, epsilon_of, rho_of, rounded_down, rounded_up
 from espalier.core.privacy.curator import PrivateCurator
 from espalier.core.privacy.draws import Subtotal
@@ -434,8 +435,8 @@ def test_tables_of_one_population_share_its_budget(where):
     ("args", "more", "error", "text"),
     [
         (("people",), {"epsilon": 3.0, "delta": DELTA}, LedgerError, "already open"),
-        (("other", "people"), {"epsilon": 3.0}, LedgerError, "set once"),
-        (("other", "people"), {"neighbors": "add-remove"}, LedgerError, "set once"),
+        (("other", "people"), {"epsilon": 3.0}, LedgerError, "which cannot change"),
+        (("other", "people"), {"neighbors": "add-remove"}, LedgerError, "which cannot change"),
         (("register",), {"epsilon": 1.0, "delta": DELTA}, LedgerError, "add it to that population"),
         (("other",), {"delta": DELTA}, ProjectError, "needs a total"),
         (("other",), {"epsilon": 0.0, "delta": DELTA}, ProjectError, "epsilon"),
@@ -567,7 +568,7 @@ def test_the_reservation_is_there_before_the_first_draw(where, monkeypatch):
 def test_a_crash_leaves_it_counted(where):
     ledger = opened(where, epsilon=1.0)
     reserve(ledger, 1.0)  # the process no longer exists
-    with pytest.raises(LedgerError, match="Nothing more fits"):
+    with pytest.raises(LedgerError, match="No other plan fits"):
         reserve(Ledger(where), 0.01)
     assert Ledger(where).verify() == []
 
@@ -1029,7 +1030,7 @@ def test_another_layout_is_refused(tmp_path):
     with sqlite3.connect(tmp_path / "l.db") as db:
         db.execute("UPDATE espalier_meta SET value = '6' WHERE key = 'version'")
     db.close()
-    with pytest.raises(LedgerUnavailable, match="layout 6, but this version of Espalier knows 1, 2, 3, 4 and 5"):
+    with pytest.raises(LedgerUnavailable, match="layout 6, but this version of Espalier reads only 1, 2, 3, 4 and 5"):
         Ledger(tmp_path / "l.db")
 
 
@@ -1289,7 +1290,7 @@ def test_fingerprints_warn(where):
     assert "no total covers both" in warning
     assert "same budget" in ledger.account("sister").warnings(table().digest)[0]
     before = ledger.head()
-    with pytest.raises(LedgerError, match="refuses: this table.*'people'.*--again"):
+    with pytest.raises(LedgerError, match="refuses this release: this table.*'people'.*--again"):
         release(PROJECT, table(), ledger=ledger.account("copy"))
     assert ledger.head() == before
     release(PROJECT, table(), ledger=ledger.account("sister"))
@@ -1333,6 +1334,31 @@ def test_diagnostics_are_recorded_before_what_they_may_steer(where):
     exported = ledger.to_json()["populations"][0]
     assert [e["diagnostics_before"] for e in exported["entries"]] == [0, 2]
     assert len(exported["diagnoses"]) == 2
+
+
+def test_a_notebook_records_a_view(tmp_path, monkeypatch):
+    """Previously, `es.evaluate` computed everything, and the next release stated that no one had seen diagnostics."""
+    monkeypatch.setenv("ESPALIER_LEDGER", str(tmp_path / "none.db"))
+    ledger = opened(tmp_path / "ledger.db", epsilon=5.0)
+    made = release(PROJECT, table(), ledger=ledger.account("people", "Ada"))
+    made.save(tmp_path / "folder")
+    loaded = load_release(tmp_path / "folder")
+
+    def views():
+        return [(d.who, d.table, d.what) for d in ledger.population_of("people").diagnoses]
+
+    evaluate(made, table())
+    assert views() == [("Ada", "people", "es.evaluate")]
+    with pytest.warns(UserWarning, match="in another ledger, so this view of diagnostics is not recorded"):
+        evaluate(loaded, table())
+    evaluate(loaded, table(), ledger=ledger.account("people", "Eve"))
+    assert views()[1:] == [("Eve", "people", "es.evaluate")]
+    monkeypatch.setenv("ESPALIER_LEDGER", str(tmp_path / "ledger.db"))
+    evaluate(loaded, table())
+    assert len(views()) == 3
+    monkeypatch.setattr("espalier.core.notebook.evaluate_tables", lambda *_, **__: pytest.fail("computed"))
+    with pytest.raises(LedgerError, match="ledger= in a notebook"):
+        evaluate(release(PROJECT, table()), table())
 
 
 @pytest.mark.parametrize("named", [(), ("others",)])

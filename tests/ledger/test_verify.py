@@ -54,7 +54,7 @@ def test_an_export_is_checked_by_itself_and_against_its_ledger(place, capsys, tm
     events = Ledger(place / "l.db").events()
     (tmp_path / "earlier.json").write_text(json.dumps(exported(events[:-2])))
     assert run(tmp_path / "earlier.json", "--ledger", place / "l.db") == 0
-    assert "2 more since" in capsys.readouterr().out
+    assert "2 later events" in capsys.readouterr().out
 
     other = Ledger(tmp_path / "other.db", create=True)
     other.open_table("people", epsilon=3.0, delta=1e-6, who="Eve")

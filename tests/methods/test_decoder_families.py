@@ -10,12 +10,14 @@ import pytest
 
 from espalier.core.analysis.drawn_families import family_contradictions
 from espalier.core.graph.dag import Dag
+from espalier.core.methods.decoder import _trained
 from espalier.core.methods.decoder_families import Noise, families_of
 from espalier.core.models.decoder import Decoder
 from espalier.core.models.decoder_training import family_table, shrunk, without_effect
 from espalier.core.planning.preview import preview
 from espalier.core.privacy.draws import Measurement
 from espalier.core.privacy.softmax_heads import Heads
+from espalier.core.progress import silent
 from espalier.core.project.file import Project
 from espalier.core.project.plan import Plan
 from espalier.core.project.schema import Column, Schema
@@ -294,3 +296,24 @@ def test_shrinking_keeps_what_is_far_above_noise_and_little_of_noise(shape):
     found = [shrunk(values, shape[-1]) for values in loud]
     assert np.mean([np.mean(kept**2) for kept, _ in found]) < 0.3
     assert np.mean([left for _, left in found]) < 0.2
+
+
+def test_the_request_of_training_lists_counted_tables_in_the_order_of_the_schema():
+    """An order that differed in each process made interrupted releases impossible to resume."""
+    names = tuple(f"column {i}" for i in range(40))
+    sizes = dict.fromkeys(names, 2)
+    tables = dict.fromkeys(reversed(names[5:]), np.ones(2) / 2)
+    counted = Decoder(Heads(sizes, dict.fromkeys(names, ())), np.zeros(0), tables=tables)
+    asked = []
+
+    class Prepaid(Exception):
+        pass
+
+    class Asking:
+        def prepay(self, recipe, *_):
+            asked.append(recipe)
+            raise Prepaid
+
+    with pytest.raises(Prepaid):
+        _trained(Asking(), counted, {}, 1.0, 1.0, 10, silent)
+    assert tuple(asked[0].heads.importance) == names[5:]

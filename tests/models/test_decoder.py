@@ -320,3 +320,12 @@ def test_one_category_per_row_is_drawn():
         Training(steps=0)
     with pytest.raises(ValueError, match="rows"):
         decoder().sample(-1, np.random.default_rng(0))
+
+
+def test_an_arrow_to_a_column_with_one_value_has_no_strength():
+    """Previously, Diagnostics ended in an error."""
+    sizes = {"a": 3, "only": 1, "y": 2}
+    heads = Heads(sizes, parents_of(sizes, (("a", "only"), ("only", "y"), ("a", "y"))))
+    found = Decoder(heads, np.random.default_rng(0).normal(size=heads.parameters)).strength()
+    assert found["a", "only"] == 0.0
+    assert found["a", "y"] > 0

@@ -38,7 +38,7 @@ def paste(app: AppTest, text: str) -> AppTest:
     [
         ("A0,x\nx,y\ny,x\n", "form a cycle"),
         ("A0,x\nZ9,x\n", "names 'Z9', which is neither a category nor a group"),
-        ("A0,x\nA0,y\n", "but an earlier line puts it into"),
+        ("A0,x\nA0,y\n", "but an earlier line assigns it to"),
         ("A0\n", "two cells"),
     ],
 )

@@ -116,7 +116,7 @@ def test_the_other_hospital(app: AppTest) -> None:
     go(app, "diagnostics")
     finish(press(app, "Compare"))
     verdict = next(w.value for w in app.warning if "At home" in w.value)
-    assert "in the other hospital it is the one trained on synthetic rows" in verdict
+    assert "in the other hospital the model trained on synthetic rows does" in verdict
     assert "keeps only the direct causes" in verdict
     tested = state(app).findings["The other hospital"]["tstr"]
     assert tested["auc_synthetic"] > tested["auc_real"] + 0.1, "causes hold elsewhere, correlations do not"
@@ -686,5 +686,5 @@ def test_the_fence_of_a_method_that_has_it_is_not_said_to_be_a_switch(app: AppTe
     state(app).editor.change_plan(method=method, fair=None)
     said = sentences(go(app, "plan"))
     assert "A fence needs at least one protected column" in said.replace("\\", "")
-    assert "choose a method that has none" in said
+    assert "choose a method without a fence" in said
     assert "plan without the fence" not in said

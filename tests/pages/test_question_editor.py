@@ -61,3 +61,14 @@ def test_a_question_that_cannot_be_asked_is_said_beside_the_builder():
     ask(app, "a question", ["sex"], {"sex": ["female"]}, "women")
     assert len(state(app).project.question_list.questions) == 1
     assert any("two questions have the name" in e.value.replace("\\", "") for e in app.error)
+
+
+def test_a_name_is_never_markdown_in_a_tooltip():
+    """Previously, pointing at the button that removes a question loaded an image that its name referred to."""
+    app = go(sample(go(start(), "data"), "readmission"), "plan")
+    state(app).editor.change_plan(method="mst", fair=None)
+    unfold(app, "Questions")
+    ask(app, "a count", ["diabetes", "lives_alone"], {"diabetes": ["yes"], "lives_alone": ["yes"]}, "![m](http://x/y)")
+    said = [b.help for b in app.button if b.label == "Remove"]
+    assert said
+    assert not any("![m](" in text for text in said)

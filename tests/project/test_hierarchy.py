@@ -98,7 +98,7 @@ def test_what_cannot_be_is_refused(given, text):
         ({"at_most": 1}, "top of the hierarchy has 2 codes and groups"),
         ({"categories": ["a", "b", "c"], "guessed": ["categories"]}, "guessed categories are not allowed together"),
         ({"categories": ["b"]}, "names 'a', which is neither a category nor a group"),
-        ({"categories": ["a", "b", "g"]}, "puts other values into 'g', which is a category"),
+        ({"categories": ["a", "b", "g"]}, "assigns other values to 'g', which is a category"),
         ({"unknown": "missing"}, "needs .missing.: true"),
     ],
 )
@@ -173,7 +173,7 @@ def test_a_table_of_two_columns_is_read(text, found):
     [
         ("a,g\nb\n", "line 2 .*two cells"),
         (",g\n", "the first of them empty"),
-        ("a,g\nb,g\na,h\n", "line 3 .*puts 'a' into 'h', but an earlier line puts it into 'g'"),
+        ("a,g\nb,g\na,h\n", "line 3 .*assigns 'a' to 'h', but an earlier line assigns it to 'g'"),
         ("code,group\n\n", "is empty"),
     ],
 )
@@ -211,3 +211,12 @@ def test_five_thousand_categories_take_little_time_and_memory():
     assert len(plan.cut) <= MOST_APART
     assert 50 < len(reached.cut) <= MOST_APART
     assert sorted(set(reached.cut.groups.tolist())) == list(range(len(reached.cut)))
+
+
+@pytest.mark.parametrize("mark", ["other A", "A", "a1", "other B … …"])
+def test_a_missing_mark_that_may_become_the_name_of_a_group_is_refused(mark):
+    """Previously, a release that was paid for could not be finished if the budget merged codes under this name."""
+    groups = {**{f"a{i}": "A" for i in range(1, 8)}, "b1": "B", "b2": "B"}
+    with pytest.raises(SchemaError, match="cannot mark a missing value"):
+        HierarchyToBuy.of("c", groups, 12, missing=True, missing_marks=(mark,))
+    assert HierarchyToBuy.of("c", groups, 12, missing=True, missing_marks=("other",)).missing_marks == ("other",)

@@ -121,7 +121,7 @@ def test_the_report_of_an_effect_says_what_is_missing(folder):
     report = (folder / "report.html").read_text()
     assert "Adjusted figures describe the rows where" in report
     assert "<strong>Warning.</strong> The missing share of y differs by t" in report
-    assert "Its width comes mostly from" in report
+    assert "The width of the interval comes mostly from" in report
 
 
 def test_columns_that_cannot_be_missing_are_answered_as_before():

@@ -338,7 +338,7 @@ def read_only(where: str) -> dict[str, Any]:
     for parent in folder.parents[:2] if os.getuid() == 0 else ():
         parent.chmod(parent.stat().st_mode | 0o011)
     try:
-        found = fault("a read-only folder", where, lambda: as_child(limited), "may not be written to")
+        found = fault("a read-only folder", where, lambda: as_child(limited), "is not writable")
     finally:
         folder.chmod(0o755)
         for path in folder.iterdir():

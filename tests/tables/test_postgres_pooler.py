@@ -86,6 +86,18 @@ def test_a_table_is_read_as_without_the_pooler(pooled, keeps, left):
     relation.close()
 
 
+@pytest.mark.parametrize("keeps", [True, False], ids=["codes stay there", "codes are streamed"])
+def test_a_temporary_table_of_another_client_is_not_read(pooled, keeps):
+    """Previously, it was read instead of the table of that name, and described as a table."""
+    url, _ = pooled
+    in_each_session(url, "CREATE TEMP TABLE t AS SELECT 'x' AS a FROM generate_series(1, 1000)")
+    in_each_session(url, "SET DateStyle = 'SQL, DMY'")
+    assert counted(url, keeps=keeps) == [2, 1, 1]
+    relation = open_relation(url, "t")
+    assert relation.sample(10).rows == 4
+    relation.close()
+
+
 def test_no_setting_reaches_another_client(pooled):
     """Previously, every later client of a session had a closed search path and this program's time limits."""
     url, _ = pooled
@@ -142,6 +154,7 @@ def test_a_ledger_works_through_a_pooler_and_leaves_no_setting(pooled, tmp_path,
     _without_a_ledger(con)  # another test may have left one in this database
     try:
         Ledger(url, create=True).open_table("Ω é", epsilon=1.0, delta=1e-9)
+        in_each_session(url, "CREATE TEMP TABLE espalier_events (seq int)")
         assert list(Ledger(url).populations()) == ["Ω é"]
         assert Ledger(url).verify() == []
         assert con.execute("SELECT to_regclass('public.espalier_events') IS NOT NULL").fetchone()[0]

@@ -10,30 +10,41 @@ import math
 import time
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from benchmarks import forgeries
 from benchmarks.forgeries.case import frame
+from espalier.core.analysis import forest
 from espalier.core.cli.main import main
+from espalier.core.graph.dag import Dag
 from espalier.core.ledger.archive import ADDED
 from espalier.core.ledger.ledger import Ledger
 from espalier.core.privacy.accounting import epsilon_of
 from espalier.core.privacy.draws import L1_PROOFS, PROOFS
 from espalier.core.privacy.partitions import threshold_for
 from espalier.core.privacy.unit import Unit
+from espalier.core.project.constraint_kinds import Impossible
+from espalier.core.project.constraints import Constraints
 from espalier.core.project.file import Project
 from espalier.core.project.plan import Plan
 from espalier.core.project.question_list import QuestionList
 from espalier.core.project.schema import Column, Schema
 from espalier.core.release import release
+from espalier.core.report import drawing_picture, story
+from espalier.core.report.style import STYLE as REPORT
+from espalier.core.report.style import fonts
+from espalier.core.statement.label import STYLE as LABEL
 from espalier.core.tables.table import Table
-from espalier.verifier import budget, noise, questions
+from espalier.verifier import budget, noise, questions, texts
 from espalier.verifier.check import main as command
 from espalier.verifier.check import verify
 from espalier.verifier.folder import Folder
-from espalier.verifier.model import calibrate, marginals
+from espalier.verifier.ledger import totals
+from espalier.verifier.model import broken, calibrate, marginals, required
+from espalier.verifier.rows import breaches
 from tests.methods.test_contract import project as plan_of
 from tests.methods.test_contract import table as rows_of
 
@@ -131,6 +142,7 @@ def test_a_forged_release_fails(case, name):
     ("name", "fault"),
     [
         ("more sums than draws", "more sums than draws"),
+        ("exact counts called counts of merged groups", "match no draw"),
         ("figures of a private evaluation without draws", "no draw from held-out people"),
         ("a copula that claims a separation", "a copula, or a network with a latent variable, keeps no separation"),
         ("counts left out of a release called pure", "answers.npz is missing"),
@@ -182,6 +194,17 @@ def test_a_page_of_angle_brackets_is_read_in_linear_time(folder, tmp_path):
     start = time.process_time()
     assert any("label.html may hide text" in said for said in failed(tmp_path / "o"))
     assert time.process_time() - start < 10
+
+
+def test_a_release_called_not_private_makes_no_promise(case, tmp_path, capsys):
+    """Previously, its label and report could promise ε = 1, with exit status 0."""
+    files = dict(case.honest.files)
+    files["release.json"] = json.dumps({**json.loads(files["release.json"]), "private": False}, indent=1).encode()
+    forgeries.written(case.resealed(files, lambda made: made.update(private=False)), tmp_path / "o")
+    assert command([str(tmp_path / "o")]) == 1
+    said = capsys.readouterr().out
+    assert "'label.html' is not a file of this release" in said
+    assert "NOT PRIVATE" in said
 
 
 def test_edges_beyond_floats_are_unreadable(folder, tmp_path, capsys):
@@ -295,6 +318,71 @@ def test_an_honest_release_of_few_columns_holds(method, sizes, tmp_path):
     assert failed(tmp_path / "r") == []
 
 
+def test_an_honest_release_of_one_column_by_prism_holds(tmp_path):
+    """Previously, the check failed: it held the column at the first fit's values, although it has no pairs."""
+    schema = Schema((Column("a", "categorical", tuple("123456789")),))
+    rows = Table(schema, {"a": np.random.default_rng(0).integers(0, 9, 30, np.uint8)}, 30)
+    plan = Plan("prism", 0.3, 1e-6, target="a")
+    release(Project("one column", schema, plan, one_row_per_person=True), rows).save(tmp_path / "r")
+    assert failed(tmp_path / "r") == []
+
+
+def test_an_honest_decoder_with_a_rounded_clipping_norm_holds(tmp_path):
+    """Previously, the check failed if the program's clipping norm was rounded to just below a whole unit."""
+    schema = Schema(tuple(Column(n, "categorical", ("x", "y")) for n in "ab"))
+    rows = Table(schema, dict.fromkeys("ab", np.arange(50, dtype=np.uint8) % 2), 50)
+    plan = Plan("decoder", 1.0, 1e-6, options={"steps": 1, "families": "additive"})
+    release(Project("rounded", schema, plan, dag=Dag((("a", "b"),)), one_row_per_person=True), rows).save(
+        tmp_path / "r"
+    )
+    assert failed(tmp_path / "r") == []
+    made = json.loads((tmp_path / "r" / "statement.json").read_text("utf-8"))
+    assert min(d["sensitivity"] for d in made["draws"] if d["recipe"] == "clipped-gradient") == 3 - 2**-19
+
+
+def test_an_honest_release_of_rows_that_break_a_constraint_holds(tmp_path):
+    """Previously, the check failed: the model cannot be close to counts of rows in impossible cells."""
+    rng, rows = np.random.default_rng(0), 3000
+    codes = {"sex": rng.integers(0, 2, rows, np.uint8), "pregnant": rng.integers(0, 2, rows, np.uint8)}
+    schema = Schema(tuple(Column(n, "categorical", ("no", "yes")) for n in codes))
+    rule = Constraints((Impossible({"sex": ("no",), "pregnant": ("yes",)}, "confirmed"),))
+    project = Project("broken", schema, Plan("mst", 1.0, 1e-6), constraints=rule, one_row_per_person=True)
+    release(project, Table(schema, codes, rows)).save(tmp_path / "r")
+    assert failed(tmp_path / "r") == []
+
+
+@pytest.mark.parametrize(
+    ("rules", "broken"),
+    [
+        ({"impossible": [{"a": ["x"], "n": {"below": 5}}]}, 1),
+        ({"impossible": [{"values": {"a": [""], "n": {"below": 5}}, "confirmed": True}]}, 1),
+        ({"impossible": [{"a": ["y"], "n": {"below": 5}}]}, 0),
+        ({"monotone": [["b", "n"]]}, 1),
+        ({"monotone": [{"columns": ["a", "a"], "confirmed": True}]}, 0),
+        ({"determines": [{"columns": ["a", "b"], "table": {"x": "x", "y": "x"}}]}, 1),
+        ({"determines": [{"columns": ["a", "b"], "table": {"x": "x", "y": "y", "": "x"}}]}, 1),
+        ({"determines": [{"columns": ["a", "b"], "table": {"x": "x", "y": "y"}}]}, 0),
+    ],
+)
+def test_rows_that_break_a_constraint_of_the_project_fail(rules, broken):
+    """Previously, the checker read the impossible cells from `answers.npz` alone."""
+    columns = [{"name": n, "kind": "ordinal", "categories": ["x", "y"], "missing": n == "a"} for n in "ab"]
+    columns.append({"name": "n", "kind": "numeric", "edges": [0, 5, 10], "integer": True})
+    notes: list[str] = []
+    folder = SimpleNamespace(columns=columns, facts={"project": rules}, note=lambda check, said: notes.append(said))
+    codes = {"a": np.array([0, 1, 2]), "b": np.array([0, 1, 1]), "n": np.array([0, 1, 0])}
+    assert len(breaches(folder, codes)) == broken
+    assert notes == []
+
+
+def test_the_model_must_be_close_to_counts_that_break_no_constraint():
+    table = noise.Counts(("a", "b"), np.array([[50.0, 40.0], [25.0, 60.0]]), 10.0)
+    counted = SimpleNamespace(counts=[table], impossible={("b", "a"): np.array([[False, True], [False, False]])})
+    assert broken(counted) == 0  # 25 is below three times the noise
+    table.values[1, 0] = 45
+    assert broken(counted) == 45
+
+
 @pytest.mark.parametrize(
     "dials", [{"pools": {"one-way": 0.2, "target": 0.8}}, {"task_weights": "bought"}], ids=["pools", "weights"]
 )
@@ -316,6 +404,34 @@ def test_the_conversion_agrees_with_the_programs(rho, delta):
     assert budget.epsilon_of(rho, delta) == pytest.approx(epsilon_of(rho, delta), rel=1e-7, abs=1e-12)
 
 
+def test_a_draw_is_a_purchase_of_its_plan():
+    """Previously, any sum could be called moments, which have a smaller sensitivity, so ε was understated."""
+    rho = 0.01
+    draw = {"kind": "sums", "recipe": "moments", "rho": rho, "sensitivity": 2**0.5, "scale": rho**-0.5, "delta": 0.0}
+    draw |= {"given": {}, "what": "answers to 30 questions"}
+    plan = {"accounting": "zcdp"}
+    for method, wrong in (("copula", []), ("decoder", ["moments is no purchase of this plan"])):
+        facts = {"method": method, "project": {}}
+        assert budget.check_draw(budget.Bought(draw, SimpleNamespace(facts=facts), 1, 2, 100, plan)) == wrong
+
+
+def test_a_decoder_pays_for_all_steps(tmp_path):
+    model = io.BytesIO()
+    head = {"sizes": [["a", 2], ["b", 2]], "edges": [["a", "b"]]}
+    np.savez(model, head=np.frombuffer(json.dumps(head).encode(), np.uint8))
+    facts = {"project": {"schema": [], "plan": {"steps": 3}}, "method": "decoder"}
+    files = {"release.json": json.dumps(facts).encode(), "model.npz": model.getvalue()}
+    folder = Folder(forgeries.written(files, tmp_path))
+    steps = [{"recipe": "clipped-gradient"}] * 3
+    assert budget.numbers(folder, steps) == []
+    assert budget.numbers(folder, [*steps[1:], {"recipe": "counts"}])
+
+
+def test_nothing_spent_costs_no_epsilon():
+    """Previously, ε was 8e-155, so the first release from a ledger with a tiny δ failed."""
+    assert budget.epsilon_of(0.0, 1e-300) == epsilon_of(0.0, 1e-300) == 0
+
+
 @pytest.mark.parametrize("neighbors", ["replace-one", "add-remove"])
 def test_a_threshold_lets_through_no_more_than_its_delta(neighbors):
     recipe = threshold_for(Unit(neighbors, 2), 0.05, 1e-9)
@@ -333,6 +449,18 @@ def test_components_are_independent_parts_that_add_up():
     assert square == pytest.approx(np.sum(table**2))
 
 
+@pytest.mark.parametrize("exact", [False, True])
+def test_counts_added_up_in_a_group_have_the_noise_of_their_categories(exact):
+    """Previously, only the total of such counts was tested."""
+    rng, members = np.random.default_rng(2), np.array([*[1] * 20, 30])
+    real = 100 * np.ones((21, 2))
+    ones = real.sum(axis=1) + (0 if exact else np.rint(rng.normal(0, 30 * np.sqrt(members))))
+    pairs = [noise.Counts(("a", n), real + np.rint(rng.normal(0, 3, real.shape)), 3.0) for n in "bc"]
+    folded = noise.Counts(("a",), ones, 30 * math.sqrt(members.mean()), members)
+    answers = SimpleNamespace(counts=[folded, *pairs], rows=None, sizes={"a": 21, "b": 2, "c": 2})
+    assert ("a differ by less than their noise" in " ".join(noise.tested(answers)[0])) == exact
+
+
 def test_marginals_are_those_of_the_programs_model(case):
     model = case.honest.model
     cliques = list(model.potentials)
@@ -340,6 +468,26 @@ def test_marginals_are_those_of_the_programs_model(case):
         found = marginals(calibrate(model.sizes, model.potentials, order), cliques)
         for q in cliques:
             assert found[q] * model.total == pytest.approx(model.marginal(q), abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("plan", "listed", "wrong"),
+    [
+        ({}, [], 1),
+        ({"fair": False}, [], 0),
+        ({}, [{"left": ["g"], "right": ["c"], "given": ["b", "d"], "holds": True}], 0),
+        ({}, [{"left": ["g"], "right": ["c"], "given": ["b", "d"], "holds": False}], 1),
+        ({}, [{"left": ["g"], "right": ["c"], "given": ["b"], "holds": True}], 1),
+        ({"strict": True}, [{"left": ["g"], "right": ["c"], "given": ["b", "d"], "holds": True}], 1),
+        ({"strict": True}, [{"left": ["c"], "right": ["g", "h"], "given": ["b", "d"], "holds": True}], 0),
+    ],
+)
+def test_the_separations_that_a_plan_requires_are_listed(plan, listed, wrong):
+    """Previously, a release with a fence could leave out its separations."""
+    roles = {"outcome": ["c"], "protected": ["g"], "admissible": ["b", "d"], "inadmissible": ["h"]}
+    facts = {"method": "privci", "separations": listed, "project": {"plan": plan, "roles": roles}}
+    found = required(SimpleNamespace(facts=facts, linked={}))
+    assert len(found) == wrong
 
 
 def test_noise_is_not_testable_without_overlaps(tmp_path):
@@ -362,6 +510,100 @@ def test_a_statement_holds_no_digest_of_the_table_and_no_private_number_of_rows(
     assert "1234" not in text
     assert "1,234" not in text
     assert json.loads(text)["unit"]["rows"] is None
+
+
+@pytest.mark.parametrize(
+    "added",
+    [
+        "<style>tr:nth-child(5){display : none}</style>",
+        '<style>td::after{content : "ε = 0.1"}</style>',
+        "<style></style>",
+        '<p title="ε = 0.1">x</p>',
+        '<div aria-label="This release is (ε = 0.1)-DP" role="group">x</div>',
+        '<meta name="description" content="ε = 0.1">',
+        '<p role="img" aria-label="No limits">x</p>',
+        '<svg><rect x="0" y="0" width="9" height="9"/></svg>',
+        "<small>a<small>b</small></small>",
+        "<ul><li><ul><li>b</li></ul></li></ul>",
+        "<div><p>x</div>",
+        '<div class="stack">x</div>',
+        "</main>",
+        "x",
+    ],
+)
+def test_a_label_contains_only_what_labels_contain(added):
+    """Previously, blanks before a colon disguised a style, and attributes could state another ε."""
+    facts = {"spent": {"epsilon": 1.0}, "asked": {"epsilon": 1.0, "delta": 1e-6}, "ledger": None}
+    page = f'<!doctype html>\n<html lang="en"><head><style>{LABEL}</style></head>\n<body>{added}</body></html>\n'
+    known = texts.claimed(SimpleNamespace(statement={}, facts=facts))
+    try:
+        wrong = bool(texts.stated("\n".join(texts.read(page, "label.html")), known)[1])
+    except ValueError:
+        wrong = True
+    assert wrong == (added != "x")
+
+
+@pytest.mark.parametrize(
+    ("said", "wrong"),
+    [
+        ("22 noisy answers, together ρ = 0.024.", []),
+        ("22 noisy answers, together ρ = 0.001.", ["ρ = 0.001"]),
+        ("From the same people: ε = 0.1 before this release, of ε = 3 at δ = 1e-06 in all", []),
+        ("Earlier releases had reached ε = 0.1 (ρ = 0.001). Later, the total is ε = 1.1 (ρ = 0.025).", []),
+        ("The guarantee of this release is a total of ε = 0.1, δ = 1e-06", ["ε = 0.1"]),
+        ("From the same people: ε = 0.1 before this release, of ε = 2 at δ = 1e-06", ["ε = 0.1", "ε = 2"]),
+    ],
+)
+def test_a_text_states_the_ledgers_numbers_only_as_those_of_the_ledger(said, wrong):
+    """Previously, a text could state the ρ of one draw, and earlier spending as the total of this release."""
+    ledger = {
+        "total": {"epsilon": 3.0, "delta": 1e-6, "rho": 0.18},
+        "before": {"epsilon": 0.1, "rho": 0.001},
+        "after": {"epsilon": 1.1, "rho": 0.025},
+    }
+    spent = {"epsilon": 1.0, "rho": 0.024}
+    facts = {"asked": {"epsilon": 1.0, "delta": 1e-6}, "spent": spent, "ledger": ledger}
+    known = texts.claimed(SimpleNamespace(statement={"draws": [{"rho": 0.001, "delta": 0.0}]}, facts=facts))
+    assert texts.stated(said, known, ledger)[1] == wrong
+
+
+def test_the_registry_entry_and_the_card_have_only_known_entries(case):
+    """Previously, they could state another ε under `ε`, `maxEpsilon` or `rai:epsilon`."""
+    for name, place, added in (
+        ("registry.yaml", ("deployment", "privacy_loss", "privacy_parameters"), {"ε": 0.1}),
+        ("registry.yaml", ("deployment", "basic"), {"maxEpsilon": 0.1}),
+        ("croissant.json", (), {"rai:epsilon": {"value": 0.1}}),
+        ("croissant.json", (), {"variableMeasured": [{"name": "epsilon", "value": 0.1}]}),
+        ("croissant.json", (), {"description": 0.1}),
+    ):
+        made = part = json.loads(case.honest.files[name])
+        assert list(texts.unknown(name, made)) == []
+        for key in place:
+            part = part[key]
+        part.update(added)
+        assert list(texts.unknown(name, made))
+
+
+def test_earlier_spending_has_the_epsilon_of_its_rho():
+    """Previously, it could have a larger one, which a text could then state."""
+    total = {"epsilon": 3.0, "delta": 1e-6, "rho": 0.1}
+    before, after = {"epsilon": 0.1, "rho": 0.0}, {"epsilon": budget.epsilon_of(0.05, 1e-6), "rho": 0.05}
+    assert totals({"total": total, "before": before, "after": after}, 0.05)
+    assert not totals({"total": total, "before": {**before, "epsilon": 0.0}, "after": after}, 0.05)
+
+
+def test_the_style_sheets_of_the_program_are_known():
+    written = [fonts() + REPORT, drawing_picture.STYLE, forest.STYLE, story._STYLE]
+    assert {texts.mark(sheet) for sheet in written} <= texts.SHEETS["report.html"]
+    assert {texts.mark(LABEL)} == texts.SHEETS["label.html"]
+
+
+def test_a_picture_stays_inside_its_frame():
+    picture = '<svg class="light"{}><rect x="0" y="0" width="9" height="9"/></svg>'
+    texts.read(picture.format(""), "report.html")
+    for extra in (' overflow="visible"', ' style="overflow:visible"'):
+        with pytest.raises(ValueError, match="may hide text"):
+            texts.read(picture.format(extra), "report.html")
 
 
 @pytest.mark.parametrize(

@@ -121,8 +121,8 @@ def publish(codes: Codes, rng: np.random.Generator) -> Codes:  # noqa: ARG001
 
 
 def folds_by_model(game: Game, count: int, rng: np.random.Generator) -> Sequence[NDArray[np.intp]]:
-    """Divide the models at random into ``count`` parts, and return the models' numbers. Complementary pairs stay
-    together.
+    """Divide the models at random into ``count`` parts, and return the numbers of the models in each part.
+    Complementary pairs stay together.
     """
     pairs = rng.permutation((game.models + 1) // 2)
     return [

@@ -107,13 +107,13 @@ class HeldOutCounts:
 
     @property
     def conditional(self) -> Clique:
-        """Clique of the separation."""
+        """Clique that contains all columns of the separation."""
         s = self.separation
         return () if s is None else self.schema.clique((*s.left, *s.right, *s.given))
 
     @property
     def cells(self) -> int:
-        """Number of cells of that clique."""
+        """Number of cells of `conditional`."""
         return math.prod(self.schema[name].size for name in self.conditional)
 
     def levels(self) -> Iterator[HeldOutCounts]:

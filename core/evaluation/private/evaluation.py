@@ -102,8 +102,8 @@ class PrivateEvaluation:
 
 
 WHY = (
-    "These measurements saw only people (rows) held out at random, whom the release's own measurements and choices "
-    "never saw. No one is in both parts, so both together cost the larger of the two sums of ρ, not their sum. The ρ "
+    "These measurements read only people (rows) held out at random, whom the release's own measurements and choices "
+    "did not use. No one is in both parts, so both together cost the larger of the two sums of ρ, not their sum. The ρ "
     "spent is the release's; this section's ρ is no larger and is not added."
 )
 

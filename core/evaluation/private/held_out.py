@@ -1,6 +1,6 @@
 """Private evaluation: the quality of the synthetic table, measured on held-out people and paid for from the budget.
 Unlike the figures for the curator (:func:`espalier.core.evaluation.evaluate`), these may be shared. They are computed
-on a part of the table that the release never saw, through a separate curator, from noisy counts alone.
+on a part of the table that the release did not use, through a separate curator, from noisy counts alone.
 :func:`espalier.core.privacy.contribution.split` proves that evaluating this part for ρ₂ and releasing for ρ₁ costs
 max(ρ₁, ρ₂) together. Everything after the counts is post-processing.
 

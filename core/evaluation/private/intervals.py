@@ -23,8 +23,8 @@ STEPS = 61
 FARTHEST = 64.0
 """Limit for the upper end of an interval, as a multiple of the observed dependence."""
 FILLED, FILLED_SIGMAS = 5.0, 3.0
-"""Number of rows, and multiple of σ, that independence must predict in each cell of a stratum for the stratum to be
-used.
+"""A stratum is used if independence predicts at least this number of rows, and at least this multiple of σ, in each of
+its cells.
 """
 
 FloatArray = NDArray[np.float64]
@@ -62,7 +62,7 @@ def share_interval(counts: FloatArray, sigma: float, n: float, spread: float, k:
 
 
 def area_interval(tables: Sequence[tuple[FloatArray, float]], k: int, least: float) -> Interval | str:
-    """Return the area under the ROC curve from noisy counts of (truth, bin of the score), macro over several such
+    """Return the area under the ROC curve from noisy counts of (truth, bin of the score), averaged over several such
     tables.
 
     The exact area of n₀ and n₁ rows, A = Σ_b h₁(b)[h₀(below b) + ½h₀(b)]/(n₀n₁), may change by up to 1 with a single
@@ -139,9 +139,9 @@ def hidden(area: float, bins: int) -> float:
 
 
 def entropy_bound(counts: FloatArray, sigma: float, n: float, k: int, error: float = 0.05) -> float:
-    """Return an upper bound of a column's entropy in nats, from its noisy ``counts``. It fails with probability
-    ``error``. It is the delta method's upper end plus the bias of the plug-in estimate (Miller 1955: (k p(1 − p)/n +
-    σ²/n²)/2p for each value), at most the logarithm of the number of values.
+    """Return an upper bound of a column's entropy in nats, from its noisy ``counts``. The bound fails with probability
+    ``error``. It is the upper end of the delta method plus the bias of the plug-in estimate (Miller 1955: (k p(1 − p)/n
+    + σ²/n²)/2p for each value), and never exceeds the logarithm of the number of values.
     """
     most = math.log(len(counts))
     p = np.maximum(counts, 0.5) / np.maximum(counts, 0.5).sum()
@@ -164,7 +164,7 @@ def distance_interval(
     """Return the mean total variation between columns' noisy counts and the public ``shares`` q.
 
     ``sampling`` contains errors of shares in simulated samples, draws × all cells; ``spread`` is the standard error of
-    ``n``; with ``counts`` None, the result is the expectation if the shares are right.
+    ``n``; if ``counts`` is `None`, the result is the expectation for correct shares.
 
     A total variation of noisy shares is biased upward by up to the errors' own ‖e‖. Let M̂ be the total variation of
     the noisy shares and T the true one. Then T ≥ M̂ − ‖e‖ (triangle inequality), so the lower end is M̂ minus the 97.5
@@ -195,24 +195,24 @@ def distance_interval(
     drawn = np.array([np.abs(t * lean * sign + errors).sum(axis=1) / 2 / columns for t in grid])
     value = min(_where(grid, (drawn > shown).mean(axis=1), 0.5), 1.0)
     high = min(_where(grid, (drawn > usual).mean(axis=1), 1 - TAIL), 1.0)
-    method = "simulation of noise and sampling; the error is at most the high end however it is spread over the cells"
+    method = "simulation of noise and sampling; the upper end is valid for any spread of the error over the cells"
     return Interval(max(value, low), low, max(high, low), method)
 
 
 def information_interval(
     counts: FloatArray, sigma: float, axes: Sequence[Sequence[int]], k: int, rng: np.random.Generator
 ) -> Interval | str:
-    """Return the conditional mutual information I(left; right | given), in nats, of noisy ``counts``; ``axes`` are
-    those of the three sides.
+    """Return the conditional mutual information I(left; right | given), in nats, of noisy ``counts``. ``axes`` contains
+    the axes of left, right and given.
 
     Chance biases the plug-in estimate upward, so the interval inverts a test. A line of populations runs from the
     independent table that best fits the noisy counts to the noisy counts themselves, and beyond. The interval contains
     the information of those populations under which the observed plug-in estimate lies between the 2.5 % and the 97.5 %
     point of simulated estimates. The value is the information of the population with this median. Strata (values of the
-    given columns) in which independence would put fewer than ``FILLED`` rows, or FILLED_SIGMAS·σ, into a cell are left
-    out, because noise would look like dependence there. If more than a fifth of the rows are in such strata, there is
-    no figure. An estimate smaller than usual under independence is due to chance, so the upper end is never below the
-    usual one.
+    given columns) are left out if independence predicts fewer than ``FILLED`` rows, or less than ``FILLED_SIGMAS``·σ,
+    in one of their cells, because noise would look like dependence there. If more than a fifth of the rows are in such
+    strata, there is no figure. An estimate smaller than usual under independence is due to chance, so the upper end is
+    never below the usual one.
     """
     h = np.transpose(counts, [a for side in axes for a in side])
     h = h.reshape([math.prod(counts.shape[a] for a in side) for side in axes])

@@ -31,7 +31,7 @@ _FENCE = re.compile(r"[`~]{3,}.*")
 
 
 def has_code(text: str) -> bool:
-    """Return whether any line looks like an arrow or a described node of model code."""
+    """Return whether any line looks like an arrow, or a node with attributes, of model code."""
     return any(_is_code(row) or _looks_like_code(row) for row in text.split("\n"))
 
 

@@ -42,7 +42,7 @@ def read(text: str, line: int = 1) -> MixedGraph:
 
 
 def _refuse_other_text(rows: list[Row]) -> None:
-    """Raise :class:`GraphError` for rows that, without a header, are prose or a table of data rather than arrows."""
+    """Raise :class:`GraphError` if rows without a header are prose or a table of data instead of arrows."""
     known = {*MARKS, *_TURNED, ""}
     for line, cells in rows:
         if any(len(cell.split()) > 3 for cell in cells) and len({len(c) for _, c in rows}) > 1:
@@ -130,7 +130,7 @@ def _matrix(rows: list[Row]) -> MixedGraph:
     line_of: dict[str, int] = {}
     for (line, row), name in zip(body, names, strict=True):
         if name not in builder.nodes or name in line_of:
-            raise broken(line, f"the row {shown(name)} must be the name of exactly one column")
+            raise broken(line, f"the row name {shown(name)} must match exactly one column")
         line_of[name] = line
         values = row[1:] if named else row
         if len(values) != len(columns):

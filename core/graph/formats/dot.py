@@ -159,7 +159,7 @@ class _Reader:
         self.token = next(pieces)
 
     def next(self) -> Token:
-        """Advance; return the previous token."""
+        """Advance by one token, and return the previous one."""
         seen = self.token
         self.token = next(self.pieces, seen)
         return seen

@@ -35,7 +35,7 @@ class _Reader:
 
     @property
     def line(self) -> int:
-        """Current line of expat."""
+        """Line that expat is reading."""
         return self.first + int(self.parser.CurrentLineNumber) - 1
 
     def doctype(self, *_: object) -> None:

@@ -80,9 +80,9 @@ def resolve(
 ) -> Resolved:
     """Ask all questions that ``graph`` leaves open, and make the DAG if all of them are answered.
 
-    ``columns`` are the table's (None: every node may stay); ``answers`` map keys of questions to choices. Questions
-    about cycles are asked only once the direction of every edge is known. Raises :class:`GraphError` if marginalising
-    would add more than :data:`LIMIT` arrows.
+    ``columns`` are the columns of the table; with `None`, every node may stay. ``answers`` maps the keys of questions
+    to choices. Questions about cycles are asked only once the direction of every edge is known. Raises
+    :class:`GraphError` if marginalising would add more than :data:`LIMIT` arrows.
     """
     asking = _Asking(answers or {})
     known = None if columns is None else tuple(columns)
@@ -283,14 +283,14 @@ def _roles(graph: MixedGraph, called: Mapping[str, str], asking: _Asking) -> dic
     for role, nodes in given.items():
         names = ", ".join(shown(n.name) for n in nodes[:8]) + (" …" if len(nodes) > 8 else "")
         choices = {known: f"make it {known}" for known, _ in Roles().items()} | {"none": "no role"}
-        text = f"the file calls {names} {role}"
+        text = f"the file gives {names} the role {role}"
         answer = asking.ask(Question(f"role:{role}", "role", nodes[0].line, text, choices, _GUESS.get(role, "none")))
         if answer and answer != "none":
             columns = (called[n.name] for n in nodes)
             taken = {c for cols in out.values() for c in cols}
             out[answer] = (*out.get(answer, ()), *(c for c in columns if c not in taken))
         else:
-            asking.remarks.append(f"{names}: called {role} in the file; no role is assigned")
+            asking.remarks.append(f"{names}: {role} in the file; no role is assigned here")
     return out
 
 

@@ -123,6 +123,5 @@ class Choices:
 
 
 def _down(rho: float) -> float:
-    """Return the value rounded slightly toward privacy, which prevents converted shares from summing to more than
-    one."""
+    """Return the value rounded down slightly, so that converted shares never sum to more than one."""
     return rho * (1 - 1e-12)

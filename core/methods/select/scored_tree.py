@@ -46,9 +46,11 @@ class ScoredTree:
 
     @property
     def sentence(self) -> str:
-        """Sentences for the report."""
+        """Return sentences for the report."""
         gap = self.best - self.greedy
-        proof = "No tree that respects the frame has more" if self.best >= self.bound else "The search ended early"
+        proof = (
+            "No tree that respects the frame has a larger sum" if self.best >= self.bound else "The search ended early"
+        )
         return (
             f"The tree's noisy scores sum to {self.best:,.0f} rows. {proof}. Growing it edge by edge on the same "
             f"scores would reach {self.greedy:,.0f}, which is {gap:,.0f} less (noise ± {self.sigma:,.0f}). The "

@@ -115,7 +115,7 @@ def _counted(
     each = math.nextafter(bought[1] / len(steps), 0)  # keeps the sum of the shares within ρ
     answers, sigma = {}, 0.0
     for step in steps:
-        what = recipe.what if step == 1 else f"{recipe.what}, {step} bins as one"
+        what = recipe.what if step == 1 else f"{recipe.what}, in groups of {step} bins"
         answer = bought[0](replace(recipe, what=what, together=step), each, pool)
         answers[step], sigma = answer.values, answer.sigma
     return Pyramid.of(answers, widths, sigma), sigma * math.sqrt(each)

@@ -106,7 +106,8 @@ def smoothed(
 
     ``ordered`` are the ordered columns with their numbers of ordered values.
     """
-    pairs = [m for m in pooled if _asked(m, ordered)]
+    varying = {name for name, share in shares.items() if share.max() < 1 - 1e-9}  # a constraint may leave one value
+    pairs = [m for m in pooled if _asked(m, ordered) and varying.issuperset(m.clique)]
     if not pairs:
         return list(pooled), {}
     lengths = {name: LENGTHS if name in ordered else LENGTHS[:1] for m in pairs for name in m.clique}

@@ -97,7 +97,8 @@ class NoisyTable:
 
 @dataclass(frozen=True)
 class Target:
-    """Noisy counts for the column ``name``: ``tables`` by parent, its ``margin``, and how often it repeats.
+    """Noisy counts for the column ``name``: ``tables`` by parent, its ``margin``, and how often the column repeats its
+    value.
 
     All are in people; ``total`` is the number of people with steps.
     """

@@ -61,7 +61,7 @@ class QuestionSums:
 
     @property
     def cells(self) -> int:
-        """One number for each question."""
+        """Length of the vector: one number for each question."""
         return len(self.questions)
 
     def check(self, sizes: Mapping[str, int]) -> None:
@@ -74,7 +74,7 @@ class QuestionSums:
         return {}
 
     def squared(self, replace: bool) -> int:
-        """Δ² in rows for one row per person. Raises :class:`SizeError` if the questions together need too many
+        """Return Δ² in rows for one row per person. Raises :class:`SizeError` if the questions together need too many
         cells.
         """
         if len(self.questions) == 1:
@@ -86,17 +86,17 @@ class QuestionSums:
         return self._squared[replace]
 
     def given(self, unit: Unit) -> tuple[tuple[str, float], ...]:
-        """Δ² in rows for one row per person."""
+        """Return Δ² in rows for one row per person, on which the sensitivity depends."""
         return (("squared", self.squared(unit.neighbors == "replace-one")),)
 
     def sensitivity(self, unit: Unit) -> int:
-        """L2 sensitivity in units, rounded up."""
+        """Return the L2 sensitivity in units, rounded up."""
         square = self.squared(unit.neighbors == "replace-one") * (unit.rows_per_person * self.units) ** 2
         root = math.isqrt(square)
         return root if root * root == square else root + 1
 
     def total_sensitivity(self, unit: Unit) -> int:
-        """L1 sensitivity in units: k · Δ², where Δ is the L2 sensitivity for one row per person.
+        """Return the L1 sensitivity in units: k · Δ², where Δ is the L2 sensitivity for one row per person.
 
         Proof: every answer is 0 or 1 for each row, so Σ_j |q_j(x) − q_j(x')| = Σ_j (q_j(x) − q_j(x'))², and Σ_j q_j(x)
         = Σ_j q_j(x)². `squared` is the largest value of each sum. For k rows, apply the triangle inequality.
@@ -130,7 +130,7 @@ class CountHistogram:
 
     @property
     def cells(self) -> int:
-        """One number for each value of the count."""
+        """Length of the vector: one number for each value of the count."""
         return self.count.size
 
     def check(self, sizes: Mapping[str, int]) -> None:
@@ -143,13 +143,13 @@ class CountHistogram:
         return ()
 
     def sensitivity(self, unit: Unit) -> int:
-        """L2 sensitivity in units, rounded up."""
+        """Return the L2 sensitivity in units, rounded up."""
         square = (2 if unit.neighbors == "replace-one" else 1) * (unit.rows_per_person * self.units) ** 2
         root = math.isqrt(square)
         return root if root * root == square else root + 1
 
     def total_sensitivity(self, unit: Unit) -> int:
-        """L1 sensitivity in units: `Unit.rows_moved` rows, because the histogram is like that of one column."""
+        """Return the L1 sensitivity in units: `Unit.rows_moved` rows, as for the histogram of one column."""
         return unit.rows_moved * self.units
 
     def sums(self, source: Source) -> NDArray[np.int64]:
@@ -175,11 +175,11 @@ class WorstQuestion:
 
     @property
     def candidates(self) -> int:
-        """Every question, above or below its expected answer."""
+        """Number of candidates: each question, above or below its expected answer."""
         return 2 * self.asked.cells
 
     def sensitivity(self, unit: Unit) -> int:
-        """k rows, in units."""
+        """Return the sensitivity: k rows, in units."""
         return self.units * unit.rows_per_person
 
     def scores(self, exact: NDArray[np.int64]) -> list[int]:

@@ -196,7 +196,7 @@ def test_roles_are_proposed_and_none_is_given_in_silence() -> None:
         "role:adjusted": (4, "none"),
     }
     assert done.roles == {"outcome": ("y",)}
-    assert "'x': called exposure in the file; no role is assigned" in done.remarks
+    assert "'x': exposure in the file; no role is assigned here" in done.remarks
     done = resolve(read_graph(text), None, {"role:exposure": "protected", "role:adjusted": "admissible"})
     assert done.roles == {"protected": ("x",), "outcome": ("y",), "admissible": ("z",)}
 

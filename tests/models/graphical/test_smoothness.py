@@ -155,3 +155,12 @@ def test_the_checker_refuses_other_smoothing(how, fault):
     c, shares = Counts(("a", "b"), np.full((3, 2), 130.0), 5.0), (np.full(3, 1 / 3), np.full(2, 0.5))
     with pytest.raises(ValueError, match=fault):
         checker.smoothed(c, shares, (3, 0), (how.lengths, how.strength), 800.0)
+
+
+def test_a_column_left_with_one_value_by_a_constraint_is_not_smoothed():
+    """Previously, its pairs kept no noise, so a release that was paid for ended in a division by zero."""
+    _, found = pairs(np.random.default_rng(0), smooth=True)
+    shares = SHARES | {"y": np.array([1.0, 0.0])}
+    same, chosen = smoothed(found, shares, ORDERED, ROWS)
+    assert chosen == {}
+    assert all(one is other for one, other in zip(same, found, strict=True))
