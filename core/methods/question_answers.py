@@ -20,6 +20,7 @@ from espalier.core.methods.frame import Frame
 from espalier.core.methods.marginals import Marginals
 from espalier.core.methods.question_links import links_of, scopes_of
 from espalier.core.methods.select.allocation import BudgetSplit
+from espalier.core.models.fit_chance import seeded_by
 from espalier.core.models.graphical import Size, Zeros, estimate, predict_size, smoothing_for
 from espalier.core.models.graphical.problem import estimate_total
 from espalier.core.models.question_fit.joint import fit_together
@@ -40,7 +41,6 @@ from espalier.core.privacy.question_recipes.recipes import CountHistogram, Quest
 from espalier.core.progress import Report, part, silent
 from espalier.core.project.file import Project
 from espalier.core.project.question_types import Count, Question
-from espalier.core.tables.public_chance import seeded_by
 
 CERTIFIED = 500
 """Maximum number of noisy answers for which a release computes the best possible agreement of any table."""
