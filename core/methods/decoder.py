@@ -33,6 +33,7 @@ from espalier.core.models.decoder_training import (
     train,
     without_effect,
 )
+from espalier.core.models.fit_chance import settled
 from espalier.core.models.graphical import Size
 from espalier.core.privacy.clipped import ClippedGradient
 from espalier.core.privacy.curator import Curator
@@ -41,7 +42,6 @@ from espalier.core.privacy.softmax_heads import FloatArray, Heads
 from espalier.core.progress import Report, part, silent
 from espalier.core.project.file import Project
 from espalier.core.project.options import option, read_options
-from espalier.core.tables.public_chance import seeded_by
 
 LARGEST_IMPORTANCE = 6.0
 EASY_COLUMNS = 8
@@ -186,7 +186,7 @@ class Trained:
         """
         report(0.0, "Raking the intercepts to the one-way counts")
         together = {f.column: f.counts(self.tables) for f in self.families if not f.table}
-        return rake(self.decoder, distributions(self.counts), seeded_by(self.counts.values()), together)
+        return rake(self.decoder, distributions(self.counts), settled(self.decoder.parameters), together)
 
     @property
     def trained_pairs(self) -> dict[Clique, float]:

@@ -20,6 +20,7 @@ from espalier.core.methods.frame import Frame
 from espalier.core.methods.marginals import Marginals
 from espalier.core.methods.question_links import links_of, scopes_of
 from espalier.core.methods.select.allocation import BudgetSplit
+from espalier.core.models.fit_chance import settled
 from espalier.core.models.graphical import Size, Zeros, estimate, predict_size, smoothing_for
 from espalier.core.models.graphical.problem import estimate_total
 from espalier.core.models.question_fit.joint import fit_together
@@ -40,7 +41,6 @@ from espalier.core.privacy.question_recipes.recipes import CountHistogram, Quest
 from espalier.core.progress import Report, part, silent
 from espalier.core.project.file import Project
 from espalier.core.project.question_types import Count, Question
-from espalier.core.tables.public_chance import seeded_by
 
 CERTIFIED = 500
 """Maximum number of noisy answers for which a release computes the best possible agreement of any table."""
@@ -267,7 +267,7 @@ class Asked:
             np.full(len(asked), direct.sigma if direct else 1.0),
             *(np.full(m.values.size, m.sigma) for m in tables),
         ]
-        rng = seeded_by([noisy])
+        rng = settled(noisy)
         start: dict[str, Any] = made.inner.sample(COLUMNS, rng)
         return project(
             network, noisy, np.concatenate(scale), max(total, 1.0), start, rng, tolerance=1e-7, max_rounds=50
