@@ -9,10 +9,7 @@ import sys
 from functools import cache
 from pathlib import Path
 
-import numpy as np
 import pytest
-
-from espalier.core.models.fit_chance import settled
 
 ROOT = Path(__file__).resolve().parent.parent
 CORE = sorted((ROOT / "core").rglob("*.py"))
@@ -302,9 +299,3 @@ def test_a_fit_has_no_fresh_seed():
     for file in CORE:
         if file.relative_to(ROOT / "core").parts[0] in ("methods", "models", "privacy"):
             assert "default_rng()" not in file.read_text("utf-8"), file
-
-
-def test_equal_answers_lead_to_the_same_seed():
-    answers = np.array([1.5, -2.0])
-    assert settled(answers).integers(1 << 60) == settled(answers.copy()).integers(1 << 60)
-    assert settled(answers).integers(1 << 60) != settled(answers + 1).integers(1 << 60)
