@@ -282,7 +282,7 @@ OPENERS: Reasons = {
     ),
     "hashes in an engine in memory": ("core/tables/row_limits.py",),
     "writes the bytes of a file where PyReadStat reads them, gone when it returns": ("core/tables/stat_rows.py",),
-    "reads a dictionary or a codebook": ("core/code_books/__init__.py", "core/dictionaries/workbook.py"),
+    "reads a dictionary or a codebook": ("core/code_books/__init__.py",),
     "writes a released table's dictionary": ("core/release/artefact.py",),
     "reads and writes a model": ("core/models/graphical/model.py",),
     "reads and writes a release": (

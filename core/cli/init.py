@@ -56,8 +56,8 @@ def add(commands: Any) -> None:
     init.add_argument(
         "--every-row",
         action="store_true",
-        help="read every row of a large table once, so that the draft lists every value; giving this option is "
-        "your consent",
+        help="read every row of a large table once, so that the draft lists every value of columns with up "
+        "to 2,000 different values; giving this option is your consent",
     )
     init.add_argument(
         "--missing",

@@ -107,6 +107,9 @@ def _run(opt: argparse.Namespace) -> int:
             file=sys.stderr,
         )
         return 2
+    except UnicodeEncodeError:
+        print("espalier: an argument contains a byte that is not UTF-8. Only paths may contain one", file=sys.stderr)
+        return 2
     except BrokenPipeError:  # the status is not 0, because the reader may have missed a failed check
         write_rest(sys.stdout)
         return 141

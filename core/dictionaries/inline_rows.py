@@ -15,7 +15,9 @@ from espalier.core.errors import SchemaError
 Language = Literal["SPSS", "SAS", "Stata"]
 _STARTS: dict[Language, re.Pattern[str]] = {
     "SPSS": re.compile(r"\bbeg(?:in?)?\s+dat(?:a)?\b", re.IGNORECASE),
-    "SAS": re.compile(r"(?:^|;|\*/)[ \t]*(?:datalines|cards|lines|parmcards)4?[ \t\n]*;", re.IGNORECASE | re.MULTILINE),
+    "SAS": re.compile(
+        r"\b(?:datalines|cards|lines|parmcards)4?(?=(?>\s|/\*.{0,200}?\*/)*+;)", re.IGNORECASE | re.DOTALL
+    ),  # whatever comes before: a comment, a text or a macro may end without a semicolon
     "Stata": re.compile(r"\binp(?:ut?)?\b"),
 }
 """Commands that start rows of data, in every spelling that the programs accept."""
@@ -31,7 +33,7 @@ def refuse_rows(text: str, source: str, *languages: Language) -> None:
     for language in languages:
         plain = _STATA_APART.sub(_line_breaks, text) if language == "Stata" else text
         if found := _STARTS[language].search(plain):
-            line, command = plain.count("\n", 0, found.end()) + 1, found[0].strip(" \t\n;*/")
+            line, command = plain.count("\n", 0, found.end()) + 1, found[0]
             other = language == "Stata" and not source.lower().endswith(".do")
             raise SchemaError(
                 f"{source}, line {line}: {command!r} starts rows of data in {language}. A row may look like a command, "

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import io
-import zipfile
 from typing import Any
 
 from espalier.core.dictionaries.base import MOST_CELLS, code_text
 from espalier.core.errors import SchemaError, TableError, wheel_with
-from espalier.core.tables.excel import EXCEL_PARTS, check_workbook
+from espalier.core.tables.excel import Workbook
 
 MOST_SHEETS, MOST_HELD = 20, 1_000_000
 """Maximum number of sheets that are read, and of cells in them."""
@@ -22,7 +20,7 @@ def read_sheets(data: bytes, source: str) -> Sheets:
     import warnings
 
     try:
-        from openpyxl import load_workbook
+        import openpyxl  # noqa: F401
     except ImportError:
         raise SchemaError(f"Excel workbooks need openpyxl: the extra [formats]. {wheel_with('formats')}") from None
     out: Sheets = {}
@@ -30,19 +28,17 @@ def read_sheets(data: bytes, source: str) -> Sheets:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # openpyxl warns about the styles and validations that it ignores
-            if data.count(b"PK\x01\x02") > EXCEL_PARTS:
-                raise SchemaError(f"{source} has more than {EXCEL_PARTS:,} parts")
-            with zipfile.ZipFile(io.BytesIO(data)) as parts:
-                check_workbook(parts, len(data), source)
-            book = load_workbook(io.BytesIO(data), read_only=True, data_only=True)
-            for sheet in book.worksheets[:MOST_SHEETS]:
-                sheet.reset_dimensions()  # the size stated in the file is not trusted
-                rows = out.setdefault(sheet.title.strip().casefold(), [])
-                for cells in sheet.iter_rows(values_only=True):
-                    held += len(cells) + 1
-                    if held > MOST_HELD or len(cells) > MOST_CELLS:
+            book = Workbook(data, source, formulas=False)
+            for name, _, part in book.sheets[:MOST_SHEETS]:
+                rows = out.setdefault(name.strip().casefold(), [])
+                for _, cells in book.rows(part):
+                    width = cells[-1].column if cells else 0
+                    held += width + 1
+                    if held > MOST_HELD or width > MOST_CELLS:
                         raise SchemaError(f"{source} has more than {MOST_HELD:,} cells")
-                    row = [_text(cell) for cell in cells]
+                    row = [""] * width
+                    for cell in cells:
+                        row[cell.column - 1] = _text(cell.value)
                     if any(row):
                         rows.append(row)
     except SchemaError:

@@ -41,16 +41,16 @@ from pathlib import Path
 from typing import Any, Unpack
 
 from espalier.core.errors import LedgerError, ProjectError
-from espalier.core.ledger import fingerprint
 from espalier.core.ledger.account import Account
 from espalier.core.ledger.archive import digest_of, unpacked
 from espalier.core.ledger.events import START, Event, Row, next_event, read_events
 from espalier.core.ledger.export import csv_text, exported
-from espalier.core.ledger.fields import line, look_alike, octets, yes_or_no
+from espalier.core.ledger.fields import line, look_alike, yes_or_no
 from espalier.core.ledger.population import Population, population_of
 from espalier.core.ledger.replay import replay
 from espalier.core.ledger.store import Store
 from espalier.core.ledger.terms import Terms, checked, given_terms
+from espalier.core.ledger.views import record_view
 
 
 class Ledger:
@@ -161,45 +161,12 @@ class Ledger:
         return Account(self.store, table, who, note, again, another_unit)
 
     def diagnosed(
-        self, digests: Sequence[bytes], tables: Sequence[str] = (), who: str = "", what: str = ""
+        self, digests: Sequence[bytes], tables: Sequence[str] = (), who: str = "", what: str = "", chain: object = None
     ) -> list[str]:
-        """Record that someone is about to compute figures that are not private, on tables with these ``digests``.
-        Return the populations concerned: those of ``tables``. Names that are not open are ignored.
-
-        Raises :class:`LedgerError` if one of the digests was released, according to its fingerprint, and no population
-        of such a release is named. A view is never recorded on the basis of a fingerprint alone, because the exported
-        events would then show whether a table has changed since its release.
+        """Record that someone is about to compute figures that are not private
+        (:func:`espalier.core.ledger.views.record_view`).
         """
-        who, what = _line("who", who) or whoami(), _line("what", what)
-        digests, tables = [octets("digest", d) for d in digests], [_line("table", table) for table in tables]
-        secret = self.store.secret()
-        found: list[str] = []
-
-        def make(rows: Sequence[Row]) -> list[Row]:
-            events = read_events(rows)
-            of = {e.table_name: e.population for e in events if e.kind in ("open", "join")}
-            concerned = {of[table]: table for table in tables if table in of}
-            known = {
-                e.population: e.table_name
-                for e in events
-                if e.fingerprint and any(fingerprint.matches(secret, d, e.fingerprint) for d in digests)
-            }
-            if known and not known.keys() & concerned.keys():
-                names = " and ".join(map(repr, sorted(known.values())))
-                raise LedgerError(
-                    f"this table was already released as {names}, so a view of its diagnostics must be recorded there. "
-                    "Name that table: --table on the command line; in the app, choose its budget on the Release page. "
-                    "Nothing was computed",
-                    key="table",
-                )
-            found[:], added = concerned, list(events)
-            for population, table in concerned.items():
-                fields = {"who": who, "population": population, "table_name": table, "note": what}
-                added.append(next_event(added, kind="diagnose", **fields))
-            return [event.row() for event in added[len(events) :]]
-
-        self.store.append(make)
-        return found
+        return record_view(self.store, digests, tables, _line("who", who) or whoami(), what, chain)
 
     def verify(self) -> list[str]:
         """Check hashes, sums, rules, files and releases, and return the faults found."""

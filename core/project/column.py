@@ -308,6 +308,11 @@ class Column:
         cells: list[str] = names[codes].tolist()
         return cells
 
+    def why_not_released(self, text: str) -> str:
+        """Return why no release contains ``text`` in this column, as the end of a sentence; empty if one can."""
+        known = text in self.categories or (self.missing and text == MISSING)
+        return "" if known else "is not among its declared categories"
+
     def is_empty(self, text: str) -> bool:
         """Return whether ``text`` counts as an empty cell."""
         return text == MISSING or text in self.missing_marks

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -22,6 +23,7 @@ from espalier.core.project.numerals import STYLES, plain_number
 
 LARGEST_EDGE = 1e307
 """Largest absolute value of a bin edge, so that sums and differences of two edges stay finite."""
+_PLAIN = re.compile(r"-?\d+(\.\d+)?", re.ASCII)
 
 
 @dataclass(frozen=True, repr=False)
@@ -213,6 +215,23 @@ class Numbers(Column, kinds=("numeric",)):
             texts = [MISSING if code == self.values else t for t, code in zip(texts, codes.tolist(), strict=True)]
         return texts
 
+    def why_not_released(self, text: str) -> str:
+        """Return why no release contains ``text``; see :meth:`Column.why_not_released`."""
+        low, high = self.edges[0], self.edges[-1]
+        number = self.number_of(text) if self.dates is not None else float(text) if _PLAIN.fullmatch(text) else None
+        if number is None or not low <= number <= high:
+            known = self.missing and text == MISSING
+        elif self.integer:
+            known = self._whole_texts(np.array([float(number)])) == [text]
+        else:
+            known = self.decimals is None or round(number, self.decimals) == number
+        return "" if known else f"is not {self._form(low, high)}"
+
+    def _form(self, low: float, high: float) -> str:
+        """Return a description of the numbers that a release contains."""
+        digits = "" if self.decimals is None else f" with at most {self.decimals} decimals"
+        return f"a {'whole ' * self.integer}number from {low:.12g} to {high:.12g}{digits}, such as {low:.12g}"
+
     def _whole_texts(self, numbers: NDArray[np.float64]) -> list[str]:
         return [str(int(x)) for x in numbers.tolist()]
 
@@ -261,6 +280,11 @@ class Dates(Numbers, kinds=("date",)):
         if not self.date_order:
             return "is not a date written as 2024-01-31"
         return f"is not a date such as {DATE_ORDERS[self.date_order]}"
+
+    def _form(self, low: float, high: float) -> str:
+        """Return a description of the days that a release contains."""
+        first, last = date_texts(np.floor([low, high]))
+        return f"a day from {first} to {last}, written in this form"
 
     def _whole_texts(self, numbers: NDArray[np.float64]) -> list[str]:
         return date_texts(np.floor(numbers))

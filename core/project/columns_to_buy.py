@@ -62,6 +62,8 @@ class CategoriesToBuy(ToBuy):
     def _check(self) -> None:
         if self.kind == "numeric":
             raise self.error("a column with categories must be categorical or ordinal")
+        if {*self.guessed, *self.confirmed} - {"kind"}:
+            raise self.error("only the kind can be guessed in a column whose categories are bought")
         if not 1 <= self.at_most <= MOST_CATEGORIES:
             raise self.error(f"the number of categories must be from 1 to {MOST_CATEGORIES:,}")
 

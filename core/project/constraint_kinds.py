@@ -14,7 +14,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from espalier.core.errors import ProjectError, SchemaError, TableError
+from espalier.core.errors import ProjectError, SchemaError
 from espalier.core.graph.separations import Clique
 from espalier.core.project.schema import MISSING, TOP_ONLY, Column, HierarchyToBuy
 
@@ -109,6 +109,12 @@ class Monotone:
                 f"monotone: {low.name!r} and {high.name!r} must have the same {shared}, so that codes can be compared",
                 column=low.name,
             )
+        if (low.integer, low.decimals, low.dates is None) != (high.integer, high.decimals, high.dates is None):
+            raise SchemaError(
+                f"monotone: {low.name!r} and {high.name!r} must both be whole numbers, or have the same decimals, "
+                "because their released numbers are put in order",
+                column=low.name,
+            )
         out = np.zeros((low.size, high.size), dtype=np.bool_)
         out[: low.values, : high.values] = np.arange(low.values)[:, None] > np.arange(high.values)
         return out
@@ -166,10 +172,10 @@ class Determines:
             if text not in self.table:  # a missing cause implies nothing unless the table lists it
                 continue
             out[i, : effect.values] = True
-            try:
-                (code,) = effect.encode([self.table[text]])
-            except TableError as error:
-                raise SchemaError(f"determines: {error}", column=effect.name) from None
+            value = self.table[text]
+            if why := effect.why_not_released(value):
+                raise SchemaError(f"determines: column {effect.name!r}: the value {value!r} {why}", column=effect.name)
+            (code,) = effect.as_released.encode([value])
             out[i, code] = False
         return out
 

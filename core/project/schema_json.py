@@ -90,7 +90,7 @@ def column_to_json(column: Column) -> dict[str, Any]:
     out: dict[str, Any] = {"name": column.name, "kind": column.kind}
     match column:
         case CategoriesToBuy():
-            return {**out, "at_most": column.at_most, **_texts_to_json(column)}
+            return {**out, "at_most": column.at_most, **_texts_to_json(column), **_marks_to_json(column)}
         case NumbersToBuy():
             out |= {"bins": column.bins} | ({"integer": True} if column.integer else {}) | _texts_to_json(column)
             return {**out, **({"range": list(column.range)} if column.range else {}), **_marks_to_json(column)}
@@ -212,8 +212,8 @@ def _to_buy(data: Mapping[str, Any], key: str, texts: Mapping[str, Any]) -> ToBu
     name, kind = data["name"], data.get("kind", "categorical")
     if kind not in get_args(Kind):
         raise SchemaError(f"column {name!r}: {key} is not compatible with the kind {kind!r}", column=name)
-    allowed = {"bins", "range", "integer", "guessed", "confirmed"} if kind == "numeric" else {"at_most"}
-    if odd := set(data) - allowed - {"name", "kind"}:
+    allowed = {"bins", "range", "integer"} if kind == "numeric" else {"at_most"}
+    if odd := set(data) - allowed - {"name", "kind", "guessed", "confirmed"}:
         raise SchemaError(
             f"column {name!r} is to be bought ({key}), so it cannot have {sorted(odd)[0]!r}", column=name, key=key
         )
@@ -223,10 +223,10 @@ def _to_buy(data: Mapping[str, Any], key: str, texts: Mapping[str, Any]) -> ToBu
     ends = _numbers(name, data["range"]) if "range" in data else None
     if ends is not None and len(ends) != 2:
         raise SchemaError(f"column {name!r}: a range must be a list of two numbers", column=name)
-    if kind != "numeric":
-        return CategoriesToBuy(name, kind, data["at_most"], **texts)
-    limits = (ends[0], ends[1]) if ends else None
     more = {**texts, **{key: _texts(name, key, data.get(key, [])) for key in ("guessed", "confirmed")}}
+    if kind != "numeric":
+        return CategoriesToBuy(name, kind, data["at_most"], **more)
+    limits = (ends[0], ends[1]) if ends else None
     return NumbersToBuy(name, kind, data.get("bins", BINS_FOUND), limits, data.get("integer", False), **more)
 
 

@@ -108,6 +108,8 @@ def losses(schema: Schema, kind: StatFormat) -> list[str]:
             )
         if _too_long(column, kind):
             out.append(f"{column.name}: text values are cut to {limits.text} bytes.")
+        if kind != "dta" and not numbers and any(c.endswith(" ") for c in column.categories):
+            out.append(f"{column.name}: {title} leaves out blanks at the end of text values, so some may become equal.")
     return out
 
 

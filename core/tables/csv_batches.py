@@ -145,15 +145,22 @@ def _header(file: IO[bytes], path: Path) -> tuple[bytes, bytes]:
     """Return the header line with its line break, and the byte that ends a line. The file is then positioned after that
     line.
     """
-    head = file.read(1 << 20)
-    places = [at for at in (head.find(b"\n"), head.find(b"\r")) if at >= 0]
+    head = bytearray()
+    places = list[int]()
+    while not places and (block := file.read(1 << 20)):
+        places = [len(head) + at for at in (block.find(b"\n"), block.find(b"\r")) if at >= 0]
+        head += block
+        if len(head) > LINE:
+            raise TableError(f"{path} has a line of more than {LINE >> 20} MiB; correct it")
+    if head.endswith(b"\r"):
+        head += file.read(1)
     if not places:
         raise TableError(f"{path} has a header but no rows")
     at = min(places)
     if head[at : at + 2] == b"\r\n":
         at += 1
     file.seek(at + 1)
-    return head[: at + 1], head[at : at + 1]
+    return bytes(head[: at + 1]), bytes(head[at : at + 1])
 
 
 def _rows(head: bytes, block: bytes, path: Path, before: int, unclear: set[str]) -> Any:

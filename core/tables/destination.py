@@ -13,6 +13,7 @@ from secrets import token_hex
 from typing import Any
 
 from espalier.core.errors import TableError
+from espalier.core.tables.connection import parts_of
 from espalier.core.tables.engine_errors import BUGS, OURS, engine_errors
 
 TAKE_ROWS = ("duckdb", "postgres", "postgresql")
@@ -23,7 +24,7 @@ LONGEST_NAME = 63
 
 @dataclass(frozen=True)
 class Destination:
-    """Table ``name`` to be created at ``url``. Outside the default schema, ``name`` is ``schema.name``."""
+    """Table ``name`` to be created at ``url``, with quotes as in SQL; ``schema.name`` outside the default schema."""
 
     name: str
     url: str = field(repr=False)
@@ -33,18 +34,16 @@ class Destination:
 
         Creating the table and rolling back tests names, types and permissions before any budget is spent.
         """
-        for name in (self.name.rpartition(".")[2], *columns.names):
+        for name in (*parts_of(self.name), *columns.names):
             if len(name.encode()) > LONGEST_NAME:
                 raise TableError(f"the name {name!r} is too long for a database; use at most {LONGEST_NAME} bytes")
-        with self._connected() as (_, con):
-            con.execute(self._create(columns))
+        with self._created(columns) as (_, con):
             con.execute("ROLLBACK")
 
     def write(self, columns: Any, batches: Iterator[Any]) -> None:
         """Create the table and fill it with Arrow ``batches``, all with the schema ``columns``, or leave no trace."""
-        with self._connected() as (fill, con):
+        with self._created(columns) as (fill, con):
             try:
-                con.execute(self._create(columns))
                 fill(con, self._sql, columns, batches)
                 con.execute("COMMIT")
             except BaseException:
@@ -53,15 +52,15 @@ class Destination:
 
     @property
     def _sql(self) -> str:
-        return ".".join(map(_quoted, filter(None, self.name.rpartition(".")[::2])))
+        return ".".join(map(_quoted, parts_of(self.name)))
 
     def _create(self, columns: Any) -> str:
         cells = ", ".join(f"{_quoted(column.name)} {_TYPES[str(column.type)]}" for column in columns)
         return f"CREATE TABLE {self._sql} ({cells})"
 
     @contextmanager
-    def _connected(self) -> Iterator[tuple[Callable[..., None], Any]]:
-        """Yield the function that fills the table, and the connection in a transaction.
+    def _created(self, columns: Any) -> Iterator[tuple[Callable[..., None], Any]]:
+        """Create the table in a transaction, and yield the function that fills it, and the connection.
 
         Errors name only a cause: an engine's own messages may contain the URL.
         """
@@ -72,6 +71,9 @@ class Destination:
             engine, con = engines.connect_to_write(self.url)
         try:
             engines.begin(con, engine)
+            con.execute(self._create(columns))
+            if engine == "postgres" and con.execute(_TEMPORARY, [self._sql]).fetchone() != (False,):
+                raise TableError(f"{shown}: its schema is temporary. Name another schema: SCHEMA.NAME")
             yield (_copy if engine == "postgres" else _insert), con
         except (*OURS, *BUGS):
             raise
@@ -83,6 +85,7 @@ class Destination:
             con.close()
 
 
+_TEMPORARY = "SELECT relpersistence = 't' FROM pg_catalog.pg_class WHERE oid = pg_catalog.to_regclass(%s)"
 _TYPES = {"string": "text", "int64": "bigint", "double": "double precision", "date32[day]": "date"}
 
 

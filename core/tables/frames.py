@@ -31,7 +31,7 @@ from espalier.core.tables.linked_text import LinkedText
 from espalier.core.tables.narrow_text import Ranks, narrow_text
 from espalier.core.tables.panel import Panel, panel_of, ranks_of
 from espalier.core.tables.postgres_snapshot import PostgresSnapshot
-from espalier.core.tables.reading import read_table
+from espalier.core.tables.reading import other_format, read_table
 from espalier.core.tables.relation import Relation, is_url, open_relation
 from espalier.core.tables.snapshot import Snapshot
 from espalier.core.tables.source import Source
@@ -238,12 +238,17 @@ def destination(where: str, name: str) -> Destination:
 
 
 def too_large(path: Path) -> bool:
-    """Return whether to read ``path`` in place: a folder, a file larger than `LARGE_BYTES`, or a large Parquet file."""
+    """Return whether to read ``path`` in place: a folder, a CSV file larger than `LARGE_BYTES`, or a large Parquet
+    file.
+    """
     try:
         if not path.is_file():
             return path.is_dir()  # a pipe is not opened here, because each byte can be read only once
         with path.open("rb") as file:
-            packed = file.read(4) == b"PAR1"
+            start = file.read(64)
+        packed, other = start[:4] == b"PAR1", other_format(start)
+        if other is not None and not packed:
+            return False  # the readers of these formats need the whole file
         if path.stat().st_size > LARGE_BYTES:
             return True
     except OSError:

@@ -106,8 +106,8 @@ def draft(
     people have a cell that is not a date. Any other column is refused, so that no single person's rows decide. Raises
     :class:`ProjectError` for an invalid project.
     """
-    for table, named in ((tables[0], [linked.key]), (tables[-1], [linked.by, linked.order])):
-        for name in named:
+    for table, named in ((tables[0], [linked.key]), (tables[-1], [linked.by, linked.order, linked.visit_key])):
+        for name in filter(None, named):
             if name not in table.columns:
                 raise TableError(f"{table.source}: there is no column {name!r}", column=name)
     names = (linked.people, linked.visits)

@@ -28,6 +28,8 @@ BATCH_ROWS, BATCH_CELLS = 1 << 18, 1 << 23
 PLACES, PLACE_ROWS = 20, 1 << 12
 """Number of places of a sample, and of rows at each place."""
 SUFFIX = ".parquet"
+HOLDING = (b"PAR1", b"PARE", b"\x1f\x8b")
+"""First bytes of files that may hold rows of a table: Parquet, Parquet with an encrypted footer, and gzip."""
 FOOTERS = ("_metadata", "_common_metadata")
 """Names of files without rows that programs write into the folder of a table."""
 LOGS = {"_delta_log": "Delta Lake", ".hoodie": "Hudi"}
@@ -151,16 +153,16 @@ def _listed(folder: Path) -> list[Path]:
         _check_log(folder, above)
     for where, folders, names in walked(folder, _unreadable):
         for file in (Path(where, name) for name in names):
-            if file.suffix.lower() == SUFFIX:
+            if _is_part(file.name):
                 found.append(file)
-            elif file.name not in FOOTERS and is_parquet(file):
+            elif file.name not in FOOTERS and _start(file).startswith(HOLDING):
                 raise TableError(
-                    f"the folder {folder} contains {_in(file, folder)}, a Parquet file whose name does not end in "
-                    f"{SUFFIX}. Its rows would be left out; rename it or remove it",
+                    f"the folder {folder} contains {_in(file, folder)}, a Parquet or gzip file whose name does not end "
+                    f"in {SUFFIX}. Its rows would be left out; unpack it, rename it, or remove it",
                     path=str(folder),
                 )
         _check_log(folder, Path(where))
-        if Path(where) != folder and {"release.json", "synthetic.parquet"} <= {*names}:
+        if Path(where) != folder and "release.json" in names and any(_is_part(name) for name in names):
             raise TableError(
                 f"the folder {folder} contains {_in(Path(where), folder)}, a release, whose synthetic rows would be "
                 "read as rows of the table. Move it elsewhere",
@@ -203,10 +205,19 @@ def _check_log(folder: Path, where: Path) -> None:
 
 def is_parquet(path: Path) -> bool:
     """Return whether ``path`` is an ordinary file that begins like a Parquet file."""
+    return _start(path) == b"PAR1"
+
+
+def _start(path: Path) -> bytes:
+    """Return the first four bytes of an ordinary file; no bytes of anything else."""
     if not path.is_file():
-        return False
+        return b""
     with path.open("rb") as file:
-        return file.read(4) == b"PAR1"
+        return file.read(4)
+
+
+def _is_part(name: str) -> bool:
+    return Path(name).suffix.lower() == SUFFIX
 
 
 def _unreadable(error: OSError) -> None:

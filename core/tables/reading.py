@@ -22,7 +22,7 @@ Refusals name the line or the row, but never quote a cell.
 from __future__ import annotations
 
 import io
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -35,7 +35,15 @@ from espalier.core.tables.csv_lines import DELIMITERS, check_lines, header_names
 from espalier.core.tables.excel import read_excel
 from espalier.core.tables.parquet_pages import check_pages, opened
 from espalier.core.tables.text_table import TextTable, check_names
-from espalier.core.tables.unpacking import MAX_BYTES, check_ordinary, gunzip, open_ordinary, state, unshared
+from espalier.core.tables.unpacking import (
+    MAX_BYTES,
+    check_cells,
+    check_ordinary,
+    gunzip,
+    open_ordinary,
+    state,
+    unshared,
+)
 
 
 def read_table(source: str | Path | bytes, name: str | None = None) -> TextTable:
@@ -66,16 +74,24 @@ def read_table(source: str | Path | bytes, name: str | None = None) -> TextTable
             what = "a table in a database cannot be used here; write its rows to a file" if "://" in str(source) else ""
             raise TableError(f"cannot read {shown}: {what or error.strerror or error}", path=shown) from None
     if data[:2] == b"\x1f\x8b":
-        data = gunzip(data, shown)
-    parse = _parquet if data[:4] == b"PAR1" else read_excel if data[:4] == b"PK\x03\x04" else _csv
-    if parse is _csv:
-        from espalier.core.tables.stat_rows import kind_of, stat_table
-
-        parse = stat_table if kind_of(data) else _csv
-    table = parse(data, shown)
+        packed, data = len(data), gunzip(data, shown)
+        if other_format(data) is not None or data[:2] == b"\x1f\x8b":  # its size would be checked as if it were plain
+            raise TableError(f"{shown} is a gzip file around a packed file; unpack it first")
+        table = _csv(data, shown, packed)
+    else:
+        table = (other_format(data) or _csv)(data, shown)
     if table.rows == 0:
         raise TableError(f"{shown} has a header but no rows")
     return table
+
+
+def other_format(data: bytes) -> Callable[[bytes, str], TextTable] | None:
+    """Return the reader of a file that is not CSV, by its first bytes; `None` for CSV."""
+    from espalier.core.tables.stat_rows import kind_of, stat_table
+
+    if data[:4] == b"PAR1":
+        return _parquet
+    return read_excel if data[:4] == b"PK\x03\x04" else stat_table if kind_of(data) else None
 
 
 def misread(table: TextTable) -> bool:
@@ -89,12 +105,14 @@ def misread(table: TextTable) -> bool:
     return bool(holds[column.codes].mean() > 0.5)
 
 
-def _csv(data: bytes, shown: str) -> TextTable:
+def _csv(data: bytes, shown: str, packed: int | None = None) -> TextTable:
+    """Return CSV text as a table; ``packed`` is the size of the gzip file that contained it."""
     import pyarrow as pa
 
     text, odd = plain_lines(data, shown)
     names, delimiter = header_names(text, shown)
     check_names(names, shown)
+    check_cells(text.count(b"\n") * len(names), len(text) if packed is None else packed, shown)
     check_lines(text, delimiter, shown)
     bad: list[Any] = []
 
@@ -165,6 +183,7 @@ def _parquet(data: bytes, shown: str) -> TextTable:
     except (pa.ArrowException, OSError, ValueError):
         raise TableError(f"{shown} is a damaged Parquet file") from None
     check_fields(schema, rows, shown)
+    check_cells(rows * len(schema), len(data), shown)
     longest = check_pages(io.BytesIO(data), file.metadata, shown)
     kept = [f.name for f in schema if pa.types.is_string(f.type) or pa.types.is_large_string(f.type)]
     try:  # long repeated text is stored once

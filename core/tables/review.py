@@ -17,7 +17,7 @@ import numpy as np
 from espalier.core.code_books import CODE_BOOKS, code_book
 from espalier.core.project.date_orders import DATE_ORDERS
 from espalier.core.project.dates import day_number
-from espalier.core.project.schema import MISSING, NUMBER, Column, HierarchyToBuy, Schema, ToBuy
+from espalier.core.project.schema import MISSING, NUMBER, CategoriesToBuy, Column, HierarchyToBuy, Schema, ToBuy
 from espalier.core.project.schema_json import column_to_json
 from espalier.core.tables.guessing import FEW, looks_like_contacts
 from espalier.core.tables.text_table import TextColumn, TextTable
@@ -159,6 +159,8 @@ def _place(read: TextColumn, column: Column) -> tuple[Group, str]:
         return "identifies someone", "Most values are e-mail addresses, telephone numbers or similar text."
     if isinstance(column, HierarchyToBuy):
         return "look closely", "Its codes are declared. The values that count as an empty cell were guessed."
+    if isinstance(column, CategoriesToBuy):
+        return "look closely", "The release buys its categories. Whether they are ordered was guessed."
     if isinstance(column, ToBuy):
         return "look closely", "The release buys its bins. Whether all its numbers are whole was guessed."
     if column.dates is not None:

@@ -167,6 +167,12 @@ def stat_table(data: bytes, shown: str) -> TextTable:
         _check_count(data, shown, cells, facts)
     columns, rows, merging = {}, 0, _merging(data, shown, cells, facts)
     for name in facts.column_names:
+        if suffix == ".dta" and str(facts.original_variable_types.get(name) or "").startswith(("%tC", "%-tC")):
+            raise TableError(
+                f"{shown}: column {name!r} counts leap seconds (%tC), so Espalier would shift its times. Convert it in "
+                f"Stata: replace {name} = cofC({name}), then format {name} %tc",
+                column=name,
+            )
         convert = _converted(suffix, str(facts.original_variable_types.get(name) or ""))
         made = Cells(_exact(facts, name))
         try:

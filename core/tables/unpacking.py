@@ -19,6 +19,10 @@ BOMB_BYTES, BOMB_RATIO = 50_000_000, 150
 """A file is refused as an attack if it unpacks to more than this number of bytes and to more than this multiple of its
 size. Packing makes ordinary tables 5 to 50 times smaller.
 """
+BOMB_CELLS, CELL_RATIO = 50_000_000, 15
+"""A file whose cells are held in memory is refused if it has more cells than this number and than this multiple of its
+size in bytes. Larger files are read in place, in batches.
+"""
 FEW_ROWS, JOINED_ROWS, BATCH_BYTES = 64, 1 << 16, 1 << 28
 """Sizes of batches if text may be far longer than its bytes in the file: rows per batch, rows after batches are joined,
 and bytes per batch. A single row may have more bytes.
@@ -97,6 +101,15 @@ def check_ratio(size: int, packed: int, shown: str) -> None:
     if size > BOMB_BYTES and size > BOMB_RATIO * packed:
         raise TableError(
             f"{shown} unpacks to more than {BOMB_RATIO} times its size, unlike any ordinary table; use a plain CSV file"
+        )
+
+
+def check_cells(cells: int, packed: int, shown: str) -> None:
+    """Refuse a file that has far more cells than its size suggests, before they are read into memory."""
+    if cells > BOMB_CELLS and cells > CELL_RATIO * packed:
+        raise TableError(
+            f"{shown} has more than {CELL_RATIO} cells for each of its bytes, unlike any ordinary table; use a plain "
+            "CSV file"
         )
 
 

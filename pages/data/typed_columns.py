@@ -75,8 +75,9 @@ def _column_of(row: Mapping[str, Any], origin: Column) -> Column:
             missing_marks=split(row["marks"]),
         )
     if row["kind"] != "date" and (wanted := _to_buy(row, numeric)) is not None:
-        kept = numeric and row["integer"] == origin.integer  # a guess, even if the bins are bought
-        guessed, confirmed = (tuple(f for f in m if f == "integer") for m in (origin.guessed, origin.confirmed))
+        field = "integer" if numeric else "kind"  # stays a guess, even if the bins or categories are bought
+        kept = getattr(wanted, field) == getattr(origin, field)
+        guessed, confirmed = (tuple(f for f in m if f == field) for m in (origin.guessed, origin.confirmed))
         return replace(wanted, guessed=guessed, confirmed=confirmed) if kept else wanted
     marked = _declared(row, origin).marked_like(origin)
     return replace(marked, shown=origin.shown if marked.confirmed else "")

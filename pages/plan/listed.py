@@ -12,7 +12,7 @@ from espalier.pages.session.session import Session
 
 
 def line(text: str, key: str, help_: str, remove: Callable[..., None], *args: Any) -> None:
-    """Show a list entry with a button that calls ``remove(*args)``."""
+    """Show a list entry, in Markdown, with a button that calls ``remove(*args)``; ``help_`` is plain text."""
     left, right = st.columns([7, 1], vertical_alignment="center")
     left.markdown(text)
     right.button(

@@ -407,6 +407,26 @@ def test_a_url_in_the_place_of_a_path_shows_no_password(words, capsys):
     assert "hush" not in "".join(capsys.readouterr())
 
 
+@pytest.mark.parametrize(
+    "words", [["--missing"], ["--by", "pid", "--order", "n", "--person-columns", "c", "--visit-key"]]
+)
+def test_an_argument_that_is_no_text_is_refused(words, tmp_path, monkeypatch, capsys):
+    """Previously, this ended in a traceback."""
+    monkeypatch.chdir(tmp_path)
+    Path("t.csv").write_text("pid,n,c\n" + "".join(f"{i % 5},{i},{'xy'[i % 2]}\n" for i in range(20)))
+    assert run("init", "t.csv", "--out", "o.json", *words, os.fsdecode(b"\xff")) == 2
+    assert capsys.readouterr().err.startswith("espalier: ")
+
+
+def test_a_visit_key_that_no_table_has_is_refused(tmp_path, monkeypatch, capsys):
+    """Previously, the draft named a column that does not exist."""
+    monkeypatch.chdir(tmp_path)
+    Path("t.csv").write_text("pid,n,c\n" + "".join(f"{i % 5},{i},{'xy'[i % 2]}\n" for i in range(20)))
+    words = ["--by", "pid", "--order", "n", "--person-columns", "c", "--visit-key", "nosuch"]
+    assert run("init", "t.csv", "--out", "o.json", *words) == 2
+    assert "there is no column 'nosuch'" in capsys.readouterr().err
+
+
 def test_a_draft_of_a_file_whose_name_is_no_text(tmp_path):
     """Previously, this ended in a traceback and left an empty project file behind."""
     table, draft = tmp_path / os.fsdecode(b"n\xff.csv"), tmp_path / "draft.json"

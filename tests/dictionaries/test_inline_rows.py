@@ -32,6 +32,9 @@ WITH_ROWS = {
     "d.sas": [
         *(f"data t; input sex;\n{word};\n{{}};;;;\n" for word in ("cards", "DATALINES4", "lines", "parmcards4 ")),
         "data t; input sex; /* rows */ cards;\n{};\n",
+        "%let q=%str(%'); data t; input sex;\fdatalines;\n{};\n",
+        "data t; input sex; %m cards /* the rows */ /**/ ;\n{};\n",
+        "data t; input sex; %if 1 %then lines/**/;\n{};\n",
     ],
 }
 LABELS = {"d.do": STATA, "d.sps": SPSS, "d.sas": SAS}

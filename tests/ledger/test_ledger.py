@@ -38,6 +38,7 @@ from espalier.core.ledger.ledger import Ledger
 from espalier.core.ledger.memory import head as memory_head
 from espalier.core.ledger.places import remembered as memory_of
 from espalier.core.ledger.replay import replay
+from espalier.core.notebook import evaluate
 from espalier.core.privacy.accounting import Budget, epsilon_of, rho_of, rounded_down, rounded_up
 from espalier.core.privacy.curator import PrivateCurator
 from espalier.core.privacy.draws import Subtotal
@@ -1294,6 +1295,31 @@ def test_diagnostics_are_recorded_before_what_they_may_steer(where):
     exported = ledger.to_json()["populations"][0]
     assert [e["diagnostics_before"] for e in exported["entries"]] == [0, 2]
     assert len(exported["diagnoses"]) == 2
+
+
+def test_a_notebook_records_a_view(tmp_path, monkeypatch):
+    """Previously, `es.evaluate` computed everything, and the next release stated that no one had seen diagnostics."""
+    monkeypatch.setenv("ESPALIER_LEDGER", str(tmp_path / "none.db"))
+    ledger = opened(tmp_path / "ledger.db", epsilon=5.0)
+    made = release(PROJECT, table(), ledger=ledger.account("people", "Ada"))
+    made.save(tmp_path / "folder")
+    loaded = load_release(tmp_path / "folder")
+
+    def views():
+        return [(d.who, d.table, d.what) for d in ledger.population_of("people").diagnoses]
+
+    evaluate(made, table())
+    assert views() == [("Ada", "people", "es.evaluate")]
+    with pytest.warns(UserWarning, match="in another ledger, so this view of diagnostics is not recorded"):
+        evaluate(loaded, table())
+    evaluate(loaded, table(), ledger=ledger.account("people", "Eve"))
+    assert views()[1:] == [("Eve", "people", "es.evaluate")]
+    monkeypatch.setenv("ESPALIER_LEDGER", str(tmp_path / "ledger.db"))
+    evaluate(loaded, table())
+    assert len(views()) == 3
+    monkeypatch.setattr("espalier.core.notebook.evaluate_tables", lambda *_, **__: pytest.fail("computed"))
+    with pytest.raises(LedgerError, match="ledger= in a notebook"):
+        evaluate(release(PROJECT, table()), table())
 
 
 @pytest.mark.parametrize("named", [(), ("others",)])

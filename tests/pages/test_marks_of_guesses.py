@@ -57,12 +57,21 @@ def bins_bought(folder: Path, cells: list[str]) -> Column:
     return editor.project.schema["a"]
 
 
+def categories_bought(folder: Path, cells: list[str]) -> Column:
+    editor, draft, text = opened(folder, cells)
+    typed = row_of(editor.project.schema["a"])
+    typed["categories"] = "at most 20"
+    draft.act(editor, text, {"do": "change", "name": "a", "typed": typed})
+    return editor.project.schema["a"]
+
+
 @pytest.mark.parametrize(
     ("change", "cells", "other", "field", "marked"),
     [
         (book_used, [CODES[i % 7] for i in range(70)], ("?", "414"), "missing", [True, False]),
         (hierarchy_used, [str(101 + 10 * (i % 60)) for i in range(300)], ("", "101"), "missing", [True, True]),
         (bins_bought, [str(1 + 7 * i % 97) for i in range(300)], ("50", "50.5"), "integer", [True, True]),
+        (categories_bought, [str(i % 5) for i in range(70)], ("0", "x"), "kind", [True, True]),
     ],
 )
 def test_a_fact_that_one_row_decides_is_a_guess_until_it_is_confirmed(tmp_path, change, cells, other, field, marked):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+from datetime import date
 
 import numpy as np
 import pytest
@@ -12,9 +13,12 @@ from espalier.core.errors import EspalierError, ProjectError, SchemaError, SizeE
 from espalier.core.graph.separations import Separation
 from espalier.core.models.graphical import Zeros, estimate
 from espalier.core.privacy.draws import Measurement
+from espalier.core.project.column_types import Dates
 from espalier.core.project.constraint_kinds import Determines, Impossible, Monotone, Range
 from espalier.core.project.constraints import Constraints
+from espalier.core.project.dates import DateBins
 from espalier.core.project.schema import Column, Schema
+from espalier.core.release.output import arrow_columns, text_cells
 from espalier.core.tables.consistency import candidates, settle, violations
 
 SCHEMA = Schema(
@@ -148,6 +152,40 @@ def test_what_cannot_be_is_refused_with_the_reason(data, error, text):
         Constraints.from_json(data).masks(SCHEMA)
 
 
+PRICES = {"edges": (0.0, 10.0, 20.0), "decimals": 1, "number_style": "1234,5"}
+
+
+@pytest.mark.parametrize(
+    ("effect", "right", "wrong"),
+    [
+        (
+            Column("y", "numeric", edges=(0, 1, 10), integer=True, missing=True, missing_marks=("-9",)),
+            ["0", "10", ""],
+            ["5.0", "5.5", "5e0", " 5", "05", "11", "-1", "1e999", "-9", "x"],
+        ),
+        (Column("y", "numeric", **PRICES), ["5", "5.5", "20.0"], ["5,5", "5.55", "5e0", "20.1", "", " 5"]),
+        (
+            Dates.of("y", DateBins(date(2020, 1, 1), date(2020, 12, 31), "month"), date_order="dmy"),
+            ["2020-12-31"],
+            ["31.12.2020", "2020-12-31T10:00", "2021-01-01", "20201231"],
+        ),
+        (Column("y", "categorical", ("1", "2"), missing=True, unknown="missing"), ["1", ""], ["1.0", "3"]),
+    ],
+    ids=["whole numbers", "decimals", "days", "categories"],
+)
+def test_a_table_has_only_values_that_a_release_can_contain(effect, right, wrong):
+    """Previously, "5.0" for whole numbers ended a release with a traceback after its budget was spent."""
+    schema = Schema((Column("x", "categorical", ("a", "b")), effect))
+    for value in (*right, *wrong):
+        determines = Constraints(determines=(Determines("x", "y", {"a": right[0], "b": value}),))
+        if value in wrong:
+            with pytest.raises(SchemaError, match=r"determines: column 'y': the value .* is not "):
+                determines.masks(schema)
+        else:
+            determines.masks(schema)
+            assert arrow_columns(schema).field("y").type == text_cells(effect, [value]).type
+
+
 def test_a_table_too_large_is_refused():
     with pytest.raises(SizeError, match="12 cells"):
         ALL.masks(SCHEMA, max_cells=8)
@@ -269,3 +307,13 @@ def test_candidates_are_found_and_marked():
     found.masks(schema)
     texts = {c.name: c.decode(np.asarray(codes[c.name]), rng) for c in schema.columns}
     assert sum(m for _, m in violations(found, schema, settle(found, schema, codes, texts))) == 0
+
+
+@pytest.mark.parametrize(("one", "other"), [({"integer": True}, {}), ({"decimals": 1}, {"decimals": 2})])
+def test_ordered_columns_have_the_same_precision(one, other):
+    """Previously, a column of whole numbers received fractions of the other column, or the release ended in an error
+    after it was paid for.
+    """
+    columns = [Column(name, "numeric", edges=(0, 5, 10), **more) for name, more in (("a", one), ("b", other))]
+    with pytest.raises(SchemaError, match="the same decimals"):
+        Monotone("a", "b").mask(columns)

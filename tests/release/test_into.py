@@ -102,6 +102,42 @@ def test_a_table_that_is_there_is_never_touched_and_nothing_is_spent(engine, tmp
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.parametrize(
+    ("name", "made"),
+    [
+        ('"Made"', 'SELECT * FROM "Made"'),
+        ('"My Schema"."a.b"', 'SELECT * FROM "My Schema"."a.b"'),
+        ('"a""b"', 'SELECT * FROM "a""b"'),
+        *((name, None) for name in ("x.", ".y", 'a"b', "", '""')),
+    ],
+)
+def test_names_are_quoted_as_in_sql(engine, name, made):
+    """Previously, the quotation marks became a part of the name, and a name with a dot could not be written."""
+    url, ask = engine
+    columns = pa.schema([("a", pa.string())])
+    if made is None:
+        with pytest.raises(TableError, match="the name of the relation cannot be read"):
+            Destination(name, url).check(columns)
+        return
+    ask('CREATE SCHEMA "My Schema"')
+    Destination(name, url).write(columns, iter([pa.record_batch([["x"]], schema=columns)]))
+    assert ask(made) == [("x",)]
+    ask(f'DROP TABLE {name}; DROP SCHEMA "My Schema"')
+
+
+@pytest.mark.parametrize("name", ["pg_temp.made", "made"])
+def test_a_temporary_schema_is_refused(postgres, name):
+    """Previously, the table was gone when its connection was closed."""
+    with psycopg.connect(postgres, autocommit=True) as con:
+        con.execute("CREATE ROLE temp SUPERUSER LOGIN; ALTER ROLE temp SET search_path = pg_temp, public")
+        try:
+            with pytest.raises(TableError, match=f"the table '{name}' cannot be written: its schema is temporary"):
+                Destination(name, postgres.replace("espalier@", "temp@")).check(pa.schema([("a", pa.string())]))
+            Destination("public.made", postgres.replace("espalier@", "temp@")).check(pa.schema([("a", pa.string())]))
+        finally:
+            con.execute("DROP ROLE temp")
+
+
 def test_it_is_written_whole_or_not_at_all(engine):
     url, ask = engine
     columns = arrow_columns(SCHEMA)

@@ -113,6 +113,17 @@ def test_a_long_text_that_was_bought_is_cut_and_listed(tmp_path):
     assert cells(read_table(tmp_path / "t.xpt"), "x") == ["a", "b" * 200]
 
 
+@pytest.mark.parametrize("kind", ["sav", "xpt", "dta"])
+def test_blanks_at_the_end_of_a_text_are_kept_or_listed(kind, tmp_path):
+    """Previously, SPSS and SAS transport files made such categories equal without a note."""
+    texts = ["a", "a ", "a  ", " "]
+    bought = Schema((Column("x", "categorical", tuple(texts)),))
+    write_stat(bought, {"x": texts}, tmp_path / f"t.{kind}", kind)
+    kept = cells(read_table(tmp_path / f"t.{kind}"), "x") == texts
+    assert kept is (losses(bought, kind) == [])
+    assert kept is (kind == "dta")
+
+
 def test_user_missing_codes_survive_the_round_trip_where_the_format_has_them(tmp_path):
     column = Column(
         "income",

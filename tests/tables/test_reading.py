@@ -22,8 +22,9 @@ from pyarrow import parquet
 from espalier.core.errors import TableError
 from espalier.core.project.file import Project
 from espalier.core.project.schema import Column, LeftOut, Schema
-from espalier.core.tables import arrow_text
+from espalier.core.tables import arrow_text, frames, unpacking
 from espalier.core.tables.csv_batches import csv_batches
+from espalier.core.tables.frames import read_data
 from espalier.core.tables.guessing import guess_column, guess_schema, identifiers, possible_marks, reasons
 from espalier.core.tables.narrow_text import narrow_text
 from espalier.core.tables.reading import misread, read_table
@@ -178,6 +179,50 @@ def test_names_with_commas_between_tabs():
 
 def test_gzip():
     assert cells(read_table(gzip.compress(b"a,b\n1,2\n"))) == {"a": ["1"], "b": ["2"]}
+
+
+def _parquet_file(cells):
+    out = io.BytesIO()
+    parquet.write_table(pa.table({"a": cells}), out)
+    return out.getvalue()
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+@pytest.mark.parametrize("letters", [(1 << 20) - 1, 1 << 20, (1 << 20) + 9])
+def test_a_long_header_is_read_in_place(tmp_path, letters, end):
+    """Previously, a header of more than 1 MiB was a file without rows."""
+    names = [letter * 100_000 for letter in "abcdefghij"]
+    names.append("k" * (letters - len(",".join(names)) - 1))
+    (tmp_path / "t.csv").write_bytes(f"{','.join(names)}{end}{',' * 10}{end}".encode())
+    assert list(open_relation(tmp_path / "t.csv").columns) == names
+    assert [batch.num_rows for batch in csv_batches(tmp_path / "t.csv")] == [1]
+
+
+def test_a_large_workbook_is_not_read_as_csv(tmp_path, monkeypatch):
+    """Previously, a workbook of 101 MB was refused as binary text."""
+    book = Workbook()
+    book.active.append(["a"])
+    book.active.append(["x"])
+    book.save(tmp_path / "t.xlsx")
+    monkeypatch.setattr(frames, "LARGE_BYTES", 100)
+    assert read_data(tmp_path / "t.xlsx").rows == 1
+
+
+@pytest.mark.parametrize("inner", [_parquet_file([1]), b"PK\x03\x04", b"$FL2", gzip.compress(b"a\n1\n")])
+def test_gzip_around_a_packed_file_is_refused(inner):
+    """Previously, 3 kB of gzip around a padded Parquet file took 5.4 GB."""
+    with pytest.raises(TableError, match="is a gzip file around a packed file; unpack it first"):
+        read_table(gzip.compress(inner))
+
+
+@pytest.mark.parametrize("data", [gzip.compress(b"a\n" + b"1\n" * 9000), _parquet_file([1] * 9000)])
+def test_a_small_file_of_very_many_cells_is_refused(monkeypatch, data):
+    """Previously, 2 MB of gzip with 150 million lines took 3.2 GB."""
+    assert read_table(data).rows == 9000
+    monkeypatch.setattr(unpacking, "BOMB_CELLS", 1000)
+    monkeypatch.setattr(unpacking, "CELL_RATIO", 1)
+    with pytest.raises(TableError, match="cells for each of its bytes"):
+        read_table(data)
 
 
 @pytest.mark.parametrize(

@@ -78,6 +78,16 @@ def test_dates_are_dates_whatever_the_format_counts_from(suffix, tmp_path):
     assert [read.columns["n"].values[code] for code in read.columns["n"].codes] == ["1", "2.5", "", "-9"]
 
 
+def test_stata_times_with_leap_seconds_are_refused(tmp_path):
+    """Previously, they were read without leap seconds: 23:59:50 on 31 December 2019 became 2020."""
+    table, place = pd.DataFrame({"t": [1893456017000.0]}), tmp_path / "t.dta"
+    pyreadstat.write_dta(table, place, variable_format={"t": "%tC"})
+    with pytest.raises(TableError, match=r"column 't' counts leap seconds \(%tC\)"):
+        read_table(place)
+    pyreadstat.write_dta(table, place, variable_format={"t": "%tc"})
+    assert read_table(place).columns["t"].values == ("2020-01-01T00:00:17",)
+
+
 def test_user_missing_codes_of_spss_stay_codes(tmp_path):
     place = tmp_path / "t.sav"
     pyreadstat.write_sav(pd.DataFrame({"n": [1.0, -9.0]}), str(place), missing_ranges={"n": [-9]})
