@@ -23,6 +23,7 @@ from espalier.core.cli.main import main
 from espalier.core.errors import Cancelled, LedgerError, ProjectError, SizeError, TableError, Unfinished
 from espalier.core.ledger.account import Reservation
 from espalier.core.ledger.ledger import Ledger
+from espalier.core.ledger.store import Store
 from espalier.core.methods import METHODS
 from espalier.core.privacy.journal import Journal, Record, RequestDiffers, request_digest
 from espalier.core.project.file import Project
@@ -574,6 +575,32 @@ def test_an_entry_that_another_process_resumed_is_not_returned(tmp_path):
     assert (entry.status, entry.counted) == ("reserved", entry.reserved)
     resume(ledger.account("people").resumed(entry.id), rows)
     assert ledger.population_of("people").entries[0].status == "spent"
+
+
+@pytest.mark.parametrize("stored", [False, True])
+def test_an_interrupt_during_the_reservation_costs_nothing(tmp_path, monkeypatch, stored):
+    """Previously, the whole budget of the release stayed reserved, although nothing was drawn."""
+    ledger = Ledger(str(tmp_path / "ledger.db"), create=True)
+    ledger.open_table("people", epsilon=3.0, delta=1e-6)
+    real = Store.append
+
+    def append(store: Store, make: Any, *given: Any, begun: Any = None, **more: Any) -> None:
+        if begun is None:
+            real(store, make, *given, **more)
+            return
+        if stored:
+            real(store, make, *given, begun=begun, **more)
+        else:
+            make(store.read())
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Store, "append", append)
+    with pytest.raises(KeyboardInterrupt):
+        release(project(**CASES["mst"], delta=None), table(400), ledger=ledger.account("people"))
+    population = ledger.population_of("people")
+    assert [entry.status for entry in population.entries] == ["returned"] * stored
+    assert population.spent == 0
+    assert ledger.store.unfinished() == {}
 
 
 def test_no_answer_is_stored_for_an_entry_that_has_ended(tmp_path):
