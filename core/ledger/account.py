@@ -29,6 +29,11 @@ KEPT_BYTES = 64 << 20
 """Maximum size of the zip file of a kept release."""
 TOO_LARGE = "too large to keep"
 """Beginning of the note about a release that the ledger does not keep."""
+OTHER_FILES = (
+    "The ledger recorded the hash of files that were never written, so it does not recognise the files of this resumed "
+    "release."
+)
+"""Warning about a release that the ledger did not keep and that was resumed after its entry had ended."""
 
 
 @dataclass(frozen=True)

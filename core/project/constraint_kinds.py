@@ -109,10 +109,10 @@ class Monotone:
                 f"monotone: {low.name!r} and {high.name!r} must have the same {shared}, so that codes can be compared",
                 column=low.name,
             )
-        if (low.integer, low.decimals, low.dates is None) != (high.integer, high.decimals, high.dates is None):
+        if (low.step, low.dates is None) != (high.step, high.dates is None):  # their numbers may change places in a bin
             raise SchemaError(
-                f"monotone: {low.name!r} and {high.name!r} must both be whole numbers, or have the same decimals, "
-                "because their released numbers are put in order",
+                f"monotone: {low.name!r} and {high.name!r} must have the same precision: both whole numbers, both the "
+                "same number of decimals, or both dates",
                 column=low.name,
             )
         out = np.zeros((low.size, high.size), dtype=np.bool_)

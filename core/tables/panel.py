@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from espalier.core.errors import TableError
-from espalier.core.project.date_orders import iso_text
+from espalier.core.project.date_orders import sortable
 from espalier.core.project.linked import Linked, Pair, Steps
 from espalier.core.project.schema import MISSING, Schema, smallest_unsigned
 from espalier.core.tables import random_rows
@@ -265,7 +265,7 @@ def _first_rows(linked: Linked, schema: Schema, text: TextTable, person: NDArray
 
 def ranks_of(column: TextColumn, date_order: str = "") -> NDArray[np.int64]:
     """Return the rank of each cell's text. The order of two cells depends on their text alone."""
-    keys = [_key(iso_text(text, date_order) if date_order else text) for text in column.values]
+    keys = [_key(sortable(text, date_order) if date_order else text) for text in column.values]
     place = {key: i for i, key in enumerate(sorted(set(keys)))}
     return np.asarray(np.array([place[key] for key in keys], dtype=np.int64)[column.codes])
 

@@ -82,14 +82,3 @@ def test_names_in_tooltips_and_labels_are_shown_literally():
     shown = [app.button[0].help, app.multiselect[0].label, *(field.label for field in app.number_input)]
     assert len(shown) == 4
     assert all(r"\!\[m\]" in text for text in shown)
-
-
-def test_a_name_is_never_markdown_in_a_tooltip():
-    """Previously, pointing at the button that removes a question loaded an image that its name referred to."""
-    app = go(sample(go(start(), "data"), "readmission"), "plan")
-    state(app).editor.change_plan(method="mst", fair=None)
-    unfold(app, "Questions")
-    ask(app, "a count", ["diabetes", "lives_alone"], {"diabetes": ["yes"], "lives_alone": ["yes"]}, "![m](http://x/y)")
-    said = [b.help for b in app.button if b.label == "Remove"]
-    assert said
-    assert not any("![m](" in text for text in said)
