@@ -3,6 +3,8 @@ sum.
 """
 
 import math
+import re
+from collections import Counter
 from collections.abc import Callable
 from fractions import Fraction
 from functools import cache
@@ -140,6 +142,43 @@ RECIPES = {
     "feature-score": Recipe("choice scores", lambda b: 3 * b.k + 2 * b.k**2 / b.n if b.n else 2 * b.m),
 }
 """The purchases by recipe. README.md explains each Δ."""
+PARTS = re.compile("(moments|gradient|curvature|spread) of the regression (.*)", re.DOTALL)
+"""Names of the draws of a regression."""
+STEPS = 25
+"""Number of training steps of a decoder, unless the plan states another."""
+
+
+def has(*keys: str) -> Callable[[Bought], bool]:
+    """Return a function that states whether the plan or the project has one of these keys."""
+    return lambda b: any(b.plan.get(key) or b.folder.facts["project"].get(key) for key in keys)
+
+
+def by(*methods: str) -> Callable[[Bought], bool]:
+    """Return a function that states whether the release was made by one of these methods."""
+    return lambda b: b.folder.facts["method"] in methods
+
+
+def regressed(b: Bought) -> bool:
+    """Return whether a draw has the name of a part of a planned regression."""
+    listed = [*b.plan.get("regressions", []), *b.folder.facts["project"].get("analyses", [])]
+    named = PARTS.fullmatch(b.draw["what"])
+    return named is not None and named[2] in {one["name"] for one in listed}
+
+
+PLANNED: dict[str, Callable[[Bought], bool]] = {
+    "histogram": lambda b: has("schema_share")(b) if b.draw["kind"] == "schema" else by("copula")(b),
+    "moments": by("copula"),
+    "count-histogram": lambda b: has("counts")(b) and not by("decoder", "copula", "linked")(b),
+    "threshold": has("schema_share"),
+    "quantiles": has("schema_share"),
+    "questions": has("questions", "analyses"),
+    "class-features": has("embedding_share"),
+    "regression": regressed,
+    "clipped-gradient": by("decoder"),
+    "logistic-gradient": by("prism"),
+    **dict.fromkeys(("step-counts", "echoes", "visit-counts", "return-counts"), by("linked")),
+}
+"""Purchases that only some plans or methods make. Otherwise, a draw could claim a purchase with a smaller Δ."""
 LAPLACE: dict[str, Callable[[Bought], float]] = {
     "counts": lambda b: b.m,
     "count-histogram": lambda b: b.m,
@@ -209,6 +248,7 @@ def check_budget(folder: Folder) -> None:
     for i, d in enumerate(draws, 1):
         bought = Bought(d, folder, k, k * (1 + replace), n, plan)
         wrong += [f"draw {i} ({d['what']}): {said}" for said in check_draw(bought)]
+    wrong += numbers(folder, draws)
     own, held = ([d for d in draws if d["part"] == part] for part in ("own", "held out"))
     parallel = plan.get("private_evaluation") and all(d["kind"] == "count" for d in held)
     if len(own) + len(held) < len(draws) or (held and not parallel):
@@ -251,6 +291,23 @@ def check_budget(folder: Folder) -> None:
     folder.say(2, wrong, f"{len(draws)} draws: scales, sensitivities, the sum of ρ, and (ε, δ)")
 
 
+def numbers(folder: Folder, draws: list[Draw]) -> list[str]:
+    """Return the purchases that the draws do not make as often as the plan does."""
+    method, plan, wanted = folder.facts["method"], folder.facts["project"]["plan"], dict[str, int]()
+    found = Counter(d["recipe"] for d in draws)
+    if method == "decoder":
+        head = folder.arrays("model.npz")[0]
+        moved = {name for name, size in head["sizes"] if size > 1} - {*head.get("tables", [])}
+        if found["clipped-gradient"] or any(end in moved for _, end in head["edges"]):
+            wanted["clipped-gradient"] = int(plan.get("steps", STEPS))
+    if method == "linked":
+        tables = folder.facts["project"]["tables"].values()
+        wanted["echoes"] = int(any(table.get("keep", 0) > 2 for table in tables))
+        wanted["visit-counts"] = len(plan.get("count_at_visits") or ())
+        wanted["return-counts"] = len(plan.get("count_returns_after") or ())
+    return [f"{found[name]} draws of {name}, but the plan has {n}" for name, n in wanted.items() if found[name] != n]
+
+
 def adds_up(stated: float, draws: list[Draw]) -> bool:
     """Return whether the ρ of all draws add up to the stated value, which is rounded up."""
     exact = sum((Fraction(d["rho"]) for d in draws), Fraction(0))
@@ -265,6 +322,8 @@ def check_draw(b: Bought) -> list[str]:
         return [f"{recipe} is not a recipe of a {kind}"]
     if kind in ("choice", "scores") and recipe not in SCORES.get(method, "edge-score").split():
         return [f"{method} does not choose by {recipe}"]
+    if recipe in PLANNED and not PLANNED[recipe](b):
+        return [f"{recipe} is no purchase of this plan"]
     if not all(math.isfinite(x) and x > 0 for x in (rho, scale, stated)):
         return ["Δ, ρ and scale must be positive"]
     laplace = b.draw.get("noise") == "laplace"

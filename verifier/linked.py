@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from .folder import Array, Folder, unzipped
-from .model import Model, meet, separates
+from .model import Model, meet, required, separates
 from .rows import Codes, chi_square, coder, far, numbered, restored, rounded, spread, table_of, unlike, unlikely
 
 PAST = {"@before": 1, "@earlier": 2}
@@ -90,6 +90,7 @@ def check_linked(folder: Folder) -> None:
     kept = [s for s in folder.facts["separations"] if s.get("holds")]
     bad = [s for s in kept if not separates(s, model.visible) or crossed(panel, model, head, s)]
     wrong = [f"{s['left']} and {s['right']} are linked around {s['given']} at a visit" for s in bad]
+    wrong += required(folder)
     folder.say(4, wrong, f"{len(kept)} separation{'s hold' if len(kept) != 1 else ' holds'} at every visit")
     folder.note(4, "linked tables keep no counts: the fit of the models is not recomputed")
     wrong, people, nodes = list(panel.wrong), len(panel.many), model.nodes

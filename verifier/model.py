@@ -17,6 +17,8 @@ from .smoothing import named, smoothed, spans
 
 TOLERANCE, MOST_GAP, MOST_CELLS, PASSES = 2e-3, 0.12, 40_000_000, 20
 SMOOTHING, MOST_SMOOTHING, NOISY, FIRM, WIDEST = 1.0, 3.0, 10.0, 5.0, 2.0
+FENCED = ("privci", "prefair")
+"""Methods that keep the roles' separation unless the plan says otherwise."""
 OLD_DECODERS = ("espalier-decoder/1", "espalier-decoder/2")
 Tables = Mapping[Clique, Array]
 Nodes = list[tuple[str, Clique, Array]]
@@ -186,10 +188,43 @@ def marginals(nodes: Nodes, wanted: Iterable[Clique]) -> dict[Clique, Array]:
     return out
 
 
+def required(folder: Folder) -> list[str]:
+    """Return an error for each separation that the plan requires, by the roles or by the project's list, but that the
+    release does not list as one that holds.
+    """
+    project, plan, method = folder.facts["project"], folder.facts["project"]["plan"], folder.facts["method"]
+    fair = plan.get("fair")
+    if not (method in FENCED if fair is None else fair):
+        return []
+    roles, wanted = (
+        project.get("roles", {}),
+        [(s["left"], s["right"], s["given"]) for s in project.get("separations", [])],
+    )
+    far = [*roles.get("protected", []), *(roles.get("inadmissible", []) if plan.get("strict") else [])]
+    if roles.get("outcome") and far:
+        wanted.append((roles["outcome"], far, roles.get("admissible", [])))
+
+    def listed(left: Any, right: Any, given: Any) -> bool:
+        """Return whether a listed separation covers this one. For linked tables, it also names columns of visits."""
+        for s in folder.facts["separations"]:
+            same = {*given} <= {*s["given"]} if folder.linked else {*given} == {*s["given"]}
+            same = same and (s["holds"] or method == "decoder")  # the report says where a network keeps none
+            for one, other in ((s["left"], s["right"]), (s["right"], s["left"])):
+                if same and {*left} <= {*one} and {*right} <= {*other}:
+                    return True
+        return False
+
+    missing = [s for s in wanted if not listed(*s)]
+    said = "the plan requires that {2} separate {0} and {1}, but the release does not list this separation"
+    return [said.format(*s) for s in missing]
+
+
 def check_model(folder: Folder, answers: Answers | None) -> Model | None:
     """Check the model's separations and fit, and return the model."""
     head = folder.arrays("model.npz")[0] if "model.npz" in folder.names else {}
     kept, plan = [s for s in folder.facts["separations"] if s.get("holds")], folder.facts["project"]["plan"]
+    if unlisted := required(folder):
+        folder.say(4, unlisted)
     copula = folder.facts["method"] == "copula"
     latent = folder.facts["method"] == "decoder" and head.get("latent") and plan.get("latent")
     old = not folder.statement and not head.get("edges") and "order" not in head

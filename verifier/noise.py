@@ -60,8 +60,10 @@ class Answers:
             raise ValueError("impossible cells must be marked with booleans")
         tables = [m for key in ("measurements", "asked") for m in head.get(key, [])]
         listed = list(zip(tables, (found[x] for x in named["measurements"] + named["asked"]), strict=True))
-        sums = [head[key] for key in ("direct",) if key in head] + head.get("histograms", [])
-        self.sums = [(m, found[a].size) for m, a in zip(sums, named["direct"] + named["histograms"], strict=True)]
+        sums = [("questions", head[key]) for key in ("direct",) if key in head]
+        sums += [("count-histogram", m) for m in head.get("histograms", [])]
+        arrays = zip(sums, named["direct"] + named["histograms"], strict=True)
+        self.sums = [(recipe, m["sigma"], found[a].size) for (recipe, m), a in arrays]
         self.counts = [Counts(tuple(m["columns"]), v.astype(float), float(m["sigma"])) for m, v in listed]
         for c in self.counts:
             if c.values.shape != tuple(self.sizes[n] for n in c.clique) or len(set(c.clique)) < len(c.clique):
@@ -135,8 +137,9 @@ def not_drawn(folder: Folder, answers: Answers) -> list[str]:
         if not bought[c.clique, sigma]:
             return [f"the counts of {' × '.join(c.clique)} with σ = {c.sigma:.6g} match no draw"]
         bought[c.clique, sigma] -= 1
-    scales = Counter((d["scale"], d["cells"]) for d in folder.statement.get("draws", []) if d["kind"] == "sums")
-    extra = Counter((m["sigma"], size) for m, size in answers.sums) - scales if folder.statement else None
+    draws = [d for d in folder.statement.get("draws", []) if d["kind"] == "sums"]
+    extra = Counter(answers.sums) - Counter((d["recipe"], d["scale"], d["cells"]) for d in draws)
+    extra = extra if folder.statement else Counter()
     return ["the noise or the length of a sum does not match its draw, or there are more sums than draws"] * bool(extra)
 
 

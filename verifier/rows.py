@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from scipy.special import gammaincc
 
-from .folder import Array, Folder, edges_of
+from .folder import Array, Folder, edges_of, values_of
 from .model import Model, Nodes
 from .noise import Answers
 
@@ -106,6 +106,49 @@ def coder(column: dict[str, Any]) -> Callable[[str], int]:
     return code_of
 
 
+def breaches(folder: Folder, codes: dict[str, Array]) -> list[str]:
+    """Return the constraints of the project that rows break."""
+    project, columns = folder.facts["project"], {c["name"]: c for c in folder.columns}
+    present = {name: codes[name] < len(values_of(c)) for name, c in columns.items()}
+
+    def listed(name: str, values: Any) -> Array:
+        """Return whether each row has one of these values, or a value in this range."""
+        column = columns[name]
+        if isinstance(values, list):
+            known = [*column.get("categories", ()), *[""] * bool(column.get("missing"))]
+            return np.isin(codes[name], [known.index(x) if x in known else coder(column)(x) for x in values])
+        lows = np.array(edges_of(column)[:-1])
+        lows = np.ceil(lows) if column.get("integer") else lows
+        inside = (lows >= values.get("from", -math.inf)) & (lows < values.get("below", math.inf))
+        return present[name] & np.append(inside, False)[codes[name]]
+
+    def impossible(rule: Any) -> Array:
+        marked = any(isinstance(rule.get(key), bool) for key in ("guessed", "confirmed"))
+        return np.logical_and.reduce([listed(n, v) for n, v in (rule["values"] if marked else rule).items()])
+
+    def monotone(rule: Any) -> Array:
+        low, high = rule["columns"] if isinstance(rule, dict) else rule
+        return present[low] & present[high] & (codes[low] > codes[high])
+
+    def determines(rule: Any) -> Array:
+        (cause, effect), out = rule["columns"], np.zeros(len(codes[rule["columns"][0]]), bool)
+        for text, value in rule["table"].items():
+            if text or columns[cause].get("missing"):
+                out |= listed(cause, [text]) & present[effect] & ~listed(effect, [value])
+        return out
+
+    wrong = list[str]()
+    for kind, broken in (("impossible", impossible), ("monotone", monotone), ("determines", determines)):
+        for i, rule in enumerate(project.get(kind, []), 1):
+            try:
+                rows = int(broken(rule).sum())
+            except (LookupError, ValueError):  # for example, a category of a bought schema that was merged
+                folder.note(5, f"constraint {i} under {kind} names values that are not in the schema: not tested")
+            else:
+                wrong += [f"{rows:,} rows break constraint {i} under {kind}"] * bool(rows)
+    return wrong
+
+
 def check_rows(folder: Folder, model: Model | None, answers: Answers | None) -> None:
     """Compare the rows of ``synthetic.csv`` with ``release.json`` and the model, and the copies with the schema."""
     facts = folder.facts
@@ -117,9 +160,11 @@ def check_rows(folder: Folder, model: Model | None, answers: Answers | None) -> 
     for clique, mask in answers.impossible.items() if answers else ():
         if mask[tuple(codes[n] for n in clique)].any():
             wrong.append(f"rows are in impossible cells of {' × '.join(clique)}")
-    copies = sorted(n for n in folder.names if n.startswith("copies/") and n.endswith(".csv.gz"))
-    odd = [n for n in copies if read_rows(folder, folder.unpacked(n))[1] != facts["rows"]]
-    wrong += [f"{name} has a different number of rows" for name in odd]
+    wrong += breaches(folder, codes)
+    for name in sorted(n for n in folder.names if n.startswith("copies/") and n.endswith(".csv.gz")):
+        copied, number = read_rows(folder, folder.unpacked(name))
+        wrong += [f"{name} has a different number of rows"] * (number != facts["rows"])
+        wrong += [f"{name}: {said}" for said in breaches(folder, copied)]
     if model is None:
         folder.say(5, wrong, f"{rows:,} rows in their domains; no model to compare them with")
         return

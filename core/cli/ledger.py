@@ -8,12 +8,14 @@ import argparse
 import json
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from espalier.core.cli.number_types import number, whole
 from espalier.core.errors import LedgerError, LedgerUnavailable, ProjectError
 from espalier.core.limited_file import write_new
+from espalier.core.project.json_text import read_json
 
 if TYPE_CHECKING:
     from espalier.core.ledger.account import Account
@@ -287,8 +289,9 @@ def _take(opt: argparse.Namespace) -> None:
 
 
 def take(ledger: Ledger, entry: Entry, out: Path) -> None:
-    """Write a release stored in the ledger to the folder ``out``, with all its rows."""
+    """Write a release stored in the ledger to the folder ``out``, with all its rows unless its statement is signed."""
     from espalier.core.release.files import save_files
+    from espalier.core.statement.claims import SIGNATURE
 
     released = entry.released
     if entry.status == "reserved":
@@ -299,7 +302,15 @@ def take(ledger: Ledger, entry: Entry, out: Path) -> None:
     if released is None:
         raise ProjectError(f"the entry {entry.id} ended without a release: there is nothing to take")
     files = ledger.files(released)
-    save_files(files, out, _all_rows(files))
+    further = _all_rows(files)
+    if further and SIGNATURE in files:
+        further = {}
+        print(
+            "note: synthetic.csv contains only the first rows. The statement is signed, so a file of all rows cannot "
+            "be added",
+            file=sys.stderr,
+        )
+    save_files(files, out, further, partial(_with_further, files))
     print(f"{out}: the release of entry {entry.id}, unchanged ({released})", file=sys.stderr)
 
 
@@ -314,6 +325,18 @@ def _all_rows(files: Mapping[str, bytes]) -> dict[str, Callable[[Path], None]]:
     read = read_files(files)
     model, rows = read.model, int(read.facts["rows"])
     return {} if model is None else {WHOLE["csv"]: lambda path: write_again(model, read.project, rows, path)}
+
+
+def _with_further(files: Mapping[str, bytes], further: Mapping[str, Mapping[str, Any]]) -> dict[str, bytes]:
+    """Return the statement with the digests of ``further`` files; empty if the release has no statement."""
+    from espalier.core.statement.claims import STATEMENT, text
+
+    if STATEMENT not in files:
+        return {}
+    made = read_json(files[STATEMENT], STATEMENT)
+    if not isinstance(made, dict) or not isinstance(made.get("files"), dict):
+        raise ProjectError(f"{STATEMENT} is damaged", key=STATEMENT)
+    return {STATEMENT: text({**made, "files": dict(sorted({**made["files"], **further}.items()))})}
 
 
 def _close(opt: argparse.Namespace) -> None:

@@ -81,6 +81,12 @@ def run(opt: argparse.Namespace) -> None:
         opened = ledger.open_ledger(opt)
         entry = ledger.entry_of(opened, opt.what)
         if entry.released is not None and opened.store.kept(entry.released) is not None:  # only the folder is missing
+            if opt.key is not None or opt.kind != "csv":
+                raise ProjectError(
+                    f"the entry {entry.id} has ended and its release is kept, so it is written as it was made. Omit "
+                    "--key and --as",
+                    key="key",
+                )
             ledger.take(opened, entry, opt.out)
             return
         reservation = opened.account(entry.table, opt.by).resumed(entry.id)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from getpass import getuser
 from importlib.util import find_spec
 from pathlib import Path
 from urllib.parse import unquote
@@ -71,8 +72,21 @@ def key_file(url: sa.URL, path: Path | None) -> Path:
     return user_data_path("espalier", appauthor=False) / f"{file_name(url, path)}.key"
 
 
+def memory_files(url: sa.URL, path: Path | None) -> tuple[Path, Path]:
+    """Return the file that remembers the ledger at this location, and the one in which earlier versions did so.
+
+    A server's location includes the user, because each user's search path may lead to a ledger in another schema.
+    Espalier does not use the name of that schema, because the server's administrator can change it.
+    """
+    earlier = (path or key_file(url, path)).parent / f"{file_name(url, path)}.seen"
+    if path is not None:
+        return earlier, earlier
+    user = url.username or url.query.get("user") or os.environ.get("PGUSER") or getuser()
+    return earlier.with_name(f"{user}@{earlier.name}".replace(os.sep, "-")), earlier
+
+
 def file_name(url: sa.URL, path: Path | None) -> str:
-    """Return the file name from which the names of the key file and the memory file are made."""
+    """Return the name of the ledger's location in the names of its key file and of earlier versions' memory files."""
     if path is not None:
         return path.name
     parts = (url.host or url.query.get("host"), url.port, url.database)

@@ -22,7 +22,7 @@ import os
 import re
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, cast
 
@@ -35,7 +35,7 @@ from espalier.core.ledger.database import engine_of, need_file
 from espalier.core.ledger.events import Row, read_events, tampered
 from espalier.core.ledger.fields import misfit
 from espalier.core.ledger.memory import head
-from espalier.core.ledger.places import database_url, file_name, key_file, remembered, shown
+from espalier.core.ledger.places import database_url, key_file, memory_files, remembered, shown
 from espalier.core.ledger.reasons import reason
 from espalier.core.ledger.replay import replay
 from espalier.core.ledger.secret_file import secret_in, tighten
@@ -119,9 +119,8 @@ class Store:
             self.path = Path(os.path.realpath(url.database or ""))
             url = url.set(database=str(self.path))
         self.key_file = key_file(url, self.path)
-        beside = self.path or self.key_file
-        self.seen_file = beside.parent / f"{file_name(url, self.path)}.seen"
-        """Memory file named after the ledger's location."""
+        self.seen_file, self._earlier_file = memory_files(url, self.path)
+        """Memory file named after the ledger's location, and the one of earlier versions, valid until there is one."""
         with self._plainly("open"):
             if self.path is not None:
                 need_file(self.path, create)
@@ -312,10 +311,16 @@ class Store:
         """Raise :class:`LedgerError` unless ``rows`` continue the events that earlier reads, ``before``, returned."""
         for file, count, hash_ in before:
             if len(rows) < count or (count and rows[count - 1]["hash"] != hash_):
+                shared = (
+                    ". An earlier version wrote this file, for all ledgers in this database: if it describes another "
+                    "user's ledger, open that one first"
+                    if file == self._earlier_file != self.seen_file
+                    else ""
+                )
                 raise LedgerError(
                     f"the ledger {self.name} was tampered with, or restored to an earlier copy: it had {count} "
                     "events when this machine last read it. No release can be charged to it. Restore the later "
-                    f"copy; if that is impossible, account for the missing releases and then delete {file}"
+                    f"copy; if that is impossible, account for the missing releases and then delete {file}{shared}"
                 )
 
     def _seen(self, rows: Sequence[Row]) -> list[memory.Seen]:
@@ -327,12 +332,17 @@ class Store:
 
     def _memories(self, rows: Sequence[Row]) -> list[Path]:
         """Return the files of both memories; without events, there is no identity yet."""
-        return [self.seen_file, *([remembered(rows[0]["hash"])] if rows else [])]
+        earlier = [self._earlier_file] if not self.seen_file.exists() else []
+        return list(dict.fromkeys([self.seen_file, *earlier, *([remembered(rows[0]["hash"])] if rows else [])]))
 
     def _remember(self, rows: Sequence[Row]) -> None:
         """Store the last event in each memory, except in a read-only folder."""
-        for file in self._memories(rows):
+        new = self._earlier_file != self.seen_file and not self.seen_file.exists()
+        for file in (self.seen_file, *([remembered(rows[0]["hash"])] if rows else [])):
             memory.write(file, self.name, len(rows), rows[-1]["hash"] if rows else "")
+        if new and self.seen_file.exists():  # the earlier file described this ledger, and now describes none
+            with suppress(OSError):
+                self._earlier_file.unlink(missing_ok=True)
 
     def _check_version(self, create: bool) -> None:
         with self._engine.connect() as connection:

@@ -33,6 +33,7 @@ from espalier.core.models.decoder_training import (
     train,
     without_effect,
 )
+from espalier.core.models.fit_chance import seeded_by
 from espalier.core.models.graphical import Size
 from espalier.core.privacy.clipped import ClippedGradient
 from espalier.core.privacy.curator import Curator
@@ -185,7 +186,7 @@ class Trained:
         """
         report(0.0, "Raking the intercepts to the one-way counts")
         together = {f.column: f.counts(self.tables) for f in self.families if not f.table}
-        return rake(self.decoder, distributions(self.counts), np.random.default_rng(), together)
+        return rake(self.decoder, distributions(self.counts), seeded_by(self.counts.values()), together)
 
     @property
     def trained_pairs(self) -> dict[Clique, float]:

@@ -22,6 +22,7 @@ from espalier.core.methods.base import Fit, Method
 from espalier.core.methods.frame import Frame
 from espalier.core.methods.marginals import Marginals
 from espalier.core.methods.select.allocation import BudgetSplit
+from espalier.core.models.fit_chance import seeded_by
 from espalier.core.models.graphical import GraphicalModel, Size
 from espalier.core.models.tilted import BLOCK, POOL, NoisySums, Rows, TiltedModel, tilted
 from espalier.core.privacy.class_features import (
@@ -186,7 +187,7 @@ class Embedded:
         if self.sums is None:
             return self.base.model(report)
         model = self.given or self.base.model(part(report, 0.0, 0.2))
-        rng = np.random.default_rng()
+        rng = seeded_by([self.sums.values])
         return tilted(model, self.sums, self.ordered, self.base.impossible, rng, part(report, 0.2, 1.0))
 
     def facts(self, project: Project) -> dict[str, Any]:

@@ -20,6 +20,7 @@ from espalier.core.methods.frame import Frame
 from espalier.core.methods.marginals import Marginals
 from espalier.core.methods.question_links import links_of, scopes_of
 from espalier.core.methods.select.allocation import BudgetSplit
+from espalier.core.models.fit_chance import seeded_by
 from espalier.core.models.graphical import Size, Zeros, estimate, predict_size, smoothing_for
 from espalier.core.models.graphical.problem import estimate_total
 from espalier.core.models.question_fit.joint import fit_together
@@ -266,7 +267,7 @@ class Asked:
             np.full(len(asked), direct.sigma if direct else 1.0),
             *(np.full(m.values.size, m.sigma) for m in tables),
         ]
-        rng = np.random.default_rng()
+        rng = seeded_by([noisy])
         start: dict[str, Any] = made.inner.sample(COLUMNS, rng)
         return project(
             network, noisy, np.concatenate(scale), max(total, 1.0), start, rng, tolerance=1e-7, max_rounds=50

@@ -136,7 +136,7 @@ class Decoder:
         The strength compares the effect's distributions under two categories of the cause, with the other causes at
         their base categories, averaged over all pairs of categories.
         """
-        out = {}
+        out: dict[tuple[str, str], float] = {}
         blocks, _ = self.heads.blocks(self.parameters)
         for name, size in self.heads.sizes.items():
             if size == 1:  # it has no parameters

@@ -109,6 +109,12 @@ class Monotone:
                 f"monotone: {low.name!r} and {high.name!r} must have the same {shared}, so that codes can be compared",
                 column=low.name,
             )
+        if (low.step, low.dates is None) != (high.step, high.dates is None):  # their numbers may change places in a bin
+            raise SchemaError(
+                f"monotone: {low.name!r} and {high.name!r} must have the same precision: both whole numbers, both the "
+                "same number of decimals, or both dates",
+                column=low.name,
+            )
         out = np.zeros((low.size, high.size), dtype=np.bool_)
         out[: low.values, : high.values] = np.arange(low.values)[:, None] > np.arange(high.values)
         return out

@@ -78,7 +78,7 @@ def resume(
         if begun.held is not None:
             held = cast(Source, Deferred(begun.held, begun.planned.schema, needed.held))
         rows = PrivateRows(cast(Source, own), held, shown.budget, journal, seeded(begun.seed))
-        return Run(begun, rows, shown, reservation, storage, signer).finish(report)
+        return Run(begun, rows, shown, reservation, storage, signer, resumed=True).finish(report)
 
 
 def _check_entry(begun: Begun, entry: Entry, shown: Preview) -> None:

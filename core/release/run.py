@@ -23,6 +23,8 @@ from espalier.core.analysis.study import Study
 from espalier.core.errors import Cancelled, EspalierError
 from espalier.core.evaluation.private.evaluation import PrivateEvaluation
 from espalier.core.evaluation.private.held_out import judge
+from espalier.core.ledger.account import OTHER_FILES
+from espalier.core.ledger.archive import digest_of
 from espalier.core.models.base import Codes, Model, NumberModel, VisitModel
 from espalier.core.planning.hierarchies import told_apart
 from espalier.core.planning.preview import Preview
@@ -127,7 +129,7 @@ class Run:
     """State of one release, new or resumed.
 
     ``begun`` are its public facts. ``storage`` keeps the answers if there is no ``reservation``. ``signer`` is the key
-    that signs.
+    that signs. ``resumed`` is true for a release that an earlier run began.
     """
 
     begun: Begun
@@ -136,6 +138,7 @@ class Run:
     reservation: Reservation | None
     storage: FolderJournal | None
     signer: Signer | None
+    resumed: bool = False
 
     def finish(self, report: Report) -> Release:
         """Return the release, and end its reservation. If that fails, its answers stay stored."""
@@ -159,13 +162,20 @@ class Run:
             delta = total_up(draw.delta for draw in rows.draws)
             if trouble := reservation.spend(rho, kept, subtotals_of(rows.draws), delta):
                 made = replace(made, ledger_trouble=trouble)
+        elif reservation and digest_of(kept) != reservation.entry.released:
+            made = replace(made, ledger_trouble=OTHER_FILES)
         return made
 
     def _interrupted(self, error: BaseException) -> str:
-        """Record that the run stopped; return a message if the ledger could not record it."""
+        """Record that the run stopped; return a message if the ledger could not record it.
+
+        A resumed run that drew nothing records nothing unless it was cancelled. Otherwise, the ledger and its exports
+        would show whether the table was still the one with which the release began.
+        """
         reason = "cancelled" if isinstance(error, Cancelled | KeyboardInterrupt) else type(error).__name__
         drawn, trouble = bool(self.private.draws), ""  # the text of the error could reveal values of rows
-        if self.reservation is not None and self.reservation.entry.status == "reserved":
+        idle = self.resumed and not self.private.journal.drawn and reason != "cancelled"
+        if self.reservation is not None and self.reservation.entry.status == "reserved" and not idle:
             stopped = f"stopped: {reason}" if drawn else f"ended without a release: {reason}"
             trouble = self.reservation.end(drawn, stopped)
         if self.storage is not None:

@@ -28,7 +28,7 @@ import sqlalchemy as sa
 from espalier import __version__
 from espalier.core.errors import EspalierError, LedgerError, LedgerUnavailable, ProjectError
 from espalier.core.ledger.ledger import Ledger
-from espalier.core.ledger.places import database_url, file_name, key_file, remembered
+from espalier.core.ledger.places import database_url, key_file, memory_files, remembered
 from espalier.core.ledger.reasons import reason
 from espalier.core.limited_file import read_limited, walked
 from espalier.core.project.json_text import MOST_JSON, read_json
@@ -89,12 +89,13 @@ def restore(folder: Path, where: str, shelf: Path | None = None, memories: Itera
     key = key_file(url, path)
     if key.exists() and (folder / KEY).exists() and key.read_bytes() != (folder / KEY).read_bytes():
         raise ProjectError(f"{key} belongs to another ledger; move it first", path=str(key))
-    beside = (path or key).parent / f"{file_name(url, path)}.seen"
+    beside, earlier = memory_files(url, path)
     given = [folder, *memories]
     for extra in memories:
         _checked(extra)
     latest = max((_said(f) for g in given for f in (g / MEMORIES).glob("*.seen")), default=(0, ""))
-    known = _said(beside)
+    before = _said(beside)
+    known = before if before[1] else _said(earlier)
     _need_empty(url, path)
     if (folder / KEY).exists() and not key.exists():
         key.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -104,12 +105,12 @@ def restore(folder: Path, where: str, shelf: Path | None = None, memories: Itera
         _load(folder / DATABASE, url, path)
         others = [(place, _said(place)) for place in map(remembered, _first_hash(url, path))]
     except FileExistsError:  # another process has made a ledger since, which must not be undone
-        _remember(beside, known)
+        _remember(beside, before)
         raise _exists(path) from None
     except BaseException:
         if path is not None:
             path.unlink(missing_ok=True)
-            _remember(beside, known)
+            _remember(beside, before)
         raise
     for place, said in others:
         _remember(place, max(latest, said))

@@ -24,9 +24,7 @@ LONGEST_NAME = 63
 
 @dataclass(frozen=True)
 class Destination:
-    """Table ``name`` to be created at ``url``. Outside the default schema, ``name`` is ``schema.name``, with quotes as in
-    SQL.
-    """
+    """Table ``name`` to be created at ``url``, with quotes as in SQL; ``schema.name`` outside the default schema."""
 
     name: str
     url: str = field(repr=False)

@@ -15,6 +15,8 @@ from espalier.core.errors import ProjectError
 from espalier.core.ledger.ledger import Ledger
 from espalier.core.privacy.accounting import Budget
 from espalier.core.project.file import Project
+from espalier.core.statement.keys import PASSPHRASE, new_key
+from verifier.check import verify
 
 PROJECT: dict[str, Any] = {
     "format": "espalier-project/1",
@@ -318,6 +320,27 @@ def test_a_folder_that_cannot_be_written_after_paying(monkeypatch, capsys):
     (entry,) = Ledger("l.db").population_of("t").entries
     assert entry.id in said
     assert run("ledger", "take", "--ledger", "l.db", entry.id, "--out", "o") == 0
+
+
+@pytest.mark.parametrize("signed", [False, True])
+def test_a_long_release_that_is_taken_again_has_all_files_of_its_statement(work, monkeypatch, capsys, signed):
+    """Previously, all rows were added to the folder but not to the statement, so the checker refused the folder."""
+    monkeypatch.setattr("espalier.core.project.plan.IN_MEMORY", 50)
+    monkeypatch.setattr("espalier.core.project.plan.SHOWN", 20)
+    monkeypatch.setenv(PASSPHRASE, "secret words")
+    new_key(work / "keys" / "k.pem", "secret words")
+    key = ("--key", "keys/k.pem") if signed else ()
+    assert run("ledger", "open", "--ledger", "l.db", "--table", "t", "--epsilon", "3", "--delta", "1e-6") == 0
+    assert spend("o", "--ledger", "l.db", "--table", "t", "--as", "parquet", *key) == 0
+    (entry,) = Ledger("l.db").population_of("t").entries
+    capsys.readouterr()
+    assert run("ledger", "take", "--ledger", "l.db", entry.id, "--out", "again") == 0
+    assert ("a file of all rows cannot be added" in capsys.readouterr().err) == signed
+    assert (work / "again" / "synthetic-whole.csv").exists() != signed
+    assert all(found.holds is not False for found in verify(work / "again") if found.check == 1)
+    for more in (("--as", "parquet"), ("--key", "keys/k.pem")):
+        assert run("resume", entry.id, "--ledger", "l.db", "--out", "more", *more) == 2
+        assert "Omit --key and --as" in capsys.readouterr().err
 
 
 def test_a_changed_table_is_warned_of(work, capsys):

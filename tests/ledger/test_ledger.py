@@ -36,6 +36,7 @@ from espalier.core.ledger.archive import digest_of, unpacked, zipped
 from espalier.core.ledger.events import START, Event
 from espalier.core.ledger.ledger import Ledger
 from espalier.core.ledger.memory import head as memory_head
+from espalier.core.ledger.places import database_url, memory_files
 from espalier.core.ledger.places import remembered as memory_of
 from espalier.core.ledger.replay import replay
 from espalier.core.notebook import evaluate
@@ -46,6 +47,7 @@ from espalier.core.project.file import Project
 from espalier.core.project.plan import Plan
 from espalier.core.project.schema import Column, Schema
 from espalier.core.release import load_release, release
+from espalier.core.release.resume import resume
 from espalier.core.tables.reading import read_table
 from espalier.core.tables.table import Table
 from tests.support.tables import bought
@@ -788,6 +790,44 @@ def served(folder):
             worker.join()
 
 
+def test_two_users_of_a_server_may_have_ledgers_in_two_schemas(postgres, tmp_path, monkeypatch):
+    """Previously, the second was reported as tampered with, because both had one memory by location."""
+    monkeypatch.setenv("ESPALIER_LEDGER_KEY", str(tmp_path / "ledger.key"))
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    engine = sa.create_engine(postgres.replace("postgresql:", "postgresql+psycopg:"), isolation_level="AUTOCOMMIT")
+    name, users = f"test_{os.urandom(6).hex()}", [f"user_{os.urandom(6).hex()}" for _ in range(2)]
+    with engine.connect() as connection:
+        connection.execute(sa.text(f"CREATE DATABASE {name}"))
+        for user in users:
+            connection.execute(sa.text(f"CREATE ROLE {user} SUPERUSER LOGIN"))
+            connection.execute(sa.text(f"ALTER ROLE {user} SET search_path = {user}"))
+    inside = postgres.replace("/postgres?", f"/{name}?")
+    own = sa.create_engine(inside.replace("postgresql:", "postgresql+psycopg:"), poolclass=sa.NullPool)
+    with own.begin() as connection:
+        for user in users:
+            connection.execute(sa.text(f"CREATE SCHEMA {user}"))
+    places = [inside.replace("espalier@", f"{user}@") for user in users]
+    one, other = (opened(place) for place in places)
+    for _ in range(2):
+        reserve(one, 0.1)
+        assert (one.verify(), other.verify()) == ([], [])
+    assert one.store.seen_file.parent == other.store.seen_file.parent == tmp_path
+    # a memory of an earlier version, which the two ledgers shared, is valid until its ledger has been used
+    _, earlier = memory_files(database_url(places[0]), None)
+    one.store.seen_file.rename(earlier)
+    other.store.seen_file.unlink()
+    with pytest.raises(LedgerError, match=r"it had 3 events.* open that one first"):
+        other.head()
+    one.head()
+    assert not earlier.exists()
+    assert (one.verify(), other.verify()) == ([], [])
+    with engine.connect() as connection:
+        connection.execute(sa.text(f"DROP DATABASE {name} WITH (FORCE)"))
+        for user in users:
+            connection.execute(sa.text(f"DROP ROLE {user}"))
+    engine.dispose()
+
+
 @pytest.mark.nightly  # uses a separate server; the tests of links cover SQLite
 def test_an_earlier_copy_is_refused_under_another_spelling_of_the_host(postgres, tmp_path, monkeypatch):
     monkeypatch.setenv("ESPALIER_LEDGER_KEY", str(tmp_path / "ledger.key"))
@@ -1185,6 +1225,12 @@ def test_too_large_a_release_is_not_kept_and_says_so(tmp_path, monkeypatch):
     (entry,) = ledger.population_of("people").entries
     assert entry.released == digest_of(made.files)
     assert ledger.verify() == []
+    monkeypatch.setattr("espalier.core.release.artefact.__version__", "another")  # other bytes from the same answers
+    again = resume(ledger.account("people").resumed(entry.id))  # the first was never written
+    assert again.ledger_trouble.startswith("The ledger recorded the hash of files that were never written")
+    assert ledger.store.unfinished() == {entry.id: 1}
+    again.save(tmp_path / "out")
+    assert ledger.store.unfinished() == {}
 
 
 def test_the_hash_is_what_sha256sum_says(tmp_path):

@@ -192,6 +192,13 @@ def test_copies_fit_base_and_weights_again_and_figures_use_the_counts(made):
     assert all(obeyed(codes) < 0.7 for codes in figures.given)  # the counts contain nothing about the rule
 
 
+def test_the_same_answers_give_the_same_rows(made):
+    """Previously, a resumed release drew other rows, so it lost a private evaluation that had begun."""
+    again = made.fitted.model()
+    assert np.array_equal(again.weights, made.model.weights)
+    assert all(np.array_equal(again.pool[name], codes) for name, codes in made.model.pool.items())
+
+
 def test_no_row_gets_into_an_impossible_cell():
     mask = np.zeros((8, 8), dtype=bool)
     mask[0, :] = True

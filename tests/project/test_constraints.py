@@ -123,6 +123,7 @@ def test_masks_are_the_forbidden_cells():
         ({"monotone": [["first", "first"]]}, ProjectError, "'first' is listed twice"),
         ({"monotone": [["sex", "married"]]}, SchemaError, "unordered categories"),
         ({"monotone": [["age", "first"]]}, SchemaError, "the same bin edges"),
+        ({"monotone": [["first", "price"]]}, SchemaError, "the same precision"),
         ({"monotone": [["first", "last"], ["last", "first"]]}, ProjectError, "first ≤ last ≤ first is a cycle"),
         ({"determines": [["school", "years"]]}, ProjectError, "need their full value table"),
         ({"determines": [{"columns": ["school", "years"], "table": {"none": 3}}]}, ProjectError, "to a string, in"),
@@ -148,8 +149,9 @@ def test_masks_are_the_forbidden_cells():
     ],
 )
 def test_what_cannot_be_is_refused_with_the_reason(data, error, text):
+    schema = Schema((*SCHEMA.columns, Column("price", "numeric", edges=SCHEMA["first"].edges, decimals=2)))
     with pytest.raises(error, match="^[^\n]*" + text.replace("(", r"\(").replace(")", r"\)")):
-        Constraints.from_json(data).masks(SCHEMA)
+        Constraints.from_json(data).masks(schema)
 
 
 PRICES = {"edges": (0.0, 10.0, 20.0), "decimals": 1, "number_style": "1234,5"}
@@ -307,3 +309,13 @@ def test_candidates_are_found_and_marked():
     found.masks(schema)
     texts = {c.name: c.decode(np.asarray(codes[c.name]), rng) for c in schema.columns}
     assert sum(m for _, m in violations(found, schema, settle(found, schema, codes, texts))) == 0
+
+
+@pytest.mark.parametrize(("one", "other"), [({"integer": True}, {}), ({"decimals": 1}, {"decimals": 2})])
+def test_ordered_columns_have_the_same_precision(one, other):
+    """Previously, a column of whole numbers received fractions of the other column, or the release ended in an error
+    after it was paid for.
+    """
+    columns = [Column(name, "numeric", edges=(0, 5, 10), **more) for name, more in (("a", one), ("b", other))]
+    with pytest.raises(SchemaError, match="the same precision"):
+        Monotone("a", "b").mask(columns)

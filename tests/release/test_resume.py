@@ -23,6 +23,7 @@ from espalier.core.cli.main import main
 from espalier.core.errors import Cancelled, LedgerError, ProjectError, SizeError, TableError, Unfinished
 from espalier.core.ledger.account import Reservation
 from espalier.core.ledger.ledger import Ledger
+from espalier.core.ledger.store import Store
 from espalier.core.methods import METHODS
 from espalier.core.privacy.journal import Journal, Record, RequestDiffers, request_digest
 from espalier.core.project.file import Project
@@ -145,9 +146,10 @@ def test_every_method_is_resumed(name, tmp_path, recorder):
     assert json.loads((out / "release.json").read_text())["spent"]["rho"] == made.spending.rho
 
 
-def test_a_release_with_all_answers_needs_no_rows_and_is_the_same_again(tmp_path, monkeypatch):
+@pytest.mark.parametrize("plan", [CASES["mst"], {"method": "decoder", "latent": 2, "steps": 3}], ids=["mst", "latent"])
+def test_a_release_with_all_answers_needs_no_rows_and_is_the_same_again(tmp_path, monkeypatch, plan):
     """Randomness other than noise is the same too, so two resumed runs write the same table."""
-    given, out = project(**CASES["mst"], private_evaluation=0.2), tmp_path / "out"
+    given, out = project(**plan, private_evaluation=0.2), tmp_path / "out"
 
     def fail(*_: Any, **__: Any) -> None:
         raise MemoryError
@@ -188,6 +190,26 @@ def test_another_table_is_refused(tmp_path, recorder):
     with pytest.raises(TableError, match="not the table with which the release began"):
         resume(out, table(400, seed=1))
     assert resume(out, table(400)).rows == 400
+
+
+@pytest.mark.parametrize("answers", [0, 1])
+def test_the_ledger_does_not_show_that_a_table_has_changed(tmp_path, recorder, answers):
+    """Previously, a resume with another table added an event to every export; one with the same table did not."""
+    ledger = Ledger(str(tmp_path / "ledger.db"), create=True)
+    ledger.open_table("people", epsilon=3.0, delta=1e-6)
+    given = project(**CASES["mst"], delta=None)
+    recorder.crash = answers, "drawn"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Reservation, "end", lambda *_: "")  # the process was killed
+        with pytest.raises(Crash):
+            release(given, table(400), ledger=ledger.account("people"))
+    (entry,) = ledger.population_of("people").entries
+    before = ledger.to_json()
+    with pytest.raises(TableError, match="not the table with which the release began"):
+        resume(ledger.account("people").resumed(entry.id), table(400, seed=1))
+    assert ledger.to_json() == before
+    resume(ledger.account("people").resumed(entry.id), table(400))
+    assert ledger.population_of("people").entries[0].status == "spent"
 
 
 @pytest.mark.parametrize("neighbors", ["add-remove", "replace-one"])
@@ -553,6 +575,32 @@ def test_an_entry_that_another_process_resumed_is_not_returned(tmp_path):
     assert (entry.status, entry.counted) == ("reserved", entry.reserved)
     resume(ledger.account("people").resumed(entry.id), rows)
     assert ledger.population_of("people").entries[0].status == "spent"
+
+
+@pytest.mark.parametrize("stored", [False, True])
+def test_an_interrupt_during_the_reservation_costs_nothing(tmp_path, monkeypatch, stored):
+    """Previously, the whole budget of the release stayed reserved, although nothing was drawn."""
+    ledger = Ledger(str(tmp_path / "ledger.db"), create=True)
+    ledger.open_table("people", epsilon=3.0, delta=1e-6)
+    real = Store.append
+
+    def append(store: Store, make: Any, *given: Any, begun: Any = None, **more: Any) -> None:
+        if begun is None:
+            real(store, make, *given, **more)
+            return
+        if stored:
+            real(store, make, *given, begun=begun, **more)
+        else:
+            make(store.read())
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Store, "append", append)
+    with pytest.raises(KeyboardInterrupt):
+        release(project(**CASES["mst"], delta=None), table(400), ledger=ledger.account("people"))
+    population = ledger.population_of("people")
+    assert [entry.status for entry in population.entries] == ["returned"] * stored
+    assert population.spent == 0
+    assert ledger.store.unfinished() == {}
 
 
 def test_no_answer_is_stored_for_an_entry_that_has_ended(tmp_path):

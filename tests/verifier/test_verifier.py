@@ -43,7 +43,8 @@ from espalier.verifier.check import main as command
 from espalier.verifier.check import verify
 from espalier.verifier.folder import Folder
 from espalier.verifier.ledger import totals
-from espalier.verifier.model import broken, calibrate, marginals
+from espalier.verifier.model import broken, calibrate, marginals, required
+from espalier.verifier.rows import breaches
 from tests.methods.test_contract import project as plan_of
 from tests.methods.test_contract import table as rows_of
 
@@ -350,6 +351,30 @@ def test_an_honest_release_of_rows_that_break_a_constraint_holds(tmp_path):
     assert failed(tmp_path / "r") == []
 
 
+@pytest.mark.parametrize(
+    ("rules", "broken"),
+    [
+        ({"impossible": [{"a": ["x"], "n": {"below": 5}}]}, 1),
+        ({"impossible": [{"values": {"a": [""], "n": {"below": 5}}, "confirmed": True}]}, 1),
+        ({"impossible": [{"a": ["y"], "n": {"below": 5}}]}, 0),
+        ({"monotone": [["b", "n"]]}, 1),
+        ({"monotone": [{"columns": ["a", "a"], "confirmed": True}]}, 0),
+        ({"determines": [{"columns": ["a", "b"], "table": {"x": "x", "y": "x"}}]}, 1),
+        ({"determines": [{"columns": ["a", "b"], "table": {"x": "x", "y": "y", "": "x"}}]}, 1),
+        ({"determines": [{"columns": ["a", "b"], "table": {"x": "x", "y": "y"}}]}, 0),
+    ],
+)
+def test_rows_that_break_a_constraint_of_the_project_fail(rules, broken):
+    """Previously, the checker read the impossible cells from `answers.npz` alone."""
+    columns = [{"name": n, "kind": "ordinal", "categories": ["x", "y"], "missing": n == "a"} for n in "ab"]
+    columns.append({"name": "n", "kind": "numeric", "edges": [0, 5, 10], "integer": True})
+    notes: list[str] = []
+    folder = SimpleNamespace(columns=columns, facts={"project": rules}, note=lambda check, said: notes.append(said))
+    codes = {"a": np.array([0, 1, 2]), "b": np.array([0, 1, 1]), "n": np.array([0, 1, 0])}
+    assert len(breaches(folder, codes)) == broken
+    assert notes == []
+
+
 def test_the_model_must_be_close_to_counts_that_break_no_constraint():
     table = noise.Counts(("a", "b"), np.array([[50.0, 40.0], [25.0, 60.0]]), 10.0)
     counted = SimpleNamespace(counts=[table], impossible={("b", "a"): np.array([[False, True], [False, False]])})
@@ -377,6 +402,29 @@ def test_an_honest_release_with_the_dials_of_prism_holds(dials, tmp_path):
 @pytest.mark.parametrize("delta", [1e-3, 1e-9, 1e-30])
 def test_the_conversion_agrees_with_the_programs(rho, delta):
     assert budget.epsilon_of(rho, delta) == pytest.approx(epsilon_of(rho, delta), rel=1e-7, abs=1e-12)
+
+
+def test_a_draw_is_a_purchase_of_its_plan():
+    """Previously, any sum could be called moments, which have a smaller sensitivity, so ε was understated."""
+    rho = 0.01
+    draw = {"kind": "sums", "recipe": "moments", "rho": rho, "sensitivity": 2**0.5, "scale": rho**-0.5, "delta": 0.0}
+    draw |= {"given": {}, "what": "answers to 30 questions"}
+    plan = {"accounting": "zcdp"}
+    for method, wrong in (("copula", []), ("decoder", ["moments is no purchase of this plan"])):
+        facts = {"method": method, "project": {}}
+        assert budget.check_draw(budget.Bought(draw, SimpleNamespace(facts=facts), 1, 2, 100, plan)) == wrong
+
+
+def test_a_decoder_pays_for_all_steps(tmp_path):
+    model = io.BytesIO()
+    head = {"sizes": [["a", 2], ["b", 2]], "edges": [["a", "b"]]}
+    np.savez(model, head=np.frombuffer(json.dumps(head).encode(), np.uint8))
+    facts = {"project": {"schema": [], "plan": {"steps": 3}}, "method": "decoder"}
+    files = {"release.json": json.dumps(facts).encode(), "model.npz": model.getvalue()}
+    folder = Folder(forgeries.written(files, tmp_path))
+    steps = [{"recipe": "clipped-gradient"}] * 3
+    assert budget.numbers(folder, steps) == []
+    assert budget.numbers(folder, [*steps[1:], {"recipe": "counts"}])
 
 
 def test_nothing_spent_costs_no_epsilon():
@@ -420,6 +468,26 @@ def test_marginals_are_those_of_the_programs_model(case):
         found = marginals(calibrate(model.sizes, model.potentials, order), cliques)
         for q in cliques:
             assert found[q] * model.total == pytest.approx(model.marginal(q), abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("plan", "listed", "wrong"),
+    [
+        ({}, [], 1),
+        ({"fair": False}, [], 0),
+        ({}, [{"left": ["g"], "right": ["c"], "given": ["b", "d"], "holds": True}], 0),
+        ({}, [{"left": ["g"], "right": ["c"], "given": ["b", "d"], "holds": False}], 1),
+        ({}, [{"left": ["g"], "right": ["c"], "given": ["b"], "holds": True}], 1),
+        ({"strict": True}, [{"left": ["g"], "right": ["c"], "given": ["b", "d"], "holds": True}], 1),
+        ({"strict": True}, [{"left": ["c"], "right": ["g", "h"], "given": ["b", "d"], "holds": True}], 0),
+    ],
+)
+def test_the_separations_that_a_plan_requires_are_listed(plan, listed, wrong):
+    """Previously, a release with a fence could leave out its separations."""
+    roles = {"outcome": ["c"], "protected": ["g"], "admissible": ["b", "d"], "inadmissible": ["h"]}
+    facts = {"method": "privci", "separations": listed, "project": {"plan": plan, "roles": roles}}
+    found = required(SimpleNamespace(facts=facts, linked={}))
+    assert len(found) == wrong
 
 
 def test_noise_is_not_testable_without_overlaps(tmp_path):
