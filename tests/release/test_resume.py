@@ -32,7 +32,7 @@ from espalier.core.project.schema import Column, Schema, to_buy
 from espalier.core.release.artefact import Release
 from espalier.core.release.resume import resume
 from espalier.core.release.spend import release
-from espalier.core.release.unfinished import HEAD, Begun, FolderJournal, work_folder
+from espalier.core.release.unfinished import HEAD, Begun, FolderJournal, check_none, work_folder
 from espalier.core.tables.frames import located
 from espalier.core.tables.reading import read_table
 from espalier.core.tables.table import Table
@@ -403,6 +403,22 @@ def test_answers_are_kept_if_another_release_is_in_the_folder(tmp_path, recorder
     assert "the release is complete" in capsys.readouterr().err
     assert not work_folder(out).exists()
     assert {path.name: path.read_bytes() for path in out.iterdir()} == written
+
+
+def test_only_the_journal_is_removed_from_a_folder_with_other_files(tmp_path):
+    """Previously, a folder with this name was removed with all its files."""
+    work = work_folder(tmp_path / "out")
+    work.mkdir()
+    for name in ("journal", "thesis.txt"):
+        (work / name).write_text("monday")
+    check_none(tmp_path / "out")
+    assert [path.name for path in work.iterdir()] == ["thesis.txt"]
+
+
+def test_a_table_without_rows_is_resumed(tmp_path, recorder):
+    given, rows, out = project(**CASES["independent"], delta=1e-6), table(0), tmp_path / "out"
+    interrupted(out, given, rows, recorder, 0, "used")
+    assert resume(out, rows).rows > 0
 
 
 def test_a_release_that_is_saved_twice_keeps_the_answers_of_the_next(tmp_path, recorder):
