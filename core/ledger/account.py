@@ -215,10 +215,11 @@ class Reservation:
             if wait is None or not isinstance(trouble, LedgerUnavailable):
                 break
             time.sleep(wait)
-        if trouble.data.get("entry") == self.entry.id:  # another process has resumed the release and ended the entry
+        if trouble.data.get("entry") == self.entry.id:
             return (
-                "The ledger has the hash of files that another process wrote from the same answers, so it does not "
-                f"recognise these. To write those files: espalier ledger take {self.entry.id} --out ANOTHER_FOLDER"
+                "Another process has already ended the entry, so the ledger does not recognise the files of this "
+                "release. If that process wrote a release from the same answers, the ledger keeps it: espalier ledger "
+                f"take {self.entry.id} --out ANOTHER_FOLDER"
             )
         return (
             f"{trouble} The release counts in full, as reserved, but the ledger has no record of its hash. To write "

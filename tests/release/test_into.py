@@ -131,9 +131,7 @@ def test_a_temporary_schema_and_a_name_of_the_system_are_refused(postgres, name)
     with psycopg.connect(postgres, autocommit=True) as con:
         con.execute("CREATE ROLE temp SUPERUSER LOGIN; ALTER ROLE temp SET search_path = pg_temp, public")
         try:
-            with pytest.raises(
-                TableError, match="name belongs to a temporary schema or to the system"
-            ):
+            with pytest.raises(TableError, match="name belongs to a temporary schema or to the system"):
                 Destination(name, postgres.replace("espalier@", "temp@")).check(pa.schema([("a", pa.string())]))
             Destination("public.made", postgres.replace("espalier@", "temp@")).check(pa.schema([("a", pa.string())]))
         finally:
