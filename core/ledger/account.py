@@ -215,6 +215,12 @@ class Reservation:
             if wait is None or not isinstance(trouble, LedgerUnavailable):
                 break
             time.sleep(wait)
+        if trouble.data.get("entry") == self.entry.id:
+            return (
+                "Another process has already ended the entry, so the ledger does not recognise the files of this "
+                "release. If that process wrote a release from the same answers, the ledger keeps it: espalier ledger "
+                f"take {self.entry.id} --out ANOTHER_FOLDER"
+            )
         return (
             f"{trouble} The release counts in full, as reserved, but the ledger has no record of its hash. To write "
             f"it again and record it: espalier resume {self.entry.id} --out ANOTHER_FOLDER"

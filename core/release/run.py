@@ -185,9 +185,13 @@ class Run:
                 self.storage.forget()
         where = self.reservation.entry.id if self.reservation else self.storage.folder if self.storage else None
         if where is not None and (self.private.journal.place or (drawn and self.reservation)):
+            unknown = (
+                ". The key file (ESPALIER_LEDGER_KEY) could not be used, so the table cannot be recognised, and the "
+                "release can only be finished if no answer is missing"
+            )
             error.add_note(
                 "The answers drawn so far are stored. To finish the release at no further cost: espalier resume "
-                f"{where}"
+                f"{where}{'' if self.begun.marks else unknown}"
             )
         return trouble
 

@@ -415,6 +415,19 @@ def test_only_the_journal_is_removed_from_a_folder_with_other_files(tmp_path):
     assert [path.name for path in work.iterdir()] == ["thesis.txt"]
 
 
+def test_without_a_key_file_no_resume_is_promised(tmp_path, monkeypatch):
+    """Previously, the message promised that the release could be finished."""
+    monkeypatch.setenv("ESPALIER_LEDGER_KEY", "/dev/null/key")
+
+    def report(fraction: float, message: str) -> None:  # noqa: ARG001
+        if fraction >= 0.4:
+            raise Cancelled("stop")
+
+    with pytest.raises(Cancelled) as error:
+        release(project(**CASES["independent"]), table(400), report, folder=tmp_path / "out")
+    assert "can only be finished if no answer is missing" in error.value.__notes__[0]
+
+
 def test_a_table_without_rows_is_resumed(tmp_path, recorder):
     given, rows, out = project(**CASES["independent"], delta=1e-6), table(0), tmp_path / "out"
     interrupted(out, given, rows, recorder, 0, "used")
@@ -742,7 +755,10 @@ def test_a_release_that_was_handed_over_without_the_ledger_is_recorded_later(tmp
     assert "espalier resume" in first.ledger_trouble
     (entry,) = ledger.population_of("people").entries
     assert entry.status == "reserved"
+    other = ledger.account("people").resumed(entry.id)
     again = resume(ledger.account("people").resumed(entry.id))
+    late = other.spend(first.spending.rho, {**first.files, "label.html": b"written by another process"})
+    assert "Another process has already ended the entry" in late
     (ended,) = ledger.population_of("people").entries
     assert (ended.status, ended.counted) == ("spent", first.spending.rho)
     assert again.csv() == first.csv()
