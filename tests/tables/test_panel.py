@@ -56,6 +56,13 @@ def told(made: Panel) -> list[tuple[Any, ...]]:
     return sorted(out)
 
 
+def test_one_message_names_the_columns_of_both_tables_that_do_not_fit():
+    """Previously, the columns were named one after the other."""
+    with pytest.raises(TableError) as refused:
+        read(people(("1", "odd")), visits(("1", "10", "a", "odd")))
+    assert refused.value.data["columns"] == ["visits.x", "people.a"]
+
+
 def test_the_first_visits_in_order_are_kept():
     made = read(
         people(("1", "n"), ("2", "y")),
