@@ -47,7 +47,7 @@ _WORDS = (
 )
 _CODES = {
     "57014": "time limit",
-    "25P03": "time limit",
+    "25P03": "lost",
     "55P03": "locked",
     "40P01": "locked",
     "42501": "permission",

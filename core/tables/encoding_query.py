@@ -46,12 +46,16 @@ def encoding(table: Any, schema: Schema, dialect: str, person: str | None = None
     the engine compares text by its bytes in UTF-8. Raises :class:`TableError` for a column that is missing or has an
     unsupported type.
     """
-    made, days = {}, {c.name: _day_name(table, i) for i, c in enumerate(schema.columns) if c.date_order}
+    made, days, ordered = {}, {}, {}
+    for i, column in enumerate(schema.columns):
+        value = _column(table, column.name)
+        if column.dates is not None and (column.date_order or value.type().is_string()):
+            days[column.name] = _day_name(table, i)
+            ordered[days[column.name]] = _ordered_day(value, column, dialect)
     if days:  # computed once, because they are compared with every bin edge
-        ordered = {
-            days[c.name]: _ordered_day(_column(table, c.name), c, dialect) for c in schema.columns if c.date_order
-        }
         table = table.mutate(**ordered)
+        if dialect == "postgres":  # without a limit, it merges the subquery and computes the days for each edge
+            table = table.limit(1 << 62)
     for i, column in enumerate(schema.columns):
         day = table[days[column.name]] if column.name in days else None
         made[code_name(i)] = _code(_column(table, column.name), column, dialect, day, utf8=utf8).cast("int32")
@@ -132,7 +136,7 @@ def _code(value: Any, column: Column, dialect: str, day: Any = None, *, utf8: bo
     empty = column.values if column.missing else column.size + 1
     unknown = column.values if column.unknown == "missing" else column.size
     if column.dates is not None:
-        codes = _periods(value, column, _int(unknown), dialect, day)
+        codes = _periods(value, column, _int(unknown), day)
     elif column.kind == "numeric":
         codes = _bins(value, column, _int(unknown), dialect)
     else:
@@ -208,10 +212,8 @@ def _between(value: Any, edges: Sequence[Any], first: int = 0) -> Any:
     return ibis.cases((value < edges[middle], _between(value, edges[:middle], first)), else_=upper)
 
 
-def _periods(value: Any, column: Column, unknown: Any, dialect: str, ordered: Any) -> Any:
-    """Return the calendar bins of dates, of timestamps without a time zone, and of text in ISO form. ``ordered`` are
-    the days of text that is written in the column's date order.
-    """
+def _periods(value: Any, column: Column, unknown: Any, ordered: Any) -> Any:
+    """Return the calendar bins of dates, of timestamps without a time zone, and of text, whose days are ``ordered``."""
     kind = value.type()
     if kind.is_timestamp() and kind.timezone is not None:
         raise TableError(
@@ -221,9 +223,6 @@ def _periods(value: Any, column: Column, unknown: Any, dialect: str, ordered: An
         )
     if ordered is not None and (kind.is_string() or kind.is_integer()):
         day, odd, kind = ordered, ~_in_calendar(ordered), ordered.type()
-    elif kind.is_string():
-        day = value.re_extract(_ISO_DAY, 0)
-        odd = ~_is_like(value, _DATE, dialect) | ~_in_calendar(day)
     elif kind.is_date() or kind.is_timestamp():
         last = "9999-12-31" if kind.is_date() else "9999-12-31 23:59:59.999999"
         day, odd = value, (value < _day("0001-01-01", kind)) | (value > _day(last, kind))  # infinities
@@ -231,8 +230,7 @@ def _periods(value: Any, column: Column, unknown: Any, dialect: str, ordered: An
         _refuse_nested(value)
         return unknown  # a number or a time of day is not a date
     ends = (dt.date.fromordinal(int(edge)).isoformat() for edge in column.edges[1:-1])
-    steps = [(day < _day(end, kind), _int(i)) for i, end in enumerate(ends)]
-    return ibis.cases((odd, unknown), *steps, else_=_int(column.values - 1))
+    return ibis.cases((odd, unknown), else_=_between(day, [_day(end, kind) for end in ends]))
 
 
 def _ordered_day(value: Any, column: Column, dialect: str) -> Any:
@@ -248,7 +246,7 @@ def _ordered_day(value: Any, column: Column, dialect: str) -> Any:
         return ibis.literal("")
     text = value.cast("string") if kind.is_integer() else value
     forms = [(_is_like(text, _DATE, dialect), text.re_extract(_ISO_DAY, 0))]
-    for spelling in SPELLINGS[column.date_order]:
+    for spelling in SPELLINGS.get(column.date_order, ()):
         pattern = f"^{BLANK}*{spelling.pattern}{BLANK}*$"
         forms.append((_is_like(text, pattern, dialect), _iso_day(text, pattern, spelling)))
     return ibis.cases(*forms, else_="")

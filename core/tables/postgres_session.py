@@ -22,6 +22,7 @@ READS = {
     "IntervalStyle": "postgres",
     "bytea_output": "hex",
     "lock_timeout": f"{LOCKED}s",
+    "idle_in_transaction_session_timeout": "0",  # a fit between two counts may take long
 }
 """Settings for each transaction."""
 OWN = ("role", "search_path", "default_transaction_read_only", "row_security")

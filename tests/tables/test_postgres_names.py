@@ -312,3 +312,15 @@ def test_unused_columns_of_rare_types_do_not_prevent_a_release(database):
     relation = open_relation(url, "t")
     assert relation.sample().columns["a"].values == ("x", "y")
     relation.close()
+
+
+def test_a_role_s_limit_on_idle_transactions_does_not_end_a_release(database):
+    """Previously, a long fit between two counts ended the release, with a message about another limit."""
+    url, con = database
+    con.execute("ALTER ROLE reader SET idle_in_transaction_session_timeout = '500ms'")
+    relation = open_relation(url, "public.t")
+    source = relation.snapshot(SCHEMA)
+    time.sleep(0.7)
+    assert source.count(("a",)).tolist() == [2, 1]
+    source.close()
+    relation.close()

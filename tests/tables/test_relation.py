@@ -23,7 +23,9 @@ import pytest
 from pyarrow import csv, parquet
 
 from espalier.core.errors import Cancelled, TableError
+from espalier.core.project.column_types import Dates
 from espalier.core.project.date_orders import DATE_ORDERS
+from espalier.core.project.dates import DateBins
 from espalier.core.project.schema import Column, Schema
 from espalier.core.project.schema_json import schema_from_json
 from espalier.core.tables.digest import _MIXES, Digest, _hash
@@ -280,6 +282,27 @@ def test_a_query_computes_a_day_once_and_not_for_each_bin(dialect):
     table = ibis.table({"dmy": "string", "espalier_day_0": "string"}, name="x")
     query = encoding(table, Schema((ORDERS["dmy"],)), dialect)
     assert len(ibis.to_sql(query, dialect=dialect)) < 40_000
+
+
+@pytest.mark.parametrize("order", ["", "dmy"])
+def test_postgres_computes_a_day_once_and_not_for_each_bin(order, postgres):
+    """Previously, ten rows took gigabytes of the server's memory, because it merged the subquery with the days."""
+    import psycopg
+
+    found = []
+    with psycopg.connect(postgres, autocommit=True) as con:
+        con.execute("CREATE TABLE far (t text)")
+        try:
+            relation = open_relation(postgres, "far")
+            for by in ("year", "quarter"):
+                bins = DateBins.from_json({"from": "2000-01-01", "to": "2009-12-31", "by": by})
+                query = relation.query(Schema((Dates.of("t", bins, date_order=order),)))
+                plan = con.execute(f"EXPLAIN VERBOSE {query}").fetchall()
+                found.append(str(plan).count("~") + str(plan).count("regexp"))
+            relation.close()
+        finally:
+            con.execute("DROP TABLE far")
+    assert found[0] == found[1] > 0
 
 
 def test_moments_with_a_zone_and_texts_that_are_no_days_are_refused(tmp_path):
