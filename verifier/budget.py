@@ -301,7 +301,7 @@ def numbers(folder: Folder, draws: list[Draw]) -> list[str]:
         if found["clipped-gradient"] or any(end in moved for _, end in head["edges"]):
             wanted["clipped-gradient"] = int(plan.get("steps", STEPS))
     if method == "linked":
-        tables = folder.facts["project"]["tables"].values()
+        tables = folder.facts["project"].get("tables", {}).values()
         wanted["echoes"] = int(any(table.get("keep", 0) > 2 for table in tables))
         wanted["visit-counts"] = len(plan.get("count_at_visits") or ())
         wanted["return-counts"] = len(plan.get("count_returns_after") or ())
