@@ -62,6 +62,8 @@ NESTED, VOID, DEEPEST = {"div", "g"}, {"!doctype", "br", "meta"}, 12
 """Elements that may contain their own kind, elements without an end tag, and the largest depth. Deeper text could be
 too small.
 """
+INLINE = {"code", "em", "small", "span", "strong"}
+"""Elements inside a line of text. All others separate words."""
 TURNED = re.compile("[\u202a-\u202e\u2066-\u2069]")
 """Characters that change the reading direction."""
 UNSEEN = {"head", "svg", "style", "title"}
@@ -188,6 +190,8 @@ def read(page: str, name: str) -> tuple[str, str, str]:
             seen += [] if names & UNSEEN else [text]
         if tag:
             at = tag.end()
+            for texts in (seen, whole) if tag[2] not in INLINE else ():
+                texts.append("\n")
             own = {a[1]: a[2] or "" for a in ATTRIBUTE.finditer(tag[3])}
             given += own.values()
             if tag[1]:

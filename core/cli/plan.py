@@ -105,7 +105,7 @@ def run(opt: argparse.Namespace) -> None:
             **error.data,
         ) from None
     if account is not None:
-        left = account.population.outlook(shown.budget.rho, shown.budget.pure)
+        left = account.population.outlook(shown.budget.rho, shown.budget.pure, shown.delta)
     relation = _origin(project, opt.data, opt.relation)
     if opt.json:
         facts = {**shown.to_json(), "ledger": left, **({} if relation is None else {"relation": relation})}
@@ -140,7 +140,12 @@ def run(opt: argparse.Namespace) -> None:
         print(f"\ntotal spent: ρ = {round_up(shown.spent, 6)} of {b.rho:.6g}{up_to}")
     if left is not None:
         fits = f"would leave ρ = {left['after']:.4g}" if left["fits"] else "costs more than that and would be refused"
-        if not left["fits"] and left["largest"]:
+        if not left["fits"] and left["after"] >= 0:
+            fits = (
+                f"needs δ₀ = {round_up(shown.delta)} for its draws, which the budget does not have left, and would be "
+                "refused"
+            )
+        elif not left["fits"] and left["largest"]:
             fits += f". A plan with ε up to {left['largest']:g} fits"
         print(f"ledger: {left['population']} has ρ = {left['left']:.4g} of {left['total']:.4g} left; this plan {fits}")
     if shown.private_evaluation:

@@ -166,8 +166,18 @@ def read_code_list(data: bytes, source: str, column: str | None = None) -> Dicti
         if cells.get("missing", "").casefold() in YES:
             missing.setdefault(name, {})[code] = None
         about.setdefault(name, cells.get("about", ""))
+    told = [label for codes in listed.values() for label in codes.values()]
+    if told and "label" not in kinds_of(seen[start]) and not any(map(_has_letter, told)):
+        raise SchemaError(
+            f"{source}: no label contains a letter, so the labels may be counts of rows, which are private. If they "
+            "are labels, head them with the word label"
+        )
     columns = tuple(_declared(name, codes, missing.get(name, {}), about[name]) for name, codes in listed.items())
     return Dictionary(columns, source, "code list", tuple(notes))
+
+
+def _has_letter(text: str) -> bool:
+    return any(map(str.isalpha, text))
 
 
 def _cells(kinds: Sequence[str], line: Sequence[str]) -> dict[str, str]:

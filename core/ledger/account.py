@@ -29,6 +29,11 @@ KEPT_BYTES = 64 << 20
 """Maximum size of the zip file of a kept release."""
 TOO_LARGE = "too large to keep"
 """Beginning of the note about a release that the ledger does not keep."""
+OTHER_FILES = (
+    "The ledger recorded the hash of files that were never written, so it does not recognise the files of this resumed "
+    "release."
+)
+"""Warning about a release that the ledger did not keep and that was resumed after its entry had ended."""
 
 
 @dataclass(frozen=True)
@@ -93,7 +98,7 @@ class Account:
         delta = number("delta_for_draws", delta, most=1.0)
         mark = fingerprint.mark(store.secret(), octets("digest", digest))
         person = project.plan.person
-        warnings: list[str] = []
+        made: list[Reservation] = []
 
         def make(rows: Sequence[Row]) -> list[Row]:
             events = read_events(rows)
@@ -103,7 +108,6 @@ class Account:
                 raise LedgerError(f"the budget has a different δ from the ledger's, {population.delta}", key="delta")
             population.allows(rho, delta, budget.pure)
             found = _warnings(events, store, self.table, digest)
-            warnings[:] = [text for text, _ in found]
             if not self.again and (elsewhere := [text for text, refused in found if refused]):
                 raise LedgerError(
                     f"the ledger refuses this release: {'; '.join(elsewhere)}. Nothing was drawn. To release "
@@ -136,12 +140,18 @@ class Account:
                 fingerprint=mark,
                 note=self.note,
             )
+            population = replay([*events, reserved])[population.name]
+            entry = next(e for e in population.entries if e.id == id_)
+            made[:] = [Reservation(self, population, entry, tuple(text for text, _ in found))]
             return [reserved.row()]
 
-        store.append(make, begun=(id_, begun) if begun else None)
-        population = self.population
-        entry = next(e for e in population.entries if e.id == id_)
-        return Reservation(self, population, entry, tuple(warnings))
+        try:
+            store.append(make, begun=(id_, begun) if begun else None)
+        except KeyboardInterrupt:  # it may already be stored
+            for reservation in made:
+                reservation.end(drawn=False, reason="ended without a release: cancelled")
+            raise
+        return made[0]
 
     def resumed(self, entry: str) -> Reservation:
         """Return the reservation of an interrupted release, or of one that was too large to keep."""
@@ -205,6 +215,12 @@ class Reservation:
             if wait is None or not isinstance(trouble, LedgerUnavailable):
                 break
             time.sleep(wait)
+        if trouble.data.get("entry") == self.entry.id:
+            return (
+                "Another process has already ended the entry, so the ledger does not recognise the files of this "
+                "release. If that process wrote a release from the same answers, the ledger keeps it: espalier ledger "
+                f"take {self.entry.id} --out ANOTHER_FOLDER"
+            )
         return (
             f"{trouble} The release counts in full, as reserved, but the ledger has no record of its hash. To write "
             f"it again and record it: espalier resume {self.entry.id} --out ANOTHER_FOLDER"

@@ -268,22 +268,24 @@ class Population:
             )
         return project.with_plan(delta=self.delta) if plan.delta is None else project
 
-    def outlook(self, rho: float, pure: bool = False) -> dict[str, Any]:
-        """Return the remaining budget after one more release of ``rho``, whether that release fits, and how many more
-        like it would fit. If ``pure``, the release has δ = 0, and so have the releases for which the largest ε is
-        given.
+    def outlook(self, rho: float, pure: bool = False, delta: float = 0.0) -> dict[str, Any]:
+        """Return the remaining budget after one more release of ``rho`` and ``delta`` (δ₀), whether that release fits,
+        and how many more like it would fit. If ``pure``, the release has δ = 0, and so have the releases for which the
+        largest ε is given.
         """
         after = self.after(rho)
+        more = Fraction(self.delta_for_draws) - self.delta_counted - Fraction(delta)
+        like_it = [Fraction(after) / Fraction(rho), *([more / Fraction(delta)] if delta else [])]
         return {
             "population": self.name,
             "total": self.rho,
             "spent": self.spent,
             "left": self.left,
             "after": after,
-            "fits": after >= 0,
+            "fits": after >= 0 and (not delta or more >= 0),
             "largest": self.largest(None, pure),
             "largest_after": self.largest(after, pure),
-            "like_it_after": max(int(Fraction(after) / Fraction(rho)), 0),
+            "like_it_after": max(int(min(like_it)), 0),
         }
 
     def allows(self, rho: float, delta: float = 0.0, pure: bool = False) -> None:

@@ -2,12 +2,33 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
+from typing import Any
+
 from espalier.core.analysis.drawing import POOL
 from espalier.core.methods import Frame, asks, asks_causes_only, method_of, unused_options
 from espalier.core.planning.budget_lines import Line, given_by_hand
 from espalier.core.privacy.accounting import Budget
 from espalier.core.project.file import Project
 from espalier.core.project.options import declared
+
+PARAMETER = re.compile(
+    r"([εδρ]\w{0,9})\s*(?:[^\w\s(]{1,2}|is|of|at most|below)\s*\.?\d"
+    r"|(\b(?i:epsilon|eps|delta|rho))\s*(?:[=≈<≤:]|is)\s*\.?\d"
+)
+"""Text that looks like ε, δ or ρ with a number. The verifier rejects a report that states others than the release's."""
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """Yield all texts of a JSON value, including its keys."""
+    if isinstance(value, dict):
+        value = [*value, *value.values()]
+    if isinstance(value, list | tuple):
+        for part in value:
+            yield from _texts(part)
+    elif isinstance(value, str):
+        yield value
 
 
 def warnings_of(
@@ -25,6 +46,14 @@ def warnings_of(
         out.append(
             "Confirm or remove the guessed constraints on the Data page before you release: "
             f"{'; '.join(map(str, doubtful[:4]))}{' …' if len(doubtful) > 4 else ''}."
+        )
+    texts = dict.fromkeys([*_texts(project.to_json()), *map(str, project.constraints)])
+    if like := [
+        text[: m.end(m.lastindex or 0)][-40:] for text in texts if (m := PARAMETER.search(text))
+    ]:  # without the number
+        out.append(
+            "These texts look like privacy parameters. Reports repeat them, so `espalier verify` would reject the "
+            f"release. Word them differently: {', '.join(f'“{text} …”' for text in like[:4])}."
         )
     if plan.schema_share and not project.schema.undeclared:
         out.append(

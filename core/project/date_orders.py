@@ -67,6 +67,10 @@ _COMPILED = {
     order: [(re.compile(f"{BLANK}*{s.pattern}{BLANK}*"), s) for s in spellings]
     for order, spellings in SPELLINGS.items()
 }
+_MOMENT = re.compile(
+    f"{BLANK}*([0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}})(?:[T ]([0-9]{{2}}:[0-9]{{2}}[^ \t\n\r\f\v]*))?{BLANK}*"
+)
+"""ISO date with or without a time of day."""
 _NUMBER_OF = {name[:3].lower(): i for i, name in enumerate(MONTHS, 1)}
 
 
@@ -83,6 +87,20 @@ def iso_text(text: str, order: str) -> str:
             day = f"{found[spelling.year]}-{number:02d}-{int(found[spelling.day]):02d}"
             return f"{day}T{_time(found[5], found[6], found[7] or '')}" if found[4] else day
     return text
+
+
+def sortable(text: str, order: str) -> str:
+    """Return a date with its time of day in one spelling, so that earlier moments sort first as text; unchanged if
+    ``text`` is not a date.
+
+    >>> sortable(" 2020-01-05 09:30", "dmy"), sortable("05.01.2020 10:00", "dmy")
+    ('2020-01-05T09:30', '2020-01-05T10:00')
+    """
+    iso = iso_text(text, order)
+    found = _MOMENT.fullmatch(iso)
+    if found is None:
+        return iso
+    return f"{found[1]}T{found[2]}" if found[2] else found[1]
 
 
 def _time(hour: str, rest: str, half: str) -> str:

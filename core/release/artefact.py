@@ -22,7 +22,7 @@ from espalier.core.analysis.survival_table import survival_named
 from espalier.core.dictionaries.writing import dictionary_csv, dictionary_json
 from espalier.core.display import card
 from espalier.core.evaluation.private.evaluation import PrivateEvaluation
-from espalier.core.ledger.account import TOO_LARGE
+from espalier.core.ledger.account import OTHER_FILES, TOO_LARGE
 from espalier.core.ledger.archive import MODEL
 from espalier.core.methods import Fitted, Frame, method_of
 from espalier.core.models.base import Codes, Model
@@ -394,7 +394,7 @@ class Release:
         save_files(self.files, folder, more, self._with_further)
         if self.storage is not None:
             self.storage.forget()
-        if self.reservation is not None and self.ledger_trouble.startswith(TOO_LARGE):
+        if self.reservation is not None and self.ledger_trouble.startswith((TOO_LARGE, OTHER_FILES)):
             self.reservation.forget()
 
     def _with_further(self, further: Mapping[str, Mapping[str, Any]]) -> dict[str, bytes]:

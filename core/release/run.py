@@ -23,6 +23,8 @@ from espalier.core.analysis.study import Study
 from espalier.core.errors import Cancelled, EspalierError
 from espalier.core.evaluation.private.evaluation import PrivateEvaluation
 from espalier.core.evaluation.private.held_out import judge
+from espalier.core.ledger.account import OTHER_FILES
+from espalier.core.ledger.archive import digest_of
 from espalier.core.models.base import Codes, Model, NumberModel, VisitModel
 from espalier.core.planning.hierarchies import told_apart
 from espalier.core.planning.preview import Preview
@@ -160,6 +162,8 @@ class Run:
             delta = total_up(draw.delta for draw in rows.draws)
             if trouble := reservation.spend(rho, kept, subtotals_of(rows.draws), delta):
                 made = replace(made, ledger_trouble=trouble)
+        elif reservation and digest_of(kept) != reservation.entry.released:
+            made = replace(made, ledger_trouble=OTHER_FILES)
         return made
 
     def _interrupted(self, error: BaseException) -> str:
@@ -181,9 +185,13 @@ class Run:
                 self.storage.forget()
         where = self.reservation.entry.id if self.reservation else self.storage.folder if self.storage else None
         if where is not None and (self.private.journal.place or (drawn and self.reservation)):
+            unknown = (
+                ". The key file (ESPALIER_LEDGER_KEY) could not be used, so the table cannot be recognised, and the "
+                "release can only be finished if no answer is missing"
+            )
             error.add_note(
                 "The answers drawn so far are stored. To finish the release at no further cost: espalier resume "
-                f"{where}"
+                f"{where}{'' if self.begun.marks else unknown}"
             )
         return trouble
 

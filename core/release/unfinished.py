@@ -12,7 +12,6 @@ import hmac
 import json
 import os
 import secrets
-import shutil
 import stat
 import weakref
 from collections.abc import Mapping
@@ -105,7 +104,7 @@ class Begun:
         """Raise ValueError for facts of the wrong type."""
         counts = (self.total, *(n for one in (self.own, self.held) if one for n in (one.rows, one.row_limit)))
         texts = (self.nonce, self.lot_key, *self.marks, *([] if self.relation is None else [self.relation]))
-        whole = all(n is None or (type(n) is int and n >= 0) for n in counts) and self.total != 0 and self.seed >= 0
+        whole = all(n is None or (type(n) is int and n >= 0) for n in counts) and self.seed >= 0
         if not whole or not all(isinstance(text, str) for text in texts):
             raise ValueError
         if (self.held is None) != (not self.planned.plan.private_evaluation):
@@ -328,7 +327,10 @@ class FolderJournal:
         if self._file.closed:
             return
         self._file.close()
-        shutil.rmtree(self.work, ignore_errors=True)
+        with suppress(OSError):
+            for name in (JOURNAL, WRITTEN):
+                (self.work / name).unlink(missing_ok=True)
+            self.work.rmdir()  # a folder with other files is kept
 
     def leave(self) -> None:
         """Release the lock, so that another process can take it."""

@@ -28,6 +28,8 @@ from espalier.core.errors import TableError
 
 DELIMITERS = "\t;|,"
 """Delimiters in the order in which they are tried; the first wins a tie."""
+_LETTER = re.compile(rb"[\xc2-\xf4][\x80-\xbf]")
+"""First two bytes of a letter in UTF-8. Without them, no cell with other bytes than ASCII is UTF-8."""
 
 
 def refused(shown: str, line: int, what: str) -> TableError:
@@ -76,6 +78,7 @@ def plain_lines(data: bytes, shown: str) -> tuple[bytes, set[int]]:
     head, *lines = text.split(b"\n")
     head = _as_utf8(head)
     delimiter = header_names(head, shown)[1]
+    mark = delimiter.encode()
     cells = re.compile(rb"(?:\A|" + re.escape(delimiter).encode() + rb")" + _field(delimiter))
 
     def read(line: bytes) -> bytes:
@@ -87,7 +90,12 @@ def plain_lines(data: bytes, shown: str) -> tuple[bytes, set[int]]:
                 odd.add(at)
             return _as_utf8(found[0])
 
-        return line if line.isascii() or _is_utf8(line) else cells.sub(cell, line)
+        if line.isascii() or _is_utf8(line):
+            return line
+        if b'"' in line or _LETTER.search(line):
+            return cells.sub(cell, line)
+        odd.update(at for at, part in enumerate(line.split(mark)) if not part.isascii())  # faster than the pattern
+        return line.decode("latin-1").encode()
 
     return b"\n".join([head, *map(read, lines)]), odd
 

@@ -73,7 +73,9 @@ class Destination:
             engines.begin(con, engine)
             con.execute(self._create(columns))
             if engine == "postgres" and con.execute(_TEMPORARY, [self._sql]).fetchone() != (False,):
-                raise TableError(f"{shown}: its schema is temporary. Name another schema: SCHEMA.NAME")
+                raise TableError(
+                    f"{shown}: this name belongs to a temporary schema or to the system. Name a schema: SCHEMA.NAME"
+                )
             yield (_copy if engine == "postgres" else _insert), con
         except (*OURS, *BUGS):
             raise
@@ -85,7 +87,11 @@ class Destination:
             con.close()
 
 
-_TEMPORARY = "SELECT relpersistence = 't' FROM pg_catalog.pg_class WHERE oid = pg_catalog.to_regclass(%s)"
+_TEMPORARY = (
+    "SELECT relpersistence = 't' OR relnamespace = 'pg_catalog'::pg_catalog.regnamespace FROM pg_catalog.pg_class "
+    "WHERE oid = pg_catalog.to_regclass(%s)"
+)
+"""Query whether the rows would be written to a temporary table, or to a system table of the new table's name."""
 _TYPES = {"string": "text", "int64": "bigint", "double": "double precision", "date32[day]": "date"}
 
 

@@ -29,10 +29,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from espalier.core.errors import TableError
-from espalier.core.project.date_orders import iso_text
+from espalier.core.project.date_orders import sortable
 from espalier.core.project.linked import Linked, Pair, Steps
 from espalier.core.project.schema import MISSING, Schema, smallest_unsigned
 from espalier.core.tables import random_rows
+from espalier.core.tables.refusals import together
 from espalier.core.tables.source import More, check_limited
 from espalier.core.tables.table import Table, column_of, person_codes
 from espalier.core.tables.text_table import TextColumn, TextTable
@@ -192,8 +193,11 @@ def panel_of(
     whose, of = person_codes(both, key), person_codes(visits, linked.by)
     known = {text: i for i, text in enumerate(whose.values)}
     person = np.array([known.get(text, -1) for text in of.values], dtype=np.int64)[of.codes]
-    child = _encoded(linked, schema, visits, linked.visit_columns(schema))
-    parent = _encoded(linked, schema, both, linked.person_columns(schema))
+    wrong: list[TableError] = []
+    child = _encoded(linked, schema, visits, linked.visit_columns(schema), wrong)
+    parent = _encoded(linked, schema, both, linked.person_columns(schema), wrong)
+    if wrong:
+        raise together(wrong)
     cells = {**child, **parent} if linked.together else child
     dated = schema[linked.dated].date_order if linked.dated in schema else ""
     spelled = {linked.order: dated} if dated and not order else {}
@@ -231,13 +235,19 @@ def digest_of_both(tables: Sequence[TextTable]) -> bytes:
     return b"".join(table.digest for table in tables)
 
 
-def _encoded(linked: Linked, schema: Schema, text: TextTable, names: Sequence[str]) -> dict[str, NDArray[Any]]:
-    """Return the codes of some columns. Each code depends only on its own cell."""
-    plain = {name: column_of(text, linked.plain(name)) for name in names}
-    return {
-        name: schema[name].encode(read.values).astype(smallest_unsigned(schema[name].size))[read.codes]
-        for name, read in plain.items()
-    }
+def _encoded(
+    linked: Linked, schema: Schema, text: TextTable, names: Sequence[str], wrong: list[TableError]
+) -> dict[str, NDArray[Any]]:
+    """Return the codes of some columns. Each code depends only on its own cell. The error of a column that does not fit
+    its description is added to ``wrong``.
+    """
+    plain, codes = {name: column_of(text, linked.plain(name)) for name in names}, dict[str, NDArray[Any]]()
+    for name, read in plain.items():
+        try:
+            codes[name] = schema[name].encode(read.values).astype(smallest_unsigned(schema[name].size))[read.codes]
+        except TableError as error:
+            wrong.append(error)
+    return codes
 
 
 def _ordered(
@@ -258,14 +268,14 @@ def _ordered(
 
 def _first_rows(linked: Linked, schema: Schema, text: TextTable, person: NDArray[Any]) -> NDArray[np.int64]:
     """Return, for each person in order, the row with the smallest codes."""
-    codes = _encoded(linked, schema, text, linked.person_columns(schema))
+    codes = _encoded(linked, schema, text, linked.person_columns(schema), [])
     rows = np.lexsort([*reversed(list(codes.values())), person])
     return np.asarray(rows[np.flatnonzero(np.diff(person[rows].astype(np.int64), prepend=-1))])
 
 
 def ranks_of(column: TextColumn, date_order: str = "") -> NDArray[np.int64]:
     """Return the rank of each cell's text. The order of two cells depends on their text alone."""
-    keys = [_key(iso_text(text, date_order) if date_order else text) for text in column.values]
+    keys = [_key(sortable(text, date_order) if date_order else text) for text in column.values]
     place = {key: i for i, key in enumerate(sorted(set(keys)))}
     return np.asarray(np.array([place[key] for key in keys], dtype=np.int64)[column.codes])
 

@@ -61,6 +61,8 @@ class ParquetFiles:
     def __init__(self, path: Path) -> None:
         """List the files and read their footers. Raise :class:`TableError` if they are not a table."""
         self._path, self._shown = path, str(path)
+        if not path.is_dir():
+            check_logs(path)
         found = _listed(path) if path.is_dir() else [path]
         self._files = [_footer(file, path if path.is_dir() else file.parent) for file in found]
         self.files = tuple(found)
@@ -149,8 +151,7 @@ class ParquetFiles:
 def _listed(folder: Path) -> list[Path]:
     """Return the Parquet files in a folder and its subfolders, sorted by name."""
     found = list[Path]()
-    for above in folder.absolute().parents:
-        _check_log(folder, above)
+    check_logs(folder)
     for where, folders, names in walked(folder, _unreadable):
         for file in (Path(where, name) for name in names):
             if _is_part(file.name):
@@ -190,16 +191,22 @@ def _listed(folder: Path) -> list[Path]:
     return found
 
 
-def _check_log(folder: Path, where: Path) -> None:
-    """Refuse ``folder`` if ``where`` contains a list of the files that hold a table's current rows."""
+def check_logs(path: Path) -> None:
+    """Refuse a file or folder if a folder above it contains a list of the files that hold a table's current rows."""
+    for above in path.absolute().parents:
+        _check_log(path, above)
+
+
+def _check_log(path: Path, where: Path) -> None:
+    """Refuse ``path`` if ``where`` contains a list of the files that hold a table's current rows."""
     kinds = [kind for name, kind in LOGS.items() if (where / name).is_dir()]
     if any((where / "metadata").glob("*.metadata.json")):
         kinds.append("Iceberg")
     if kinds:
         raise TableError(
-            f"the folder {folder} belongs to a {kinds[0]} table, whose files also contain rows that have since been "
-            "changed or deleted. Write its current rows into new Parquet files",
-            path=str(folder),
+            f"{path} belongs to a {kinds[0]} table, whose files also contain rows that have since been changed or "
+            "deleted. Write its current rows into new Parquet files",
+            path=str(path),
         )
 
 

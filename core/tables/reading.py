@@ -33,6 +33,7 @@ from espalier.core.errors import TableError
 from espalier.core.tables.arrow_text import check_fields, table_as_text
 from espalier.core.tables.csv_lines import DELIMITERS, check_lines, header_names, plain_lines
 from espalier.core.tables.excel import read_excel
+from espalier.core.tables.parquet_files import check_logs
 from espalier.core.tables.parquet_pages import check_pages, opened
 from espalier.core.tables.text_table import TextTable, check_names
 from espalier.core.tables.unpacking import (
@@ -73,6 +74,8 @@ def read_table(source: str | Path | bytes, name: str | None = None) -> TextTable
         except OSError as error:
             what = "a table in a database cannot be used here; write its rows to a file" if "://" in str(source) else ""
             raise TableError(f"cannot read {shown}: {what or error.strerror or error}", path=shown) from None
+    if data[:4] == b"PAR1" and not isinstance(source, bytes):
+        check_logs(Path(source))
     if data[:2] == b"\x1f\x8b":
         packed, data = len(data), gunzip(data, shown)
         if other_format(data) is not None or data[:2] == b"\x1f\x8b":  # its size would be checked as if it were plain

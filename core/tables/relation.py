@@ -146,7 +146,10 @@ class Relation:
     @property
     def _leaves(self) -> str:
         if self.remote:
-            return "A release asks the database for counts and sums. Rows and codes stay there."
+            return (
+                "A release asks the database for counts and sums. Rows stay there. Codes of all rows are read only for "
+                "regressions, counts over several columns, and a private evaluation."
+            )
         if self.feed is not None and not self.feed.files:
             return f"A release reads the table once, in batches that pass through Espalier. {_KEPT}"
         return f"A release reads the table once. {_KEPT}"

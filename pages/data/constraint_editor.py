@@ -112,11 +112,11 @@ def _form(state: Session) -> None:
 def _values(column: Column, key: str) -> Values | None:
     """Return the values of one column in an impossible combination, or None until values are chosen."""
     if column.kind != "numeric":
-        chosen = st.multiselect(f"Values of {column.name}", list(column.named), key=f"{key}-of-{column.name}")
+        chosen = st.multiselect(f"Values of {plain(column.name)}", list(column.named), key=f"{key}-of-{column.name}")
         return tuple(chosen) or None
     a, b = st.columns(2)
-    low = a.number_input(f"{column.name} from (blank: any)", value=None, key=f"{key}-from-{column.name}")
-    high = b.number_input(f"{column.name} below (blank: any)", value=None, key=f"{key}-below-{column.name}")
+    low = a.number_input(f"{plain(column.name)} from (blank: any)", value=None, key=f"{key}-from-{column.name}")
+    high = b.number_input(f"{plain(column.name)} below (blank: any)", value=None, key=f"{key}-below-{column.name}")
     if low is None and high is None:
         return None
     return Range(-math.inf if low is None else float(low), math.inf if high is None else float(high))

@@ -142,8 +142,13 @@ def outlook(state: Session, population: Population, seen: Preview) -> bool:
 
     If not, offer the largest ε that fits.
     """
-    left = population.outlook(seen.budget.rho, seen.budget.pure)
+    left = population.outlook(seen.budget.rho, seen.budget.pure, seen.delta)
     budget = f"the budget of {name(population.name)} (total ε = {population.epsilon:g} at δ = {population.delta:g})"
+    if not left["fits"] and left["after"] >= 0:
+        st.error(
+            f"This plan needs δ₀ = {round_up(seen.delta)} for its draws, but {budget} does not have that much left."
+        )
+        return False
     if not left["fits"]:
         st.error(
             f"This plan needs ρ = {round_up(seen.budget.rho)}, but {budget} has only ρ = {left['left']:.4g} left. "

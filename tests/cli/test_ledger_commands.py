@@ -136,6 +136,21 @@ def test_the_unit_that_was_fixed(capsys):
     assert "fixed delta at 1e-09" in capsys.readouterr().err
 
 
+def test_a_plan_whose_draws_need_more_delta_does_not_fit(work, capsys):
+    """Previously, `plan` said that it fits, and `release` was refused."""
+    schema = [*PROJECT["schema"], {"name": "w", "kind": "categorical", "at_most": 5}]
+    plan = {**PROJECT["plan"], "method": "mst", "schema_share": 0.3}
+    (work / "p.json").write_text(json.dumps({**PROJECT, "schema": schema, "plan": plan}))
+    where = ("--ledger", "l.db", "--table", "t")
+    assert run("ledger", "open", *where, "--epsilon", "9", "--delta", "1e-6") == 0
+    capsys.readouterr()
+    assert run("plan", "p.json", "--rows", "60", *where) == 0
+    assert "for its draws, which the budget does not have left, and would be refused" in capsys.readouterr().out
+    assert run("plan", "p.json", "--rows", "60", "--json", *where) == 0
+    left = json.loads(capsys.readouterr().out)["ledger"]
+    assert (left["fits"], left["like_it_after"]) == (False, 0)
+
+
 def test_another_person_column_is_refused_unless_it_is_said(work, capsys):
     where = ("--ledger", "l.db", "--table", "t")
     unit = ("--neighbors", "add-remove", "--rows-per-person", "2")

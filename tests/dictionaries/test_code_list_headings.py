@@ -138,6 +138,15 @@ def test_two_columns_without_known_headings_need_the_name_of_a_column():
         assert "key" not in refused.value.data
 
 
+@pytest.mark.parametrize("head", ["Var1,Freq", "value,n", "code,count", "code,N", "value,percent", "sex,Anzahl", "0,9"])
+def test_a_table_of_counts_is_not_a_code_list(head):
+    """Previously, the counts were the labels of the codes, which a release contains."""
+    text = f"{head}\n1,30\n2,31\n"
+    with pytest.raises(SchemaError, match="no label contains a letter"):
+        read_dictionary(text.encode(), "f.csv", "sex")
+    assert read_dictionary(text.replace("30", "2019").replace(head, "code,label").encode(), "f.csv", "y")["y"].labels
+
+
 def test_lines_without_a_code():
     found = read_dictionary(b"variable,code,label\nage,,Age in years\nsex,,Sex\n,1,m\n,2,f\n", "d.csv")
     assert [(c.name, c.kind, c.label) for c in found.columns] == [

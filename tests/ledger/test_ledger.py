@@ -47,6 +47,7 @@ from espalier.core.project.file import Project
 from espalier.core.project.plan import Plan
 from espalier.core.project.schema import Column, Schema
 from espalier.core.release import load_release, release
+from espalier.core.release.resume import resume
 from espalier.core.tables.reading import read_table
 from espalier.core.tables.table import Table
 from tests.support.tables import bought
@@ -1224,6 +1225,12 @@ def test_too_large_a_release_is_not_kept_and_says_so(tmp_path, monkeypatch):
     (entry,) = ledger.population_of("people").entries
     assert entry.released == digest_of(made.files)
     assert ledger.verify() == []
+    monkeypatch.setattr("espalier.core.release.artefact.__version__", "another")  # other bytes from the same answers
+    again = resume(ledger.account("people").resumed(entry.id))  # the first was never written
+    assert again.ledger_trouble.startswith("The ledger recorded the hash of files that were never written")
+    assert ledger.store.unfinished() == {entry.id: 1}
+    again.save(tmp_path / "out")
+    assert ledger.store.unfinished() == {}
 
 
 def test_the_hash_is_what_sha256sum_says(tmp_path):

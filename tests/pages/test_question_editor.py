@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from streamlit.testing.v1 import AppTest
+
 from tests.support.app import field, finish, go, press, sample, start, state, unfold
 
 
@@ -63,12 +65,20 @@ def test_a_question_that_cannot_be_asked_is_said_beside_the_builder():
     assert any("two questions have the name" in e.value.replace("\\", "") for e in app.error)
 
 
-def test_a_name_is_never_markdown_in_a_tooltip():
-    """Previously, pointing at the button that removes a question loaded an image that its name referred to."""
-    app = go(sample(go(start(), "data"), "readmission"), "plan")
-    state(app).editor.change_plan(method="mst", fair=None)
-    unfold(app, "Questions")
-    ask(app, "a count", ["diabetes", "lives_alone"], {"diabetes": ["yes"], "lives_alone": ["yes"]}, "![m](http://x/y)")
-    said = [b.help for b in app.button if b.label == "Remove"]
-    assert said
-    assert not any("![m](" in text for text in said)
+def test_names_in_tooltips_and_labels_are_shown_literally():
+    """Previously, a name could load an image from another server, through “Remove” and the fields of a constraint."""
+
+    def page():
+        from espalier.core.project.schema import Column
+        from espalier.pages.data.constraint_editor import _values
+        from espalier.pages.plan.listed import line
+
+        image = "![m](http://127.0.0.1/x.png)"
+        line("a count", "k", f"Remove the count {image}", print)
+        _values(Column(image, "categorical", ("x", "y")), "c")
+        _values(Column(f"{image} 2", "numeric", edges=(0, 1, 2)), "n")
+
+    app = AppTest.from_function(page).run()
+    shown = [app.button[0].help, app.multiselect[0].label, *(field.label for field in app.number_input)]
+    assert len(shown) == 4
+    assert all(r"\!\[m\]" in text for text in shown)

@@ -309,3 +309,13 @@ def test_candidates_are_found_and_marked():
     found.masks(schema)
     texts = {c.name: c.decode(np.asarray(codes[c.name]), rng) for c in schema.columns}
     assert sum(m for _, m in violations(found, schema, settle(found, schema, codes, texts))) == 0
+
+
+@pytest.mark.parametrize(("one", "other"), [({"integer": True}, {}), ({"decimals": 1}, {"decimals": 2})])
+def test_ordered_columns_have_the_same_precision(one, other):
+    """Previously, a column of whole numbers received fractions of the other column, or the release ended in an error
+    after it was paid for.
+    """
+    columns = [Column(name, "numeric", edges=(0, 5, 10), **more) for name, more in (("a", one), ("b", other))]
+    with pytest.raises(SchemaError, match="the same precision"):
+        Monotone("a", "b").mask(columns)

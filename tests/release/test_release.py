@@ -14,6 +14,7 @@ import pytest
 
 from espalier.core.errors import Cancelled, ProjectError, SchemaError, SizeError, TableError
 from espalier.core.graph.roles import Roles
+from espalier.core.planning.plan_warnings import PARAMETER
 from espalier.core.planning.preview import preview
 from espalier.core.privacy.curator import PrivateCurator
 from espalier.core.project.file import Project
@@ -151,6 +152,18 @@ def test_what_the_plan_was_warned_of_stands_in_release_json_and_report(neighbors
     for words in ("protects little", "is large: with about this probability", "buys nothing", "is not checked"):
         assert any(words in w for w in facts["warnings"])
         assert words in html
+
+
+@pytest.mark.parametrize(
+    ("label", "warned"), [("Variant (Alpha = 1, Delta = 2)", True), ("eps: 4", True), ("Variant 2 of delta", False)]
+)
+def test_a_plan_warns_of_texts_that_look_like_privacy_parameters(label, warned):
+    """Previously, the verifier rejected the release after it had been paid for."""
+    schema = Schema((Column("a", "categorical", ("x", "y"), label=label), Column("b", "categorical", ("x", "y"))))
+    project = Project("n", schema, Plan("mst", 1.0, 1e-6), one_row_per_person=True)
+    warnings = [said for said in preview(project, 100).warnings if "look like privacy parameters" in said]
+    assert len(warnings) == warned
+    assert not any(PARAMETER.search(said) for said in warnings), "the report quotes the warning"
 
 
 def test_a_delta_that_one_row_published_outright_would_keep_is_refused():

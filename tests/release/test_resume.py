@@ -23,6 +23,7 @@ from espalier.core.cli.main import main
 from espalier.core.errors import Cancelled, LedgerError, ProjectError, SizeError, TableError, Unfinished
 from espalier.core.ledger.account import Reservation
 from espalier.core.ledger.ledger import Ledger
+from espalier.core.ledger.store import Store
 from espalier.core.methods import METHODS
 from espalier.core.privacy.journal import Journal, Record, RequestDiffers, request_digest
 from espalier.core.project.file import Project
@@ -31,7 +32,7 @@ from espalier.core.project.schema import Column, Schema, to_buy
 from espalier.core.release.artefact import Release
 from espalier.core.release.resume import resume
 from espalier.core.release.spend import release
-from espalier.core.release.unfinished import HEAD, Begun, FolderJournal, work_folder
+from espalier.core.release.unfinished import HEAD, Begun, FolderJournal, check_none, work_folder
 from espalier.core.tables.frames import located
 from espalier.core.tables.reading import read_table
 from espalier.core.tables.table import Table
@@ -404,6 +405,35 @@ def test_answers_are_kept_if_another_release_is_in_the_folder(tmp_path, recorder
     assert {path.name: path.read_bytes() for path in out.iterdir()} == written
 
 
+def test_only_the_journal_is_removed_from_a_folder_with_other_files(tmp_path):
+    """Previously, a folder with this name was removed with all its files."""
+    work = work_folder(tmp_path / "out")
+    work.mkdir()
+    for name in ("journal", "thesis.txt"):
+        (work / name).write_text("monday")
+    check_none(tmp_path / "out")
+    assert [path.name for path in work.iterdir()] == ["thesis.txt"]
+
+
+def test_without_a_key_file_no_resume_is_promised(tmp_path, monkeypatch):
+    """Previously, the message promised that the release could be finished."""
+    monkeypatch.setenv("ESPALIER_LEDGER_KEY", "/dev/null/key")
+
+    def report(fraction: float, message: str) -> None:  # noqa: ARG001
+        if fraction >= 0.4:
+            raise Cancelled("stop")
+
+    with pytest.raises(Cancelled) as error:
+        release(project(**CASES["independent"]), table(400), report, folder=tmp_path / "out")
+    assert "can only be finished if no answer is missing" in error.value.__notes__[0]
+
+
+def test_a_table_without_rows_is_resumed(tmp_path, recorder):
+    given, rows, out = project(**CASES["independent"], delta=1e-6), table(0), tmp_path / "out"
+    interrupted(out, given, rows, recorder, 0, "used")
+    assert resume(out, rows).rows > 0
+
+
 def test_a_release_that_is_saved_twice_keeps_the_answers_of_the_next(tmp_path, recorder):
     """Previously, the second `save` deleted the answers of a later release to the same folder."""
     given, rows, out = project(**CASES["independent"]), table(400), tmp_path / "out"
@@ -576,6 +606,32 @@ def test_an_entry_that_another_process_resumed_is_not_returned(tmp_path):
     assert ledger.population_of("people").entries[0].status == "spent"
 
 
+@pytest.mark.parametrize("stored", [False, True])
+def test_an_interrupt_during_the_reservation_costs_nothing(tmp_path, monkeypatch, stored):
+    """Previously, the whole budget of the release stayed reserved, although nothing was drawn."""
+    ledger = Ledger(str(tmp_path / "ledger.db"), create=True)
+    ledger.open_table("people", epsilon=3.0, delta=1e-6)
+    real = Store.append
+
+    def append(store: Store, make: Any, *given: Any, begun: Any = None, **more: Any) -> None:
+        if begun is None:
+            real(store, make, *given, **more)
+            return
+        if stored:
+            real(store, make, *given, begun=begun, **more)
+        else:
+            make(store.read())
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Store, "append", append)
+    with pytest.raises(KeyboardInterrupt):
+        release(project(**CASES["mst"], delta=None), table(400), ledger=ledger.account("people"))
+    population = ledger.population_of("people")
+    assert [entry.status for entry in population.entries] == ["returned"] * stored
+    assert population.spent == 0
+    assert ledger.store.unfinished() == {}
+
+
 def test_no_answer_is_stored_for_an_entry_that_has_ended(tmp_path):
     ledger = Ledger(str(tmp_path / "ledger.db"), create=True)
     ledger.open_table("people", epsilon=3.0, delta=1e-6)
@@ -699,7 +755,10 @@ def test_a_release_that_was_handed_over_without_the_ledger_is_recorded_later(tmp
     assert "espalier resume" in first.ledger_trouble
     (entry,) = ledger.population_of("people").entries
     assert entry.status == "reserved"
+    other = ledger.account("people").resumed(entry.id)
     again = resume(ledger.account("people").resumed(entry.id))
+    late = other.spend(first.spending.rho, {**first.files, "label.html": b"written by another process"})
+    assert "Another process has already ended the entry" in late
     (ended,) = ledger.population_of("people").entries
     assert (ended.status, ended.counted) == ("spent", first.spending.rho)
     assert again.csv() == first.csv()

@@ -150,6 +150,9 @@ def test_a_folder_that_keeps_changed_rows_is_refused(tmp_path, log, rows, name):
     (tmp_path / "t" / log).write_text("{}")
     with pytest.raises(TableError, match=f"belongs to a {name} table"):
         read_data(tmp_path / "t")
+    for read in (read_data, read_table, streamed):
+        with pytest.raises(TableError, match=rf"0\.parquet belongs to a {name} table"):
+            read(tmp_path / rows / "0.parquet")
     (tmp_path / "t" / "year=2024").mkdir()
     shutil.move(tmp_path / rows / "0.parquet", tmp_path / "t" / "year=2024" / "0.parquet")
     with pytest.raises(TableError, match=f"belongs to a {name} table"):

@@ -16,7 +16,8 @@ from espalier.core.project.dates import DateBins
 from espalier.core.project.linked import Linked
 from espalier.core.project.schema import Column, Schema
 from espalier.core.tables.frames import panel
-from espalier.core.tables.panel import Panel
+from espalier.core.tables.panel import Panel, ranks_of
+from espalier.core.tables.text_table import TextColumn
 
 LINK = Linked("people", "visits", "id", "id", "at", 3, "key")
 SCHEMA = LINK.completed(
@@ -53,6 +54,13 @@ def told(made: Panel) -> list[tuple[Any, ...]]:
         (int(made.codes["people.a"][i]), *made.visits["visits.x"][i, : numbers[i]].tolist()) for i in range(made.rows)
     ]
     return sorted(out)
+
+
+def test_one_message_names_the_columns_of_both_tables_that_do_not_fit():
+    """Previously, the columns were named one after the other."""
+    with pytest.raises(TableError) as refused:
+        read(people(("1", "odd")), visits(("1", "10", "a", "odd")))
+    assert refused.value.data["columns"] == ["visits.x", "people.a"]
 
 
 def test_the_first_visits_in_order_are_kept():
@@ -125,6 +133,12 @@ def test_gaps_are_days_since_the_visit_before_and_are_clipped():
     assert made.visits[DATED.gap_name].tolist() == [[none, 0, 1]]
     assert made.codes["visits.at"].tolist() == [0]
     assert "visits.at" not in made.visits
+
+
+def test_dates_in_several_spellings_are_ordered_by_day_and_time():
+    """Previously, 2020-01-05 10:00 came before 05.01.2020 09:00, because a blank sorts before T."""
+    cells = ["05.01.2020 09:00", "2020-01-05 10:00", "2020-01-05T11:00", " 2020-01-06", "07.01.2020"]
+    assert ranks_of(TextColumn.of(cells), "dmy").tolist() == [0, 1, 2, 3, 4]
 
 
 def test_visits_are_ordered_by_their_day_in_any_spelling():

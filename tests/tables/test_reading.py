@@ -177,6 +177,23 @@ def test_names_with_commas_between_tabs():
     assert list(read_table(b"a,b\tc,d\te\n1\t2\t3\n").columns) == ["a,b", "c,d", "e"]
 
 
+@pytest.mark.parametrize(
+    ("row", "read"),
+    [
+        (rb"\xe9,a,\xff", ("é", "a", "ÿ", True, False, True)),
+        (rb"\xc3\xa9,\xe9,b", ("é", "é", "b", False, True, False)),
+        (rb"\xc3,\x80,\xe9", ("Ã", "\x80", "é", True, True, True)),
+    ],
+)
+@pytest.mark.parametrize("quote", [b"", b'"'])
+def test_each_cell_is_utf_8_or_latin_1(row, read, quote):
+    """A line without letters in UTF-8 and without quotes is read as a whole, which is 20 times faster."""
+    cells = row.decode("unicode_escape").encode("latin-1").split(b",")
+    table = read_table(b"a,b,c\n" + b",".join(quote + cell + quote for cell in cells) + b"\n")
+    columns = list(table.columns.values())
+    assert (*(c.values[0] for c in columns), *(c.ambiguous for c in columns)) == read
+
+
 def test_gzip():
     assert cells(read_table(gzip.compress(b"a,b\n1,2\n"))) == {"a": ["1"], "b": ["2"]}
 

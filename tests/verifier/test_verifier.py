@@ -592,6 +592,13 @@ def test_earlier_spending_has_the_epsilon_of_its_rho():
     assert not totals({"total": total, "before": {**before, "epsilon": 0.0}, "after": after}, 0.05)
 
 
+def test_cells_of_a_table_are_read_apart():
+    """Previously, “delta=1” and the number in the next cell were read as one number."""
+    page = "<table><tr><td>delta=<strong>1</strong></td><td>0.5</td></tr></table>"
+    known = {"ε": {1.0}, "δ": {1e-6}, "ρ": {0.1}}
+    assert texts.stated(texts.read(page, "report.html")[1], known)[1] == ["δ = 1"]
+
+
 def test_the_style_sheets_of_the_program_are_known():
     written = [fonts() + REPORT, drawing_picture.STYLE, forest.STYLE, story._STYLE]
     assert {texts.mark(sheet) for sheet in written} <= texts.SHEETS["report.html"]
