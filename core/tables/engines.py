@@ -356,6 +356,7 @@ def _postgres(url: str) -> Any:
 
         def _post_connect(self) -> None:
             with self.con.transaction(force_rollback=True):
+                self.con.execute(settings(closed=False))
                 super()._post_connect()
 
     parsed = urlparse(url)
