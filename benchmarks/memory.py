@@ -4,8 +4,8 @@
     python -m benchmarks.memory --only 1000000        cases whose name contains this
 
 Each release runs in a separate process, from its file to its folder, as ``espalier release --as parquet`` does. Its
-peak is the system's high-water mark of that process. The tables are Adult's rows resampled (12 columns), and 200
-columns of four categories.
+peak is the system's high-water mark of that process. One table contains resampled rows of Adult (12 columns);
+the other has 200 columns of four categories each.
 """
 
 from __future__ import annotations

@@ -107,7 +107,7 @@ if seen.frame.tasks:
         if task.features is not None:
             which = names(task.features, 40)
         elif best < len(task.candidates):
-            which = f"the **{best} best** of {len(task.candidates)} columns, which a noisy choice selects at release"
+            which = f"the **best {best}** of {len(task.candidates)} columns, chosen privately (with noise) at release"
         else:
             which = f"all {best} columns; the budget is large enough to count all of them"
         st.markdown(f"Measured together with {text.name(task.target)}: {which}.")

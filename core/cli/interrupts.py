@@ -1,7 +1,7 @@
 """SIGTERM as a cancellation, and interrupts that Python would ignore.
 
-Python calls a signal's handler wherever the program is. Inside a destructor, or a function that a library in C calls,
-it prints the exception and goes on, so the command would not stop. Such an interrupt is raised again a moment later.
+Python calls a signal's handler wherever the program is. Inside a destructor, or in a callback from a library in C,
+it prints the exception and carries on, so the command would not stop. Such an interrupt is raised again a moment later.
 """
 
 from __future__ import annotations

@@ -57,7 +57,7 @@ class PlannedSurvival:
             raise _error(f"{what}: a survival table needs time (a column) and event, such as 'died=yes'")
         at = data.get("at")
         if isinstance(at, bool) or not isinstance(at, int | float | str):
-            raise _error(f"{what}: a survival table needs at, the end of one of its intervals of time")
+            raise _error(f"{what}: a survival table needs the key 'at', the end of one of its time intervals")
         assumed = data.get("assume", {})
         if not isinstance(assumed, Mapping) or set(assumed) - {"shares", "groups"}:
             raise _error(f"{what}: assume may contain only shares and groups")

@@ -170,7 +170,8 @@ class Table:
         Raises :class:`TableError` if the table holds only codes.
         """
         if column not in self.values:
-            raise TableError(f"the values of {column!r} as numbers are not in this table; read it again", column=column)
+            said = f"this table holds only the codes of {column!r}, not its numbers; read it again"
+            raise TableError(said, column=column)
         return self.values[column]
 
     def residual_sums(self, target: str, columns: Sequence[str], weights: Weights) -> NDArray[np.int64]:

@@ -24,7 +24,7 @@ FEW = 8
 """Maximum number of figures whose sentences are shown without a click."""
 KINDS = (
     "Adjusted association",
-    "Effect by the drawing",
+    "Causal effect",
     "Odds ratio",
     "Difference",
     "Proportion",

@@ -33,7 +33,7 @@ _KINDS = {
     "proportion": "proportion",
     "difference": "difference of shares",
     "odds_ratio": "odds ratio",
-    "effect": "effect by the drawing",
+    "effect": "causal effect according to the drawing",
     "regression": "coefficient of a regression",
     "survival": "survival table",
 }

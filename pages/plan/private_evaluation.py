@@ -35,7 +35,8 @@ def planned(seen: Preview) -> None:
     st.subheader(
         "Private evaluation",
         anchor=False,
-        help="Expected before any row is read. The actual intervals may be up to 50 % narrower or wider.",
+        help="These figures are predicted before any row is read. The actual intervals may be up to 50 % narrower or "
+        "wider.",
     )
     share, by = seen.project.plan.private_evaluation, "people" if seen.project.plan.person else "rows"
     st.markdown(
@@ -48,7 +49,7 @@ def planned(seen: Preview) -> None:
         st.dataframe(expected, hide_index=True, width="stretch", column_config=wide)
         st.markdown(MEANING)
     with st.expander(f"All {len(seen.private_evaluation)} measurements on the held-out {by}"):
-        measurement_table.table(seen.private_evaluation, "those")
+        measurement_table.table(seen.private_evaluation, f"held-out {by}")
 
 
 def _expected(figure: PrivateFigure) -> dict[str, str]:

@@ -20,8 +20,8 @@ from espalier.pages.plan import listed
 from espalier.pages.session.session import Session
 
 _ABOUT = (
-    "You can buy a regression directly: the release measures the required sums with noise, and the coefficients have "
-    "intervals with any method. Each number is replaced by the midpoint of its bin."
+    "You can buy a regression directly: the release measures the required sums with noise, and the coefficients come "
+    "with intervals, whichever method you choose. Each number is replaced by the midpoint of its bin."
 )
 FAMILIES = {"linear": "linear", "logistic": "logistic", "poisson": "Poisson"}
 

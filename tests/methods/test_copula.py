@@ -101,7 +101,7 @@ def test_a_listed_separation_is_refused_until_the_plan_says_that_it_is_without()
 
 def test_rows_without_numbers_are_refused_before_anything_is_drawn():
     codes = replace(table(300), values={})
-    with pytest.raises(TableError, match="as numbers are not in this table"):
+    with pytest.raises(TableError, match="holds only the codes of"):
         release(project(), codes)
 
 

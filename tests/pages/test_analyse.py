@@ -115,7 +115,7 @@ def test_an_effect_is_asked_on_structure_and_answered_on_analyse(app: AppTest) -
     press(go(app, "release"), "Spend")
     finish(app)
     go(app, "analyse")
-    app.segmented_control[0].set_value("Effect by the drawing").run()
+    app.segmented_control[0].set_value("Causal effect").run()
     assert not app.exception
     assert not app.error
     shown = app.dataframe[0].value
