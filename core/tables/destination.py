@@ -13,8 +13,8 @@ from secrets import token_hex
 from typing import Any
 
 from espalier.core.errors import TableError
-from espalier.core.tables.connection import parts_of
-from espalier.core.tables.engine_errors import BUGS, OURS, engine_errors
+from espalier.core.tables.connection import parts_of, while_opening
+from espalier.core.tables.engine_errors import BUGS, OURS
 
 TAKE_ROWS = ("duckdb", "postgres", "postgresql")
 """URL schemes of the engines that Espalier can write to. Spark is not one of them, because it has no transactions."""
@@ -67,10 +67,16 @@ class Destination:
         from espalier.core.tables import engines
 
         shown = f"the table {self.name!r} cannot be written"
-        with engine_errors(f"{shown}: the database cannot be opened for writing", ours=(TableError,)):
-            engine, con = engines.connect_to_write(self.url)
         try:
-            engines.begin(con, engine)
+            backend = engines.connect_to_write(self.url)
+        except TableError:
+            raise
+        except Exception as error:
+            why = while_opening(error)
+            raise TableError(f"{shown}: the database cannot be opened for writing: {why}") from None
+        engine, con = backend.name, backend.con
+        try:
+            engines.begin(backend)
             con.execute(self._create(columns))
             if engine == "postgres" and con.execute(_TEMPORARY, [self._sql]).fetchone() != (False,):
                 raise TableError(

@@ -57,9 +57,7 @@ def open_url(url: str, name: str) -> tuple[Any, Any, str | None, Origin, Callabl
             spark_warehouse.find(backend._session, urlsplit(url).path, name)
             return *_binary(backend, _named(backend, name)), origin_of(backend, name), lambda: None, lambda: None
         with transaction(backend.con, closed=False):
-            if path := backend._con_kwargs.get("schema"):
-                backend.con.execute("SELECT pg_catalog.set_config('search_path', %s, true)", [path])
-                backend.con.execute(OPEN)
+            _use_schema(backend)
             name = with_schema(backend.con, name)
             columns = columns_of(backend.con, name)
             table = _as_made(_named(backend, name), columns)
@@ -383,19 +381,26 @@ def _spark(url: str) -> Any:
     return ibis.pyspark.connect(session)
 
 
-def connect_to_write(url: str) -> tuple[str, Any]:
-    """Return the engine's name and a connection that may write, for a URL of one of `ENGINES`; creates no file."""
+def connect_to_write(url: str) -> Any:
+    """Return a connection that may write, for a URL of one of `ENGINES`; creates no file."""
     if url.startswith("duckdb://"):
         _file_of(url, "duckdb")
-    backend = ibis.connect(url) if url.startswith("duckdb://") else _postgres(url)
-    return backend.name, backend.con
+    return ibis.connect(url) if url.startswith("duckdb://") else _postgres(url)
 
 
-def begin(con: Any, engine: str) -> None:
+def begin(backend: Any) -> None:
     """Begin a transaction that may write."""
-    con.execute("BEGIN")
-    if engine == "postgres":
-        con.execute(settings(closed=False))
+    backend.con.execute("BEGIN")
+    if backend.name == "postgres":
+        backend.con.execute(settings(closed=False))
+        _use_schema(backend)
+
+
+def _use_schema(backend: Any) -> None:
+    """Search the schema that a PostgreSQL URL names, if any, until the transaction ends."""
+    if path := backend._con_kwargs.get("schema"):
+        backend.con.execute("SELECT pg_catalog.set_config('search_path', %s, true)", [path])
+        backend.con.execute(OPEN)
 
 
 def _shut(backend: Any) -> None:

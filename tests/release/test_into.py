@@ -138,6 +138,25 @@ def test_a_temporary_schema_and_a_name_of_the_system_are_refused(postgres, name)
             con.execute("DROP ROLE temp")
 
 
+def test_the_schema_of_the_url_is_that_of_the_new_table(postgres):
+    """Previously, the table was read in this schema, and the rows were written to another one."""
+    columns = pa.schema([("a", pa.string())])
+    with psycopg.connect(postgres, autocommit=True) as con:
+        con.execute("CREATE SCHEMA s9")
+        try:
+            place = Destination("made", f"{postgres}&schema=s9")
+            place.write(columns, iter([pa.record_batch([["x"]], schema=columns)]))
+            assert con.execute("SELECT a FROM s9.made").fetchall() == [("x",)]
+        finally:
+            con.execute("DROP SCHEMA s9 CASCADE; DROP TABLE IF EXISTS made")
+
+
+def test_a_connection_that_fails_has_a_cause(postgres):
+    missing = postgres.replace("/postgres?", "/nowhere?")
+    with pytest.raises(TableError, match="cannot be opened for writing: the server has no database with this name"):
+        Destination("made", missing).check(pa.schema([("a", pa.string())]))
+
+
 def test_it_is_written_whole_or_not_at_all(engine):
     url, ask = engine
     columns = arrow_columns(SCHEMA)
