@@ -96,22 +96,26 @@ def _day(convert: Callable[[Any], Any], cell: Any) -> Any:
 
 def query_of_texts(con: Any, name: str, database: str | None, columns: Sequence[str]) -> str | None:
     """Return the query for a relation in which no conversion merges two text values; `None` if it is the relation
-    itself. Text that changes when it is converted to Unicode and back is read as U+FFFD and its stored bytes. The query
-    lists columns by name, including invisible ones.
+    itself. Text that changes when it is converted to Unicode and back is read as U+FFFD and its stored bytes. A FLOAT
+    is read as a DOUBLE, because the server would send six of its digits. The query lists columns by name, including
+    invisible ones.
     """
     with con.cursor() as cursor:
         cursor.execute(
-            "SELECT column_name, character_set_name, extra FROM information_schema.columns "
+            "SELECT column_name, character_set_name, extra, data_type FROM information_schema.columns "
             "WHERE table_name = %s AND table_schema = coalesce(%s, database())",
             (name, database),
         )
         found = cursor.fetchall()
-    merging = {column: kind for column, kind, _ in found if kind and kind.lower() not in FAITHFUL}
-    if not merging and not any("INVISIBLE" in extra.upper() for *_, extra in found):
+    merging = {column: kind for column, kind, *_ in found if kind and kind.lower() not in FAITHFUL}
+    short = {column for column, *_, kind in found if kind.lower() == "float"}
+    if not merging and not short and not any("INVISIBLE" in extra.upper() for *_, extra, _ in found):
         return None
 
     def read(column: str) -> str:
         own = _quoted(column)
+        if column in short:
+            return f"{own} + 0e0 AS {own}"
         if column not in merging:
             return own
         text = f"CONVERT({own} USING utf8mb4)"
