@@ -142,7 +142,7 @@ def test_draw_refuse_undo_annotate_leave_and_reload(person, tmp_path, samples, w
     board.says("Arranged")
     board.click_arrow("age", "diabetes")
     board.says("Selected: age → diabetes")
-    person.sees("If it were erased:")
+    person.sees("If this arrow were erased:")
     contested = person.page.get_by_role("radio", name="Contested")
     expect(contested).to_have_count(1)  # those of the earlier selection are gone
     contested.click()
