@@ -282,7 +282,7 @@ CHOSEN = ("days", "stage", "months"), (2, "II", 12)
         ({"time": "arm", "at": "a"}, "has categories without an order"),
         ({"time": "since", "at": 0}, "negative times"),
         ({"time": "weight"}, "not a column"),
-        ({"time": ""}, "needs time"),
+        ({"time": ""}, "needs the keys 'time'"),
         ({"event": "died"}, "has no value ''; it has no, yes"),
         ({"event": "months=0 – <6"}, "must be different columns"),
         ({"group": "arm=a", "assume": {}}, "column=value:other"),
