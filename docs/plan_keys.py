@@ -45,7 +45,7 @@ SHARED = {
     "regression_share": "share of the budget for the plan's regressions",
     "regressions": 'regressions to buy: `[{"name": "stay", "outcome": "los", "on": ["age"], "family": "linear"}]`',
     "private_evaluation": "share of people (or rows) held out for private evaluation",
-    "copies": "number of copies of the release for intervals; copies cost no budget",
+    "copies": "number of copies of the release for intervals; copies use no budget",
     "test_drawing": "share of the budget for testing independences that the drawing implies",
     "statements": "number of independences to test, or a list of them",
 }

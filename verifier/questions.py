@@ -18,7 +18,8 @@ def squared(folder: Folder, draw: dict[str, Any]) -> int:
     """Return Δ² of a draw of ``questions`` for one row per person: the largest number of answers that one row changes.
 
     The value is exact if all rows are tried. Otherwise it is the largest value found, and Δ² may be larger. Questions
-    about date labels are not read; if there are any, the value returned is at least the statement's.
+    about date labels are not read; if there are any, the value returned is at least the value in the
+    statement.
     """
     project, stated = folder.facts["project"], int(draw["given"]["squared"])
     if draw["cells"] == 1 and folder.facts["method"] == "fpt-mw":

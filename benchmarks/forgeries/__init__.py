@@ -1,4 +1,4 @@
-"""Forged releases that attack the checker; `python -m benchmarks.forgeries` runs them all."""
+"""Forged releases that attack the verifier; `python -m benchmarks.forgeries` runs them all."""
 
 from benchmarks.forgeries import attacks, budget, crafted, files, ledger, loopholes, model, noise, rows, texts
 from benchmarks.forgeries.case import KINDS, METHODS, Case, Files, Kind, checked, public_pem, signer, table, written

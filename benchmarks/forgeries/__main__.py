@@ -1,4 +1,4 @@
-"""Run forged releases through the checker: `python -m benchmarks.forgeries [forge] [alarms] [adult] [--seeds 3]`.
+"""Run forged releases through the verifier: `python -m benchmarks.forgeries [forge] [alarms] [adult] [--seeds 3]`.
 
 ``forge``: each kind of forgery, on three methods and some seeds. The forger has the program, the private table, the
 ledger and the signer's key, makes all exports and digests again, and signs the release with that key. Kinds of the
@@ -7,7 +7,7 @@ separately.
 
 ``alarms``: honest releases over all methods, units and options; no check may fail.
 
-``adult``: time and memory of the checker on releases of Adult.
+``adult``: time and memory of the verifier on releases of Adult.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Forgeries found in an attack on the checker (docs/attacks.md)."""
+"""Forgeries found in an attack on the verifier (docs/attacks.md)."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def real_rows(case: Case) -> bytes:
 
 
 def cheaper(made: Release, kind_of_draw: str, **changes: Any) -> Release:
-    """Return the release with draws of one kind priced by a smaller sensitivity, and with the resulting ε."""
+    """Return the release with draws of one kind priced at a smaller sensitivity, and with the resulting ε."""
     draws = [
         replace(d, **changes, rho=changes["sensitivity"] ** 2 / (2 * d.scale**2)) if d.kind == kind_of_draw else d
         for d in made.spending.draws

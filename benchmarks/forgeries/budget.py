@@ -202,7 +202,7 @@ def a_free_threshold_added(case: Case) -> Files:
     return case.made(spending=Spending(1.0, draws)).files
 
 
-@kind("budget", detectable=False, why="under basic accounting the checker does not know each draw's share")
+@kind("budget", detectable=False, why="under basic accounting the verifier does not know each draw's share")
 def choices_removed_under_basic_accounting(case: Case) -> Files | None:
     made = all_choices_removed(case)
     return None if made is None else replace(made, project=made.project.with_plan(accounting="basic")).files

@@ -1,4 +1,4 @@
-"""Forgeries found in a fifth attack on the checker (docs/attacks.md)."""
+"""Forgeries found in a fifth attack on the verifier (docs/attacks.md)."""
 
 from __future__ import annotations
 
@@ -165,7 +165,7 @@ def sums_of_a_regression_almost_without_noise(case: Case) -> Files:
 
 @kind("budget")
 def a_question_with_two_descriptions(case: Case) -> Files:
-    """The checker reads the first description, which no row meets; the answer belongs to the second."""
+    """The verifier reads the first description, which no row meets; the answer belongs to the second."""
 
     def change(made: dict[str, Any]) -> None:
         made.get("project", made)["questions"][0]["any"] = [{"a": []}]

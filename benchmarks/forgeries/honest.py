@@ -1,4 +1,4 @@
-"""Honest releases: false alarms, and the checker's time and memory on Adult."""
+"""Honest releases: false alarms, and the verifier's time and memory on Adult."""
 
 from __future__ import annotations
 
@@ -227,7 +227,7 @@ sys.exit(status)
 
 
 def adult() -> bool:
-    """Measure time and memory of the checker on releases of Adult; return whether 2 s and 300 MiB suffice."""
+    """Measure time and memory of the verifier on releases of Adult; return whether 2 s and 300 MiB suffice."""
     from benchmarks.tables import _adult
 
     rows, good = _adult(), True

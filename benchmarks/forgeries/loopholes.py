@@ -1,4 +1,4 @@
-"""Forgeries found in a later attack on the checker (docs/attacks.md)."""
+"""Forgeries found in a later attack on the verifier (docs/attacks.md)."""
 
 from __future__ import annotations
 
@@ -166,7 +166,7 @@ def an_unknown_method(case: Case) -> Files:
 
 @kind("budget")
 def choices_removed_and_one_way_counts_of_a_third(case: Case) -> Files | None:
-    """The pool that the checker compares keeps its share; the share of the choices is added to the counts."""
+    """The pool that the verifier compares keeps its share; the share of the choices is added to the counts."""
     if case.method != "privci":
         return None
     draws = case.honest.spending.draws

@@ -2,7 +2,7 @@
 
 A copy repeats everything random in the released counts. It draws n rows from the released model as the sample, adds
 noise of the same scale, and fits the model to the result on the same cliques. Copies are post-processing of noisy
-answers, so they cost no budget. Their randomness does not protect anyone, so NumPy's generator suffices. The method is
+answers, so they use no budget. Their randomness does not protect anyone, so NumPy's generator suffices. The method is
 the parametric bootstrap of Ferrando, Wang & Sheldon (2022), centred on the counts instead of the model. Estimates then
 vary as they do for posterior draws.
 

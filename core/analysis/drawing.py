@@ -193,7 +193,10 @@ def predicted(test: Test) -> str:
     given = f" given {' and '.join(s.given)}" if s.given else ""
     pair = f"{s.left[0]} and {s.right[0]}{given}"
     if test.predicted is None:
-        return f"{pair}: even an odds ratio of 100 would go undetected, or n is private"
+        return (
+            f"{pair}: no detectable odds ratio can be stated, because n is private or even an odds ratio of 100 "
+            "would go undetected"
+        )
     return (
         f"{pair}: with even margins, an odds ratio of {test.predicted:.1f} would be detected four times in five. "
         "With rare categories, only a larger odds ratio would be detected; how much larger cannot be known before the "

@@ -1,7 +1,7 @@
 """Test of the independences that the drawing implies among columns that were counted together with their causes. It
 uses these counts.
 
-The counts are noisy and already paid for, so the test costs no budget. Only the drawing and public numbers determine
+The counts are noisy and already paid for, so the test uses no budget. Only the drawing and public numbers determine
 which statements are chosen. Holm's rule bounds the chance of any false alarm.
 """
 

@@ -1,5 +1,5 @@
 """Study of one release: its copies, and figures estimated from them. A study reads only the files of a release, so it
-costs no budget and its results may be shared.
+uses no budget and its results may be shared.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ LAMBDAS = (1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1)
 
 @dataclass(frozen=True)
 class Kernel:
-    """``name`` "wendland" (equation (23), for any dimension) or "gauss", and its ``width``."""
+    """A kernel: its ``name``, "wendland" (equation (23), for any dimension) or "gauss", and its ``width``."""
 
     name: str
     width: float

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 def add(commands: Any) -> None:
     """Declare the commands."""
-    copies = commands.add_parser("copies", help="make copies of a release for intervals; costs no budget")
+    copies = commands.add_parser("copies", help="make copies of a release for intervals; uses no budget")
     copies.add_argument("folder", type=Path, help="the folder that `release` wrote (its --out)")
     copies.add_argument(
         "--number", type=whole, default=20, metavar="N", help="number of copies, 1 to 400 (default: 20)"

@@ -79,7 +79,7 @@ def add(commands: Any) -> None:
     opened.add_argument(
         "--rows-per-person", type=whole, metavar="K", help="maximum number of rows per person (default: 1)"
     )
-    opened.add_argument("--person", metavar="COLUMN", help="person column (default: none, which makes K a promise)")
+    opened.add_argument("--person", metavar="COLUMN", help="person column (default: none; K is then a promise)")
     opened.add_argument(
         "--population",
         metavar="NAME",
@@ -152,7 +152,7 @@ def record_diagnostics(opt: argparse.Namespace, facts: Mapping[str, Any], digest
         chain = entry.get("chain") if isinstance(entry, dict) else None  # the ledger records the entry's table
         concerned = ledger.diagnosed(digests, tables, opt.by, opt.command, chain)
     for population in concerned:
-        print(f"ledger: a view of diagnostics is recorded for {population}", file=sys.stderr)
+        print(f"ledger: recorded a view of diagnostics for {population}", file=sys.stderr)
     if entry and not concerned:
         print(
             "warning: the release is recorded in another ledger, so this view of diagnostics is not recorded. "
@@ -170,7 +170,7 @@ def _open(opt: argparse.Namespace) -> None:
         raise ProjectError("name the table: --table NAME")
     if opt.population is None and (opt.epsilon is None or opt.delta is None):
         raise ProjectError(
-            "a new budget needs its total: --epsilon and --delta (or --population NAME, to share one that is open)"
+            "a new budget needs its total: --epsilon and --delta (or --population NAME, to share an open budget)"
         )
     ledger = open_ledger(opt, create=True)
     made = ledger.open_table(
@@ -296,11 +296,11 @@ def take(ledger: Ledger, entry: Entry, out: Path) -> None:
     released = entry.released
     if entry.status == "reserved":
         raise ProjectError(
-            f"the entry {entry.id} has not ended. If no one is working on it, finish it: espalier resume {entry.id} "
+            f"entry {entry.id} has not ended. If no one is working on it, finish it: espalier resume {entry.id} "
             f"--out {out}"
         )
     if released is None:
-        raise ProjectError(f"the entry {entry.id} ended without a release: there is nothing to take")
+        raise ProjectError(f"entry {entry.id} ended without a release: there is nothing to take")
     files = ledger.files(released)
     further = _all_rows(files)
     if further and SIGNATURE in files:

@@ -83,7 +83,7 @@ def run(opt: argparse.Namespace) -> None:
         if entry.released is not None and opened.store.kept(entry.released) is not None:  # only the folder is missing
             if opt.key is not None or opt.kind != "csv":
                 raise ProjectError(
-                    f"the entry {entry.id} has ended and its release is kept, so it is written as it was made. Omit "
+                    f"entry {entry.id} has ended and its release is kept, so it is written as it was made. Omit "
                     "--key and --as",
                     key="key",
                 )

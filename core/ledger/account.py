@@ -158,7 +158,7 @@ class Account:
         population = self.population
         found = next((e for e in population.entries if e.id == entry), None)
         if found is None or found.status == "returned":
-            raise LedgerError(f"the entry {entry} has ended: nothing was drawn for it", entry=entry)
+            raise LedgerError(f"entry {entry} has ended: nothing was drawn for it", entry=entry)
         return Reservation(self, population, found, ())
 
 
@@ -281,7 +281,7 @@ class Reservation:
             events = read_events(rows)
             replayed = replay(events)[entry.population]
             if not any(e.id == entry.id and e.status == "reserved" for e in replayed.entries):
-                raise LedgerError(f"the entry {entry.id} has already ended", entry=entry.id)
+                raise LedgerError(f"entry {entry.id} has already ended", entry=entry.id)
             fields = {"population": entry.population, "table_name": entry.table, "entry": entry.id, "note": reason}
             return [next_event(events, kind="stop", who=self.account.who, **fields).row()]
 
@@ -305,7 +305,7 @@ class Reservation:
                 return []  # the previous attempt was successful, and only the server's reply was lost
             population = replay(events)[entry.population]
             if not any(e.id == entry.id and e.status == "reserved" for e in population.entries):
-                raise LedgerError(f"the entry {entry.id} has already ended", entry=entry.id)
+                raise LedgerError(f"entry {entry.id} has already ended", entry=entry.id)
             others, added = population.rho_counted - Fraction(entry.reserved), list(events)
             for place, act in enumerate(acts):
                 before, after = (rounded_up(others + rho_drawn(acts[:i])) for i in (place, place + 1))

@@ -20,8 +20,8 @@ amount used so far, since the theorem needs fixed totals: anyone who could excha
 could use almost 2δ (`tests/ledger/test_delta.py` does). (ε, δ − D) is converted to ρ once, rounded down. Sums are exact
 (rational numbers) and shown rounded up; the remainder is rounded down. The ρ of an entry's parts adds up in the same
 way, with one exception: the private evaluation affects different people from the other parts, so an entry counts the
-larger of the two sums (`espalier.core.evaluation.private.held_out`). Their δ₀ all add up. The sum covers one person
-with at most the unit's number of rows in each table, so all releases of a table must refer to the same people. A
+larger of the two sums (`espalier.core.evaluation.private.held_out`). The δ₀ of all parts add up. The sum covers one
+person with at most the unit's number of rows in each table, so all releases of a table must refer to the same people. A
 release with a different person column is therefore refused. With the user's consent, a table may be released for
 **another unit**. The ledger records and shows this, and the sum then adds up ρ for different units. Without a person
 column the sum is valid if the promise is true.
@@ -79,7 +79,7 @@ class Ledger:
         return read_events(self.store.read())
 
     def populations(self) -> dict[str, Population]:
-        """Return all populations with their budgets, by name, in the order of opening."""
+        """Return a mapping from names to populations with their budgets, in the order in which they were opened."""
         return replay(self.events())
 
     def population_of(self, table: str) -> Population:

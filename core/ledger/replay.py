@@ -105,7 +105,9 @@ class _State:
             raise ValueError(f"its kind {e.kind!r} is unknown")
 
     def result(self) -> dict[str, Population]:
-        """Return the populations with their entries, in the order of opening and of reservation."""
+        """Return the populations in the order in which they were opened, each with its entries in the order of
+        reservation.
+        """
         of: dict[str, list[Entry]] = {name: [] for name in self.populations}
         for entry in self.entries.values():
             of[entry.population].append(replace(entry, parts=tuple(self.parts[entry.id])))

@@ -170,7 +170,7 @@ class Store:
                 return
             if undrawn is not None and self._drawn(connection, undrawn):
                 raise LedgerError(
-                    f"another process has drawn noise for the entry {undrawn}, so its reserved budget counts as spent",
+                    f"another process has drawn noise for entry {undrawn}, so its reserved budget counts as spent",
                     entry=undrawn,
                 )
             connection.execute(_events.insert(), [dict(row) for row in rows])
@@ -241,11 +241,11 @@ class Store:
         here = (_journal.c.entry == entry) & (_journal.c.place == place)
         with self._plainly("write"), self._writing() as connection:
             if connection.scalar(sa.select(_events.c.seq).where(ended)) is not None:
-                raise LedgerError(f"the entry {entry} has ended; the answer was not used", entry=entry)
+                raise LedgerError(f"entry {entry} has ended; the answer was not used", entry=entry)
             if connection.scalar(sa.select(_journal.c.place).where(here)) is not None:
                 raise LedgerError(
                     f"answer {place} of entry {entry} is already stored: the connection was lost while it was stored, "
-                    f"or another process is working on the release. To go on: espalier resume {entry}",
+                    f"or another process is working on the release. To continue: espalier resume {entry}",
                     entry=entry,
                 )
             before = (_journal.c.entry == entry) & (_journal.c.place == place - 1)
@@ -312,8 +312,8 @@ class Store:
         for file, count, hash_ in before:
             if len(rows) < count or (count and rows[count - 1]["hash"] != hash_):
                 shared = (
-                    ". An earlier version wrote this file, for all ledgers in this database: if it describes another "
-                    "user's ledger, open that one first"
+                    ". An earlier version of Espalier wrote this file for all ledgers in this database: if it "
+                    "describes another user's ledger, open that one first"
                     if file == self._earlier_file != self.seen_file
                     else ""
                 )
@@ -363,7 +363,7 @@ class Store:
         elif found not in READS:
             known = f"{', '.join(READS[:-1])} and {READS[-1]}"
             raise LedgerUnavailable(
-                f"{self.name} has the layout {found}, but this version of Espalier reads only {known}; use the "
+                f"{self.name} has layout {found}, but this version of Espalier reads only {known}; use the "
                 "version that created it"
             )
 

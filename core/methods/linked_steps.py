@@ -283,7 +283,7 @@ class Stepping:
     def tie(self, other: str, name: str) -> NoisyTable:
         """Return the association of two columns at the first visit, fitted to the margins of later visits.
 
-        It costs no budget, because it is computed from answers that are already paid for.
+        It uses no budget, because it is computed from answers that are already paid for.
         """
         joint = self.person_model.marginal((other, name)) + 1e-9
         total = self.total

@@ -1,7 +1,7 @@
 """Weighting of a graphical model's rows until they reproduce noisy sums of features of whole rows.
 
 The weights have maximum entropy relative to the model's rows. A ridge set by the noise scale prevents overfitting the
-noise. Everything here is post-processing of noisy answers and costs no budget.
+noise. Everything here is post-processing of noisy answers and uses no budget.
 """
 
 from __future__ import annotations

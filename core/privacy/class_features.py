@@ -198,7 +198,7 @@ class ColumnSets:
             raise ValueError("each set of columns needs its expected counts and its penalty")
         for names, table in zip(self.candidates, self.expected, strict=True):
             if self.target in names or len(table) != BINS ** len(names) * self.classes or not np.isfinite(table).all():
-                raise ValueError("the expected counts of a set must hold one number for each of its cells")
+                raise ValueError("the expected counts of a set must contain one number per cell")
 
     def sensitivity(self, unit: Unit) -> int:
         """Return the sensitivity: 2k rows under replace-one, k under add-remove, in units of 1/1024 row.

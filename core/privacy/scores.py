@@ -26,7 +26,9 @@ fewer than 2^53 expected rows in total.
 
 
 class Score(Protocol):
-    """Interface of a score to the curator. ``recipe`` is its name in `espalier.core.privacy.draws.PROOFS`."""
+    """Interface through which the curator uses a score. ``recipe`` is its name in
+    `espalier.core.privacy.draws.PROOFS`.
+    """
 
     recipe: str
 
@@ -109,7 +111,7 @@ class EdgeScore:
         """Return ‖1024·c − round(1024·E)‖₁ − round(1024·penalty), a whole number."""
         table = self._expected(clique)
         if table.shape != counts.shape or not np.isfinite(table).all():
-            raise ValueError(f"the expected table of {clique} must hold one number for each of its cells")
+            raise ValueError(f"the expected table of {clique} must contain one number per cell")
         expected = np.rint(FIXED_POINT * np.clip(table, 0, LARGEST)).astype(np.int64)
         return int(np.abs(FIXED_POINT * counts - expected).sum()) - round(FIXED_POINT * self._per_cell * counts.size)
 

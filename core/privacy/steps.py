@@ -266,7 +266,7 @@ class StepScore:
         """Return the score, in units, of the exact ``counts`` of ``pair``. For the curator only."""
         table = self._expected(pair)
         if table.shape != counts.shape or not np.isfinite(table).all():
-            raise ValueError(f"the expected table of {pair} must hold one number for each of its cells")
+            raise ValueError(f"the expected table of {pair} must contain one number per cell")
         most = min(self.units * LARGEST, 2.0**61 / table.size)
         expected = np.rint(np.clip(self.units * table, 0, most)).astype(np.int64)
         found = int(np.abs(self.finer * counts - expected).sum()) - round(self.units * self._per_cell * counts.size)

@@ -24,7 +24,8 @@ from espalier.core.tables.source import Source
 
 
 class SumRecipe(Protocol):
-    """Interface of a vector of sums to the curator. ``kind`` is the kind of its draw, ``what`` its description.
+    """Interface through which the curator uses a vector of sums. ``kind`` is the kind of its draw, and ``what`` its
+    description.
 
     ``cells`` is the length of the vector. The entries are whole numbers of units, with ``units`` to a row.
     """

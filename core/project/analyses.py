@@ -66,7 +66,7 @@ class PlannedCounts:
             raise _error(f"{what}: a proportion may have among but no group; any other kind needs a group and no among")
         assumed = data.get("assume", {})
         if not isinstance(assumed, Mapping) or set(assumed) - _ASSUMED:
-            raise _error(f"{what}: assume may contain only shares, groups and strata")
+            raise _error(f"{what}: 'assume' may contain only 'shares', 'groups' and 'strata'")
         adjust = data.get("adjust")
         if (data["kind"] == "effect") != (adjust is not None):
             raise _error(

@@ -3,7 +3,7 @@ bins.
 
 The counts of the released rows show the change in density from bin to bin. Inside a bin the density is a straight line
 with the smaller of the two slopes towards its neighbours (van Leer 1979). It is flat at a peak or in a trough, and
-never negative. Every bin keeps its count. Only released rows are read, so this costs no budget.
+never negative. Every bin keeps its count. Only released rows are read, so this uses no budget.
 """
 
 from __future__ import annotations

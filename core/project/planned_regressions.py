@@ -36,7 +36,7 @@ class Assumed:
     def from_json(cls, what: str, data: Any) -> Assumed:
         """Return the assumptions of the analysis ``what``; raises :class:`ProjectError`."""
         if not isinstance(data, Mapping) or set(data) - set(_ASSUMED):
-            raise _error(f"{what}: assume may contain only {', '.join(_ASSUMED)}")
+            raise _error(f"{what}: 'assume' may contain only {', '.join(_ASSUMED)}")
         read: dict[str, Named] = {}
         for key in ("shares", "means", "spreads"):
             given = data.get(key, {})

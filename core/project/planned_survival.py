@@ -13,7 +13,7 @@ from espalier.core.project.question_types import Condition
 from espalier.core.project.schema import Schema, ToBuy
 
 MOST_INTERVALS = 100
-"""Maximum number of intervals of time."""
+"""Maximum number of time intervals."""
 _KEYS = {"name", "kind", "time", "event", "group", "at", "half_width", "assume"}
 
 
@@ -54,13 +54,13 @@ class PlannedSurvival:
             raise _error(f"{what}: unknown key {sorted(map(str, odd))[0]!r}")
         texts = {key: data.get(key, "") for key in ("time", "event", "group")}
         if any(not isinstance(text, str) for text in texts.values()) or not texts["time"] or not texts["event"]:
-            raise _error(f"{what}: a survival table needs time (a column) and event, such as 'died=yes'")
+            raise _error(f"{what}: a survival table needs the keys 'time' (a column) and 'event' (such as 'died=yes')")
         at = data.get("at")
         if isinstance(at, bool) or not isinstance(at, int | float | str):
-            raise _error(f"{what}: a survival table needs the key 'at', the end of one of its time intervals")
+            raise _error(f"{what}: a survival table needs the key 'at': the end of one of its time intervals")
         assumed = data.get("assume", {})
         if not isinstance(assumed, Mapping) or set(assumed) - {"shares", "groups"}:
-            raise _error(f"{what}: assume may contain only shares and groups")
+            raise _error(f"{what}: 'assume' may contain only 'shares' and 'groups'")
         many = 2 if texts["group"] else 1
         read = {key: _shares(what, key, assumed.get(key), many) for key in ("shares", "groups")}
         if read["groups"] and sum(read["groups"]) > 1 + 1e-9:

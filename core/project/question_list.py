@@ -198,7 +198,8 @@ def _whole(x: float) -> float | int:
 def in_words(entry: Mapping[str, Any]) -> str:
     """Return a question or count as part of a sentence, for screens and reports."""
     if "of" in entry:
-        return f"how many of these a row has: {'; '.join(_condition(c, v) for c, v in entry['of'].items())}"
+        conditions = "; ".join(_condition(column, values) for column, values in entry["of"].items())
+        return f"number of these conditions that a row meets: {conditions}"
     either = entry.get("any") or [entry.get("where", {})]
     said = [" and ".join(_condition(column, values) for column, values in part.items()) for part in either]
     return "rows with " + ", or with ".join(said)

@@ -65,7 +65,7 @@ def resume(
         store = reservation.account.store
         stored = store.journal(reservation.entry.id)
         if not stored:
-            raise Unfinished(f"No answers are stored for the entry {reservation.entry.id}, so it cannot be resumed.")
+            raise Unfinished(f"No answers are stored for entry {reservation.entry.id}, so it cannot be resumed.")
         begun, records, secret = Begun.loads(stored[0]), records_of(stored[1:]), store.secret()
     with ExitStack() as files:
         needed = _Needed(begun, data, secret, files, len(records))
@@ -94,7 +94,7 @@ def _check_entry(begun: Begun, entry: Entry, shown: Preview) -> None:
     )
     if not same or shown.budget.rho > entry.reserved or shown.delta > entry.delta_reserved * (1 + ROUNDED):
         raise LedgerError(
-            f"the facts stored for the entry {entry.id} are not those for which its budget was reserved; they "
+            f"the facts stored for entry {entry.id} are not those for which its budget was reserved; they "
             "were changed, or stored by another version of Espalier. Nothing was drawn",
             entry=entry.id,
         )
@@ -119,8 +119,8 @@ class _Needed:
             )
         if begun.held is not None and schema.undeclared:
             raise Unfinished(
-                "Rows are held out and columns were bought, so Espalier cannot show that the same people would be held "
-                "out again. The drawn noise stays spent. Close the entry: espalier ledger close ENTRY"
+                "Rows were held out and columns were bought, so Espalier cannot show that the same people would be "
+                "held out again. The drawn noise stays spent. Close the entry: espalier ledger close ENTRY"
             )
         if secret is None or not begun.marks:
             raise Unfinished("The release began without a key file, so its table cannot be recognised.")
@@ -145,7 +145,7 @@ class _Needed:
         same_parts(secret, begun.marks, own, held)
         facts = [None if one is None else public_facts(one, plan) for one in (own, held)]
         if (public_rows(plan, table.rows), *facts) != (begun.total, begun.own, begun.held):
-            raise Unfinished("The stored facts of the unfinished release do not fit its table. Nothing was drawn.")
+            raise Unfinished("The stored facts of the unfinished release do not match its table. Nothing was drawn.")
         return own, held
 
     def held(self) -> Source:

@@ -32,9 +32,9 @@ def settle(constraints: Constraints, schema: Schema, codes: Codes, texts: Texts)
     """Return ``texts`` with corrections inside bins. The texts were decoded from ``codes``, which satisfy the
     constraints.
 
-    If several ordered columns are in one bin, their numbers are sorted among themselves. For a chain of columns whose
-    numbers have the same distribution in the bin, the result has the conditional distribution given the order. Numbers
-    that another column determines come from the constraint's table.
+    If the values of several ordered columns are in one bin, they are sorted among themselves. For a chain of columns
+    whose numbers have the same distribution in the bin, the result has the conditional distribution given the order.
+    Numbers that another column determines come from the constraint's table.
     """
     out = {name: list(column) for name, column in texts.items()}
     for names in _chains(constraints.monotone):

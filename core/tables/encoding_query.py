@@ -118,7 +118,7 @@ def _day_name(table: Any, index: int) -> str:
 def _code(value: Any, column: Column, dialect: str, day: Any = None, *, utf8: bool = True) -> Any:
     kind = value.type()
     if column.number_style or (column.code_book and code_book(column.code_book).by_rule):
-        why = "assigns longer codes to entries of a codebook" if column.code_book else "uses its own number style"
+        why = "assigns longer codes to entries of a codebook" if column.code_book else "has its own number style"
         raise TableError(
             f"column {column.name!r} {why}, which this engine does not support. Release from a file, or provide "
             "plain values in a view",

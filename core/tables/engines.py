@@ -115,8 +115,8 @@ def open_stream(url: str, name: str, shown: str) -> Stream:
         _shut(backend)
     if scheme == "sqlite" and backend.con.execute("PRAGMA encoding").fetchone() != ("UTF-8",):
         raise TableError(
-            f"{shown} is stored as UTF-16, in which damaged text may be read as different text, so two people may "
-            "become one; copy its rows into a new SQLite file"
+            f"{shown} is stored as UTF-16, in which damaged text may be misread, so that two people may be "
+            "treated as one; copy its rows into a new SQLite file"
         )
     for statement in FIRST.get(scheme, ()):
         backend.raw_sql(statement).close()

@@ -94,8 +94,8 @@ def unclear_orders(read: TextColumn, marks: Sequence[str] = ()) -> tuple[str, ..
 
 
 def some_days(read: TextColumn, marks: Sequence[str] = ()) -> int:
-    """Return the number of distinct values that are dates if other values are not, else 0. Digits without separators
-    are not a date. Private.
+    """Return the number of distinct values that are dates if some values are not dates; otherwise 0. Digits without
+    separators are not a date. Private.
     """
     values = [v for v in read.values if v != MISSING and v not in marks]
     dates = [v for v in values if not v.isdigit() and any(day_number(v, o) is not None for o in ("", *DATE_ORDERS))]

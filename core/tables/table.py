@@ -63,13 +63,13 @@ class Table:
             codes.setflags(write=False)
             kept[column.name] = codes
         if self.person is not None and self.person.shape != (self.rows,):
-            raise TableError("there is not exactly one person for each row")
+            raise TableError("the table must have exactly one person identifier per row")
         if self.person is not None and (self.person.dtype.kind not in "iu" or (self.person < 0).any()):
             raise TableError("person identifiers must be whole numbers from 0, one for each row")
         if self.person is not None and self.person_column is None:
             raise TableError("a table with person identifiers must name the column that they come from")
         if any(numbers.shape != (self.rows,) for numbers in self.values.values()):
-            raise TableError("there is not exactly one number for each row of a numeric column")
+            raise TableError("a numeric column must have exactly one number per row")
         object.__setattr__(self, "codes", kept)
 
     @classmethod
@@ -311,8 +311,8 @@ def unclear_person(shown: str, person: str) -> TableError:
     one person.
     """
     return TableError(
-        f"{shown}: the person column {person!r} mixes types or drops digits, or is not UTF-8, so one identifier may "
-        "denote two people (7 and the text 7), or one person may have two identifiers; store them all as text",
+        f"{shown}: the person column {person!r} mixes types, may have lost digits, or is not UTF-8, so one identifier "
+        "may denote two people (7 and the text 7), or one person may have two identifiers; store them all as text",
         column=person,
     )
 

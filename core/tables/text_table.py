@@ -46,7 +46,7 @@ class TextColumn:
     7), or one person may have two text values (the numbers 1E+17 and 100000000000000000). Text together with one other
     type is unambiguous if no text spells a value of that type.
 
-    A type that drops digits is ambiguous too: dates of 64 bits, and floats to which two whole numbers may be rounded
+    A type that may lose digits is ambiguous too: dates of 64 bits, and floats to which two whole numbers may be rounded
     (2⁵³ and 2⁵³ + 1). Timestamps, times and durations are ambiguous as well, because formats and libraries round them
     to their own units.
     """

@@ -39,7 +39,7 @@ def _transitions(project: Project, facts: Mapping[str, Any], key: str) -> None:
         st.info("This release contains no counts of transitions between visits.")
         return
     left, right = st.columns(2)
-    column = left.selectbox("Column of the visits", list(tables), key=f"{key}-column")
+    column = left.selectbox("Column in the table of visits", list(tables), key=f"{key}-column")
     labels = tuple(value_names(project.schema[column]))
     before = right.selectbox("Value at the earlier visit", labels, key=f"{key}-before-{column}")
     found = [tables[column].transition(labels, before, after) for after in labels]

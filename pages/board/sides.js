@@ -15,7 +15,7 @@ function outOfTime(data, [cause, effect]) {
   }
   const [a, b] = meant(data, [cause, effect]), never = [a, b].find((n) => data.never.includes(n));
   if (b in data.ahead || never === undefined) return a === b ? "A column cannot be its own cause." : null;
-  return "Refused: arrows of " + never + " can only lead from one visit to the next.";
+  return "Refused: an arrow from or to " + never + " can only lead from one visit to the next.";
 }
 
 // The rectangle and the title of each slice. `boxes` are rectangles by name.

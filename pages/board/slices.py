@@ -88,7 +88,7 @@ def meant(project: Project, arrow: Pair) -> tuple[Pair, Pair | None]:
         return arrow, (cause, ahead[effect])
     cause, effect = ahead.get(cause, cause), ahead.get(effect, effect)
     if link.gap_name in (cause, effect):
-        raise GraphError(f"arrows of {link.gap_name!r} can only lead from one visit to the next")
+        raise GraphError(f"an arrow from or to {link.gap_name!r} can only lead from one visit to the next")
     return (cause, effect), None
 
 

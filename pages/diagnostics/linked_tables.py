@@ -117,7 +117,7 @@ def _pictures(real: Panel, synthetic: Panel, number: int) -> None:
     assert real.linked is not None
     link, schema = real.linked, real.schema
     columns = [n for n in link.step_columns(schema) if n in schema]
-    column = st.selectbox("Column of the visits", columns, key=f"linked-column-{number}")
+    column = st.selectbox("Column in the table of visits", columns, key=f"linked-column-{number}")
     tabs = st.tabs(["Transitions", "Flow over visits", "Survival to the next visit"])
     both = {"Real": real, "Synthetic": synthetic}
     labels = list(schema[column].labels)

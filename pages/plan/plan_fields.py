@@ -252,8 +252,8 @@ def _more(state: Session) -> None:
             0.5,
             plan.schema_share,
             0.01,
-            help="This share pays for the private choice of bins and categories in columns that declare none (on the "
-            "Data page, “at most 50” or “8 bins”). The counts get the rest; 0.05 is a reasonable first value.",
+            help="This share pays for the private choice of bins and categories in columns that declare none (set to "
+            "“at most 50” or “8 bins” on the Data page). The counts get the rest; 0.05 is a reasonable first value.",
             **_bound(state, "schema_share"),
         )
         if method.offers(plan, "copies"):
@@ -263,7 +263,7 @@ def _more(state: Session) -> None:
                 100,
                 plan.copies,
                 help="A copy is an alternative version of the release, as other people and other noise might have "
-                "produced it. With 20 copies, any software can compute intervals. Copies cost no budget and can also "
+                "produced it. With 20 copies, any software can compute intervals. Copies use no budget and can also "
                 "be made later.",
                 **_bound(state, "copies"),
             )
@@ -272,7 +272,7 @@ def _more(state: Session) -> None:
 def _stage(state: Session) -> None:
     """Draw the choice of a second stage for whole rows: off, decided by a probe, or a share."""
     share = state.project.plan.embedding_share
-    known = {"off": "Off", AUTO: "If a probe finds a need for it", "on": "Always"}
+    known = {"off": "Off", AUTO: "Only if a probe shows that it is needed", "on": "Always"}
     choice = share if share == AUTO else "on" if share else "off"
     st.selectbox(
         "Second stage for whole rows",

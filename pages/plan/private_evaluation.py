@@ -65,11 +65,11 @@ def show(evaluation: PrivateEvaluation, stem: str) -> None:
     """On the Diagnostics page: the figures, with their intervals, marked as safe to share."""
     with st.container(border=True):
         st.markdown(f"#### Private evaluation {SAFE}")
-        of = f", predicting {name(evaluation.target)}" if evaluation.target else ""
+        of = f" The target is {name(evaluation.target)}." if evaluation.target else ""
         st.markdown(
-            f"From noisy counts of {100 * evaluation.share:.3g} % of the "
-            f"{'people' if evaluation.by == 'person' else 'rows'}, chosen at random (about {evaluation.rows:,} rows)"
-            f"{of}. These checks used separate, held-out people, so they add no privacy cost."
+            f"The figures come from noisy counts of {100 * evaluation.share:.3g} % of the "
+            f"{'people' if evaluation.by == 'person' else 'rows'}, chosen at random (about {evaluation.rows:,} rows)."
+            f"{of} These checks used separate, held-out people, so they add no privacy cost."
         )
         there = [f for f in evaluation.figures if f.value is not None]
         with st.container(horizontal=True, gap="large"):

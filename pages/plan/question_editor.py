@@ -108,7 +108,7 @@ def _build(state: Session, listed: QuestionList) -> None:
     entry: dict[str, Any] = {"of": where} if counting else {"where": where}
     if counting:
         entry["up_to"] = st.number_input(
-            "Largest count kept separate", 1, max(len(where), 1), len(where), key=f"ask-top-{at}"
+            "Largest count listed separately", 1, max(len(where), 1), len(where), key=f"ask-top-{at}"
         )
     said = in_words(entry)
     st.markdown(f"**{plain(said[0].upper() + said[1:])}**" if counting else f"**How many {plain(said)} are there?**")
@@ -153,7 +153,7 @@ def _take(state: Session, listed: QuestionList) -> None:
 def _file(state: Session, listed: QuestionList) -> None:
     with st.popover("Questions from a CSV file", icon=":material/upload:"):
         st.markdown(
-            "Write one line for each condition under the header `question,column,values`. Separate categories by "
+            "Write one line for each condition under the header `question,column,values`. Separate categories with "
             "`;`, or write a range as `60..100`. A row must meet every condition of a question. To allow "
             "alternatives, add a fourth column `or`, and number the alternatives in it."
         )
@@ -162,7 +162,8 @@ def _file(state: Session, listed: QuestionList) -> None:
             try:
                 more = read_questions(given.getvalue().decode("utf-8-sig"), state.project.schema, listed.counts)
             except (UnicodeDecodeError, EspalierError) as error:
-                st.error(plain("the file is not UTF-8 text" if isinstance(error, UnicodeDecodeError) else error))
+                unreadable = isinstance(error, UnicodeDecodeError)
+                st.error("The file is not UTF-8 text: save it as UTF-8." if unreadable else plain(error))
                 return
             _take(state, QuestionList((*listed.questions, *more), listed.counts))
             st.rerun()

@@ -55,7 +55,7 @@ def _fields(state: Session) -> None:
             state,
             "regression_share",
             "Share of the budget for regressions (%)",
-            "The method gets the rest. The regressions divide the share evenly.",
+            "The method gets the rest. The share is divided evenly among the regressions.",
         )
 
 
@@ -122,6 +122,4 @@ def planned(seen: Preview) -> None:
         return
     st.subheader("What your regressions need", anchor=False)
     st.markdown("\n".join(f"- {plain(one.sentence)}" for one in seen.needs))
-    st.caption(
-        "With fewer rows, noise may leave the interval of that coefficient unbounded. A rare event needs more rows."
-    )
+    st.caption("With fewer rows, noise may leave a coefficient's interval unbounded. A rare event needs more rows.")

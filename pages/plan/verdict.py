@@ -157,8 +157,8 @@ def details(state: Session, found: Verdict) -> None:
     )
     pairs = found.pair_counts
     st.markdown(
-        f"Ratings of the {sum(pairs.values()):,} pairs of columns: works {pairs['works']:,}, weak {pairs['weak']:,}, "
-        f"mostly noise {pairs['noise']:,}."
+        f"Ratings of the {sum(pairs.values()):,} pairs of columns: “works” for {pairs['works']:,}, “weak” for "
+        f"{pairs['weak']:,}, “mostly noise” for {pairs['noise']:,}."
     )
     for i, step in enumerate(found.steps):
         _offer(state, step, i)

@@ -95,7 +95,9 @@ def account() -> str:
 
 
 def _settled(project: Project, state: Session) -> dict[str, Any]:
-    """Return columns without an open guess, confirmed omissions, identifiers, and columns that a person left out."""
+    """Return four lists: columns that are not guesses, confirmed omissions, identifiers, and columns that a
+    person left out.
+    """
     columns = [c for c in project.schema.columns if not c.guessed]
     out = [c for c in project.schema.left_out if c.confirmed]
     told: list[dict[str, Any]] = [{**identifier_to_json(c), "place": c.place} for c in project.schema.identifiers]
@@ -146,7 +148,7 @@ def read(text: Any) -> Kept:
 
 
 def _is_number_of_rows(rows: Any) -> bool:
-    """Return whether the Plan page can show this number in its field."""
+    """Return whether the Plan page can show ``rows`` in its field for the number of rows."""
     return type(rows) is int and 1 <= rows < 2**53
 
 

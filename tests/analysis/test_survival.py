@@ -278,11 +278,11 @@ CHOSEN = ("days", "stage", "months"), (2, "II", 12)
     ("changes", "said"),
     [
         ({"at": 13}, "no interval of 'months' ends at 13. Intervals end at 6, 12, 18, 24, 30"),
-        ({"at": None}, "needs the key 'at', the end of one of its time intervals"),
+        ({"at": None}, "needs the key 'at': the end of one of its time intervals"),
         ({"time": "arm", "at": "a"}, "has categories without an order"),
         ({"time": "since", "at": 0}, "negative times"),
         ({"time": "weight"}, "not a column"),
-        ({"time": ""}, "needs time"),
+        ({"time": ""}, "needs the keys 'time'"),
         ({"event": "died"}, "has no value ''; it has no, yes"),
         ({"event": "months=0 – <6"}, "must be different columns"),
         ({"group": "arm=a", "assume": {}}, "column=value:other"),

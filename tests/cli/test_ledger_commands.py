@@ -211,7 +211,7 @@ def test_evaluate_is_recorded_before_what_it_may_steer(work, monkeypatch, capsys
     capsys.readouterr()
     assert run("evaluate", "o", "--data", "t.csv", "--ledger", "l.db", "--by", "Eve", "--json") == 0
     said = capsys.readouterr()
-    assert "a view of diagnostics is recorded for t" in said.err
+    assert "recorded a view of diagnostics for t" in said.err
     assert json.loads(said.out)
     assert run("evaluate", "o", "--data", "t.csv") == 0, "another ledger, the default"
     assert "this view of diagnostics is not recorded" in capsys.readouterr().err
@@ -257,7 +257,7 @@ def test_the_ledger_knows_whose_table_an_entry_is(work, table, capsys):
     (work / "h.csv").write_text("a\nx\ny\n")
     capsys.readouterr()
     assert run("evaluate", "o", "--data", "h.csv", "--ledger", "l.db") == 0
-    assert "a view of diagnostics is recorded for t" in capsys.readouterr().err
+    assert "recorded a view of diagnostics for t" in capsys.readouterr().err
 
 
 def test_a_private_table_that_someone_calls_public_is_a_view_too(work, capsys):
@@ -276,7 +276,7 @@ def test_a_private_table_that_someone_calls_public_is_a_view_too(work, capsys):
     assert run(*given) == 3
     assert "already released as 't'" in capsys.readouterr().err
     assert run(*given, "--table", "t") == 0
-    assert "a view of diagnostics is recorded for t" in capsys.readouterr().err
+    assert "recorded a view of diagnostics for t" in capsys.readouterr().err
 
 
 @pytest.mark.usefixtures("work")

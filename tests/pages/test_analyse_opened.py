@@ -161,7 +161,7 @@ def test_a_zip_of_linked_tables_is_opened_and_answers(linked):
     press(app, "Open these files")
     assert not app.error
     _answers(app)
-    next(s for s in app.selectbox if s.label == "Column of the visits").select("visits.back").run()
+    next(s for s in app.selectbox if s.label == "Column in the table of visits").select("visits.back").run()
     assert not app.exception
     assert "no at the next visit after no" in sentences(app)
     assert app.file_uploader, "further releases can be opened"

@@ -156,7 +156,7 @@ def test_they_read_as_half_a_sentence():
     assert in_words({"name": "x", "any": [{"ill": ["mild", "no"]}, {"sex": ["male"]}]}) == (
         "rows with ill mild or no, or with sex male"
     )
-    assert in_words(COUNT) == "how many of these a row has: ill mild or severe; sex female"
+    assert in_words(COUNT) == "number of these conditions that a row meets: ill mild or severe; sex female"
 
 
 def test_the_command_line_takes_a_csv_of_questions(tmp_path, capsys):

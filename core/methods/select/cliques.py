@@ -1,4 +1,4 @@
-"""Candidates for further cliques after a tree, within the frame and the width."""
+"""Candidates for the cliques that may be added to a tree, within the frame and the width."""
 
 from __future__ import annotations
 

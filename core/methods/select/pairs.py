@@ -1,5 +1,5 @@
-"""Private choices after a tree: further pairs of columns, and PRISM's pairs that are measured together with
-the target.
+"""Private choices made once a tree has been chosen: further pairs of columns, and PRISM's pairs that are measured
+together with the target.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from espalier.core.privacy.scores import ConditionalScore, EdgeScore
 
 @dataclass(frozen=True)
 class Reach:
-    """Limits on the pairs after a tree: the candidate ``pairs``, their number, width and cells, and whether a table may
-    be measured instead of its pairs (see `tells_its_pairs`). A rehearsal tries the pairs ``ordered`` first (see
-    `by_cells`)."""
+    """Limits on the pairs that may be added to a tree: the candidate ``pairs``, their number, width and cells, and
+    whether a table may be measured instead of its pairs (see `tells_its_pairs`). A rehearsal tries the pairs
+    ``ordered`` first (see `by_cells`)."""
 
     pairs: Sequence[Clique]
     most: int
@@ -110,7 +110,7 @@ def _rehearsed(sizes: Mapping[str, int], cliques: Sequence[Clique], reach: Reach
 
 
 def _told_together(reach: Reach, sizes: Mapping[str, int], clique: Clique) -> bool:
-    """Return whether these are more than two columns that may be measured in one table."""
+    """Return whether ``clique`` has more than two columns and may be measured as one table."""
     return reach.together and len(clique) > 2 and tells_its_pairs(sizes, clique)
 
 
@@ -120,9 +120,9 @@ def choose_triples(
     """Choose at most ``most`` tables (X, X′, target) with X, X′ among the columns of ``growth``; also return the
     unspent share.
 
-    PRISM §5.3: by association given the target (:class:`ConditionalScore`, instead of the paper's conditional mutual
-    information), share/most per choice. Candidates are tables of at most ``max_cells`` cells that the frame allows. The
-    pairs stay a forest, so the model's cliques stay triples.
+    This is PRISM's §5.3. Candidates are tables of at most ``max_cells`` cells that the frame allows. They are scored by
+    association given the target (:class:`ConditionalScore`, instead of the paper's conditional mutual information).
+    Each choice costs share/most. The pairs stay a forest, so the model's cliques stay triples.
     """
     share, sizes = choices.share, choices.curator.sizes
     order = list(sizes)
