@@ -122,7 +122,7 @@ class TableError(EspalierError):
 
 
 class GraphError(EspalierError):
-    """The drawn graph or the roles are impossible, for example because of a cycle or an unknown column.
+    """The drawn graph or the roles contradict themselves, for example because of a cycle or an unknown column.
 
     >>> import espalier as es
     >>> es.Dag((("smoker", "sick"), ("sick", "smoker")))

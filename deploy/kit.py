@@ -111,8 +111,8 @@ def environment() -> str:
             "| --- | --- | --- | --- |",
             *rows,
             "",
-            "`TMPDIR` names the folder of temporary codes. `env:NAME` reads the URL of a table from the variable "
-            "`NAME`.",
+            "`TMPDIR` is the folder in which encoded rows are stored temporarily. `env:NAME` reads the URL of a table",
+            "from the variable `NAME`.",
             "",
         ]
     )

@@ -59,8 +59,8 @@ try:
 except EspalierError as error:
     conflicts.conflict(spots, error)
     missing = conflicts.still_empty(error)
-    todo = f"**{missing}** is set above." if missing else f"the conflict above is fixed: {plain(error)}"
-    st.info(f"The preview appears here once {todo}")  # the field above may be in a closed expander
+    todo = f"{missing} above." if missing else f"fix the conflict above: {plain(error)}"
+    st.info(f"To see the preview here, {todo}")  # the field above may be in a closed expander
     shell.sidebar(state)
     st.stop()
 except MemoryError:
@@ -78,7 +78,7 @@ if population is not None:
 elif trouble:
     st.error(plain(trouble))
 elif state.paid_from is None and not state.sample:
-    st.markdown("Choose the budget on the Release page.")
+    st.markdown("On the Release page, choose the ledger budget that pays for this release.")
 else:
     st.markdown("This release is not recorded in a ledger, so its cost is not added to that of other releases.")
 
@@ -92,7 +92,7 @@ with below:
         with st.expander("How each column is modelled from its causes"):
             st.markdown("\n".join(f"- {plain(family)}" for family in seen.families))
             st.caption(
-                "A table keeps every joint effect of the causes. Additive causes act separately. If "
+                "A table models every joint effect of the causes. Additive causes act separately. If "
                 "two of them act together, say so on the Structure page: select both and choose *Act together*."
             )
     for warning in seen.warnings:

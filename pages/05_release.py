@@ -61,7 +61,7 @@ def ready(state: Session) -> tuple[Table | None, Preview] | None:
         return table, state.preview(public_rows(state.project.plan, table.rows), delta)
     except EspalierError as error:
         if missing := conflicts.still_empty(error):
-            st.info(f"The plan is not complete yet. On the Plan page, set **{missing}**.")
+            st.info(f"The plan is not complete yet. On the Plan page, {missing}.")
         else:
             reason = "the table contains a value that is not declared" if error.data.get("value") else str(error)
             st.error(plain(sentence(reason[:1].upper() + reason[1:])))
@@ -77,7 +77,7 @@ def spend(state: Session, table: Table | None, seen: Preview) -> None:
     if unconfirmed := state.project.unconfirmed:
         guessed = names(unconfirmed, 8)
         st.error(f"These columns contain unconfirmed guesses: {guessed}.")
-        shell.link_to("Data", "Confirm them on Data")
+        shell.link_to("Data", "Confirm them on the Data page")
         return
     signoff.fields(state)
     with st.container(border=True):
@@ -130,7 +130,7 @@ def spend(state: Session, table: Table | None, seen: Preview) -> None:
         agreed, ticked, note = True, False, f"note-{state.opened}"
         if population is not None:
             if not payment.outlook(state, population, seen):
-                shell.link_to("Plan", "Choose another ε on Plan")
+                shell.link_to("Plan", "Choose another ε on the Plan page")
                 return
             agreed, ticked = payment.known_table(state)
             st.text_input("Note for the ledger", key=note)

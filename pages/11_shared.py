@@ -39,7 +39,7 @@ for release in found:
             lines.append(f"By design it shows no link between {names(s['left'])} and {names(s['right'])}{given}.")
         lines.append(
             f"{text.guess(guess_right(asked['epsilon'], asked['delta']))} (ε = {round_up(asked['epsilon'])}, "
-            f"δ = {round_up(asked['delta'])}, protecting {unit}.)"
+            f"δ = {round_up(asked['delta'])}, unit of privacy: {unit}.)"
         )
         st.markdown("\n".join(f"- {line}" for line in lines))
         with st.container(horizontal=True):

@@ -224,7 +224,7 @@ def run(opt: argparse.Namespace) -> None:
         "Next:\n"
         "  1. Read the schema in this file, or open it on the Data page of the app. Kinds, categories, bin edges and\n"
         "     left-out columns were guessed from the rows. Replace anything that must not be public.\n"
-        '  2. Confirm: rename each "guessed" to "confirmed" once you have checked that it is public.\n'
+        '  2. Confirm: change each "guessed" to "confirmed" once you have checked that it is public.\n'
         f"{step_to_answer(draft)}"
         f"  3. espalier plan {out} --rows N        show what it would cost; reads no data\n"
         f"  4. espalier release {out} --data {_again(opt)} --out DIR",

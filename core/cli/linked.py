@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 NEXT = """Next:
   1. Read the schema in {out}. Kinds, categories and bin edges were guessed from the rows. Correct
      anything that must not be public.
-  2. Confirm: rename each "guessed" to "confirmed" once you have checked that it is public.
+  2. Confirm: change each "guessed" to "confirmed" once you have checked that it is public.
   3. espalier plan {out} --rows N        show what it would cost for N people; reads no data
   4. espalier release {out} --data {data} --out DIR"""
 

@@ -1,8 +1,8 @@
 """The command line: one module for each group of commands.
 
 Exit status: 0 for success; 1 if a check of `verify` fails; 2 for bad input, a conflict, or a refused size (with one
-clear line on stderr and no output folder); 3 if the budget or the ledger refuses the release; 141 if the reader of
-the output has closed it.
+clear line on stderr and no output folder); 3 if the budget or the ledger refuses the release; 141 if the program that
+was reading the output closed it early.
 """
 
 from __future__ import annotations

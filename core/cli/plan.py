@@ -178,8 +178,8 @@ def run(opt: argparse.Namespace) -> None:
         print(f"analyses: {why}")
     if shown.analyses and shown.analyses_epsilon is not None:
         print(
-            f"analyses: with these shares of the budget, ε = {shown.analyses_epsilon:.3g} reaches every desired "
-            "half-width"
+            "analyses: with these shares of the budget, all desired half-widths together need "
+            f"ε = {shown.analyses_epsilon:.3g}"
         )
     if shown.stage:
         print(f"second stage: {shown.stage}")
@@ -237,9 +237,9 @@ def _print_lines(lines: Iterable[Line]) -> None:
         cells = _range((x.cells for x in run if x.cells), "{:,}")
         sigma = _range((x.sigma for x in run), "{:.1f}")
         error = _range((100 * x.error for x in run if x.error is not None), "{:.2g}%")
-        times = f"{len(run)} times: " if len(run) > 1 else ""
+        times = f" ({len(run)} times)" if len(run) > 1 else ""
         rho = float(round_up(total_up(x.rho for x in run)))
-        print(f"{pool:<12} {cells:>9} {rho:>11.3e} {sigma:>13} {error:>13}  {times}{what}")
+        print(f"{pool:<12} {cells:>9} {rho:>11.3e} {sigma:>13} {error:>13}  {what}{times}")
 
 
 def _range(values: Iterable[float], form: str) -> str:

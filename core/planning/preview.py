@@ -125,7 +125,7 @@ class Preview:
 
     @property
     def analyses_epsilon(self) -> float | None:
-        """ε at which this plan reaches every desired half-width; `None` if it has too few rows to reach them."""
+        """ε that this plan needs for all desired half-widths; `None` if it has too few rows for them."""
         return epsilon_needed(self.analyses, self.budget)
 
     @property

@@ -48,9 +48,9 @@ SETTINGS = (
     Setting(
         "ESPALIER_STATEMENT_SECONDS", "all", "3600", "maximum running time of a statement in PostgreSQL, in seconds"
     ),
-    Setting("ESPALIER_PICTURES", "tests", "none", "folder for pictures of the browser tests"),
+    Setting("ESPALIER_PICTURES", "tests", "none", "folder for screenshots from the browser tests"),
     Setting("ESPALIER_REPEAT", "tests", "300", "repetitions of each test that draws noise, in `.ci/nightly`"),
-    Setting("ESPALIER_REPEAT_FOR", "tests", "no limit", "seconds for the repetitions of one test"),
+    Setting("ESPALIER_REPEAT_FOR", "tests", "no limit", "maximum time, in seconds, for repeating one test"),
     Setting("ESPALIER_LARGE", "tests", "0", "if 1, `.ci/nightly` adds tables of 10⁸ rows"),
 )
 

@@ -53,8 +53,8 @@ def lock(con: Any, name: str) -> None:
     ends.
 
     Call it before the transaction's first query. A snapshot from before the end of a TRUNCATE sees neither the removed
-    rows nor new ones. A materialized view, a foreign table, and a table for which the role has only privileges for
-    columns cannot be locked beforehand; the statement that reads them locks them.
+    rows nor new ones. A materialized view, a foreign table, and a table for which the role has only
+    column-level privileges cannot be locked beforehand; the statement that reads them locks them.
     """
     try:
         with con.transaction():

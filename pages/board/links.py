@@ -82,7 +82,9 @@ def unlink(state: Session, action: Mapping[str, Any]) -> str:
         return f"{one} ↔ {other} is erased. Undo restores it."
     kept = [s for s in project.separations if not s.forbids(one, other)]
     if len(kept) == len(project.separations):
-        raise GraphError(f"{one} and {other} are kept apart by roles or method: change a role, or the method on Plan")
+        raise GraphError(
+            f"{one} and {other} are kept apart by roles or method: change a role, or the method on the Plan page"
+        )
     state.editor.change_separations(kept)
     return f"{one} and {other} are no longer kept apart by your separation."
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 TERMS = {
     "Synthetic table": "A table of invented rows that reflects noisy measurements of the real ones and contains no "
-    "real person.",
-    "Differential privacy": "A proof that the result would look almost the same if one person's data were different.",
+    "real person's record.",
+    "Differential privacy": "A proven guarantee that the result would look almost the same if one person's data were "
+    "different.",
     "ε (epsilon)": "The limit on how much one person's data may change the result. A smaller ε protects more but "
     "adds more noise; values near 1 are common.",
     "δ (delta)": "The small probability that the promise of ε fails; it must be far below 1 divided by the number of "
@@ -25,7 +26,7 @@ TERMS = {
     "CMI": "Conditional mutual information: how much some columns reveal about others once a third group is known, in "
     "nats.",
     "TSTR": "Train on synthetic, test on real: how well a model trained on synthetic rows predicts real ones.",
-    "Separation": "Two groups of columns that may show no link except through a third group.",
+    "Separation": "Two groups of columns that must not be linked except through a third group.",
     "Regime": "The columns that a prediction may use: drawn causes, drawn neighbours, or all columns.",
     "AUC": "How well a model ranks: the probability that it ranks a case above a non-case. 0.5 is a coin toss, 1 is "
     "perfect.",

@@ -13,8 +13,8 @@ from espalier.pages.session.session import Session
 
 _WHY = {
     "zcdp": "By default every marginal of a pool gets the same share. Giving more to larger or more important "
-    "tables reduces a bound on the error. In our benchmarks, however, it left too little for many weak "
-    "columns, and predictions were no better. You can change the even split below.",
+    "tables reduces a bound on the error. In our benchmarks, however, it left too little for the many "
+    "columns with a weak link to the target, and predictions were no better. You can change the even split below.",
     "basic": "By default a marginal gets a share of ε that grows with the square root of its cell count (PRISM, "
     "Theorem 6.3). Under basic accounting the noise is so large that this split did better in our benchmarks. You can "
     "change it below.",
@@ -54,7 +54,7 @@ def show(state: Session, seen: Preview) -> None:
 
         st.session_state[f"{key}-{chosen}"] = min(max(round(now), 1), round(100 * MOST_BY_HAND))
         st.slider(
-            f"Share of {plain(pool_in_words(line.pool))} (%)",
+            f"Share of the pool “{plain(pool_in_words(line.pool))}” (%)",
             1,
             round(100 * MOST_BY_HAND),
             key=f"{key}-{chosen}",

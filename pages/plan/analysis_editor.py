@@ -26,7 +26,7 @@ from espalier.pages.session.session import Session
 
 _ABOUT = (
     "List the figures that the study will estimate, and how wide each 95 % interval may be. The plan then "
-    "promises half-widths from your assumptions alone, and states the ε that reaches all desired half-widths. The "
+    "promises half-widths from your assumptions alone, and states the ε needed for all desired half-widths. The "
     "release buys exactly the counts that the figures need, or the sums of the regression."
 )
 _KINDS = {
@@ -183,7 +183,7 @@ def _survival(state: Session, columns: list[Column], at: str) -> dict[str, Any] 
     found: dict[str, Any] = {"kind": "survival", "time": time, "event": event}
     groups = [c.name for c in others if c.name != event.partition("=")[0]]
     group = st.selectbox(
-        "Compared groups", groups, index=None, key=f"analysis-arm-{time}-{at}", placeholder="none: one table"
+        "Groups to compare", groups, index=None, key=f"analysis-arm-{time}-{at}", placeholder="none (a single table)"
     )
     if group is not None:
         names, shown = schema[group].value_names, partial(text_with_label, schema[group])
@@ -192,12 +192,12 @@ def _survival(state: Session, columns: list[Column], at: str) -> dict[str, Any] 
         found["group"] = f"{group}={one}:{other}"
     numeric, ends = schema[time].kind == "numeric", schema[time].value_names
     found["at"] = st.selectbox(
-        "Survival after this time",
+        "Survival beyond this time",
         schema[time].edges[1:] if numeric else ends,
         index=(len(ends) - 1) // 2,
         format_func=(lambda x: f"{x:g}") if numeric else str,
         key=f"analysis-at-{time}-{at}",
-        help="The promise is for survival after this time. The release contains the whole table.",
+        help="The promise is for survival beyond this time. The release contains the whole table.",
     )
     found["assume"] = {"shares": [_assumed(i, 1 + (group is not None), at) for i in range(1 + (group is not None))]}
     st.caption("The promise assumes that times are spread evenly over the intervals.")
@@ -264,5 +264,5 @@ def planned(seen: Preview) -> None:
     if why := unpromised(seen.analyses, seen.budget):
         st.info(plain(why))
     if (reaches := seen.analyses_epsilon) is not None:
-        st.markdown(f"ε = {reaches:.3g} reaches every desired half-width, with these shares of the budget.")
+        st.markdown(f"With these shares of the budget, all desired half-widths together need ε = {reaches:.3g}.")
     st.caption("If the assumptions hold, 9 of 10 releases achieve the promised half-width of each figure.")

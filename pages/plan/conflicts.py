@@ -23,12 +23,12 @@ _NEXT = {
 }
 """Next step for an empty field, by the field that shows it."""
 _EMPTY = {
-    "rows": "the number of rows n or δ",
-    "person": "the declared total",
-    "questions": "a question or a count",
-    "target": "the target",
+    "rows": "set **the number of rows n or δ**",
+    "person": "set **the declared total**",
+    "questions": "add **a question or a count**",
+    "target": "set **the target**",
 }
-"""Name of an empty field, as other pages show it."""
+"""What to do about an empty field, as other places show it."""
 
 
 def to_fill_in(error: EspalierError) -> str:
@@ -38,7 +38,7 @@ def to_fill_in(error: EspalierError) -> str:
 
 
 def still_empty(error: EspalierError) -> str:
-    """Return the name of the missing input; an empty string if something is wrong."""
+    """Return what to do about the missing input; an empty string if something is wrong."""
     return _EMPTY[error.data["key"]] if to_fill_in(error) else ""
 
 

@@ -22,7 +22,7 @@ def table(bought: Sequence[Line], of: str = "n") -> None:
     rows = grouped(bought)
     error, bound = f"error (% of {of})", f"bound (% of {of})"
     columns: dict[str, list[Any]] = {
-        "what": [f"{times} times: {x.what}" if times > 1 else x.what for times, x in rows],
+        "what": [f"{x.what} ({times} times)" if times > 1 else x.what for times, x in rows],
         "paid for": [pool_in_words(x.pool) for _, x in rows],
         "σ (rows)": [x.sigma for _, x in rows],
         error: [None if x.error is None else 100 * x.error for _, x in rows],

@@ -18,7 +18,7 @@ def show(state: Session, spots: dict[str, Any], bound: Bound) -> None:
     """Draw the fields. ``bound`` returns a widget's key and the callback that stores its value in the plan."""
     project, plan = state.project, state.project.plan
     st.markdown(f"**Rows per person.** {text.people(project)}")
-    shell.link_to("Data", "Change this on Data", primary=False)
+    shell.link_to("Data", "Change this on the Data page", primary=False)
     spots["person"] = spots["one_row_per_person"] = st.container()
     if project.linked is None and project.one_row_per_person is not True:
         st.number_input(
@@ -28,7 +28,7 @@ def show(state: Session, spots: dict[str, Any], bound: Bound) -> None:
             plan.rows_per_person,
             help="At most this many rows of each person are kept, chosen at random. A higher limit needs more noise."
             if plan.person
-            else "Maximum number of rows that may belong to one person. This is your promise.",
+            else "Maximum number of rows that may belong to one person. You promise that this limit holds.",
             **bound(state, "rows_per_person"),
         )
     if plan.person is not None and plan.neighbors == "replace-one":

@@ -45,7 +45,7 @@ def show(state: Session, seen: Preview) -> None:
     st.markdown(f"{term('Unit of privacy')}: {text.unit_of(seen.project)}.")
     alone = ", ".join(f"{plain(pool_in_words(pool))} {round_up(epsilon, 2)}" for pool, epsilon in seen.alone.items())
     shares = f"Hover over a segment to see what it pays for. The cost of each pool on its own, in ε: {alone}. " + (
-        "These add up to ε." if pure else "ρ adds up, ε does not."
+        "These add up to ε." if pure else "Costs in ρ add up; costs in ε do not."
     )
     st.subheader("The budget", anchor=False, help=shares)
     total = seen.budget.epsilon if pure else seen.budget.rho
@@ -53,7 +53,7 @@ def show(state: Session, seen: Preview) -> None:
     with st.expander(f"All {len(seen.lines)} measurements and choices", expanded=True):
         measurement_table.table(seen.lines)
         st.markdown(
-            f"Columns on one line are counted together: one {term('marginal')}. σ is the usual size of the "
+            f"Columns on one line are counted together and form one {term('marginal')}. σ is the usual size of the "
             f"{term('noise')} in each cell, in rows. Use the expected error; the bound is a worst case."
         )
     if method_of(plan).offers(plan, "allocation"):

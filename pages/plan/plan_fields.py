@@ -71,7 +71,7 @@ def show(state: Session) -> Spots:
             _more(state)
             spots["schema_share"] = st.container()
         if method_of(plan).capabilities.embedding or plan.embedding_share:
-            with st.expander("More: structure that pairs of columns miss", expanded=bool(plan.embedding_share)):
+            with st.expander("More: structure beyond pairs of columns", expanded=bool(plan.embedding_share)):
                 _stage(state)
                 spots["embedding_share"] = st.container()
         if state.project.linked is None or plan.test_drawing:
@@ -117,7 +117,7 @@ def _advanced(state: Session, spots: Spots, public: bool) -> None:
             st.caption("δ is 0: every draw of this plan has a pure guarantee.")
         else:
             st.text_input(
-                "δ (blank: 1/n²)" if plan.neighbors == "replace-one" else "δ (needed here, such as 1e-9)",
+                "δ (blank: 1/n²)" if plan.neighbors == "replace-one" else "δ (required; for example 1e-9)",
                 _typed_delta(state),
                 help="The probability that the promise of ε fails. Keep it far below 1/n.",
                 **_bound(state, "delta", _delta),
@@ -229,9 +229,9 @@ def _more(state: Session) -> None:
                 "Accounting",
                 kinds,
                 index=kinds.index(plan.accounting),
-                help="*zcdp* adds up ρ and converts the sum to ε once, tightly. *basic* adds up ε and sets the noise "
-                "of each measurement separately; the noise is larger, because part of the budget stays unused. *pure* "
-                "has δ = 0 and Laplace noise, and adds up ε.",
+                help="*zcdp* adds up ρ and converts the sum to ε once, with a tight formula. *basic* adds up ε and "
+                "sets the noise of each measurement separately; the noise is larger, because part of the budget stays "
+                "unused. *pure* has δ = 0 and Laplace noise, and adds up ε.",
                 **_bound(state, "accounting", _take_accounting),
             )
     with b:

@@ -193,4 +193,4 @@ def _offer(state: Session, step: Step, i: int) -> None:
         elif changed is not None:
             st.button(f"Coarsen {name(step.column)}", on_click=take, key=f"step-{i}")
         else:
-            shell.link_to("Data", f"Group values of {step.column} on Data", primary=False)
+            shell.link_to("Data", f"Group values of {step.column} on the Data page", primary=False)

@@ -112,5 +112,5 @@ def _answer(state: Session, question: Effect) -> None:
         st.markdown("\n".join([head, *lines]))
     st.caption(
         f"This is valid if the drawing is right. {plain(question.caveat)} To count the columns that it needs, "
-        "choose the effect regime on Plan."
+        "choose the effect regime on the Plan page."
     )

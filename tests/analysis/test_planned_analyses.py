@@ -208,7 +208,7 @@ def test_a_release_states_promised_and_reached_widths_and_the_command_line_print
     said = capsys.readouterr().out
     assert "analysis gap: ± " in said
     assert "for 8,000 rows, event shares 0.4/0.2, group shares 0.3/0.3" in said
-    assert "reaches every desired half-width" in said
+    assert "all desired half-widths together need ε = " in said
     where = tmp_path / "release"
     release(given, table()).save(where)
     listed = load_release(where).facts["analyses"]

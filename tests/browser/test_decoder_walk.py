@@ -45,7 +45,7 @@ def test_a_decoder_is_planned_released_judged_and_attacked(person: Person, tmp_p
     person.rests()
     person.press("Use the open table's number of rows")
     page.get_by_text("Details: budget, measurements").click()
-    page.get_by_text("25 times: clipped gradients of a training step").first.wait_for(state="attached")
+    page.get_by_text("clipped gradients of a training step (25 times)").first.wait_for(state="attached")
     person.visit("Release")
     person.rests()
     person.pick("Paid from the budget of", "Not recorded in a ledger")

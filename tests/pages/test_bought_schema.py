@@ -77,6 +77,6 @@ def test_repeated_people_and_a_bought_schema_conflict_at_the_kind_of_neighbourin
     field(app, "radio", "Neighbouring tables").set_value("add-remove").run()
     (advanced,) = (e for e in app.expander if e.label.startswith("Advanced"))
     assert ["Enter δ here" in e.value for e in advanced.error] == [True]
-    field(app, "text_input", "δ (needed here, such as 1e-9)").set_value("1e-9").run()
+    field(app, "text_input", "δ (required; for example 1e-9)").set_value("1e-9").run()
     assert not app.exception
     assert not [e.value for e in app.error]

@@ -147,7 +147,7 @@ def test_what_is_not_left_cannot_be_spent(app: AppTest, where: Path) -> None:
     assert "has only ρ =" in sentences(app)
     assert not any(b.label.startswith("Spend") for b in app.button)
     assert len(budget(where).entries) == 1
-    assert any(b.label == "Choose another ε on Plan" for b in app.button)
+    assert any(b.label == "Choose another ε on the Plan page" for b in app.button)
     state(app).editor.change_plan(epsilon=budget(where).largest())
     go(app, "release")
     finish(press(app, "Spend"))

@@ -368,7 +368,7 @@ def test_conflicts_are_explained(app: AppTest, changes: dict[str, Any], text: st
     state(app).editor.change_plan(**changes)
     go(app, "plan")
     assert text in sentences(app).replace("\\", "")
-    assert ("once **the target** is set above" in sentences(app)) == ("Next: choose" in text)
+    assert ("set **the target** above" in sentences(app)) == ("Next: choose" in text)
     for page in PAGES:
         go(app, page)
 

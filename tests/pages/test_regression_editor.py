@@ -67,7 +67,7 @@ def test_a_survival_table_is_built_planned_released_and_read(method):
     field(app, "selectbox", "Figure").set_value("survival").run()
     field(app, "selectbox", "Time from the start").set_value("age").run()
     field(app, "selectbox", "Event at that time").set_value("readmitted=yes").run()
-    field(app, "selectbox", "Compared groups").set_value("sex").run()
+    field(app, "selectbox", "Groups to compare").set_value("sex").run()
     field(app, "text_input", "Name").set_value("later").run()
     press(app, "Add the analysis")
     assert not app.exception
