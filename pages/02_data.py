@@ -98,8 +98,8 @@ def table_state(state: Session) -> None:
     if not (unfit := state.drafts.review.unfit(columns, text)):
         return
     st.error(
-        f"The description of a column does not allow all of its values: {names(unfit)}. Correct the table, or press "
-        "“Change” next to the column to declare the values, or to treat undeclared values as empty."
+        f"These columns contain values that their descriptions do not allow: {names(unfit)}. Correct the table, or "
+        "press “Change” next to a column to declare its values, or to treat undeclared values as empty."
     )
     if st.toggle("Show me which values (confidential)", key=f"which-{state.opened}"):
         try:

@@ -84,11 +84,11 @@ class Dag:
                         column=name,
                     )
         for what, names in (
-            *(("an interaction", (*causes, effect)) for causes, effect in self.interactions),
-            *((f"the group {group!r}", inside) for group, inside in self.groups.items()),
+            *(("an interaction of the graph", (*causes, effect)) for causes, effect in self.interactions),
+            *((f"the group {group!r} of the graph", inside) for group, inside in self.groups.items()),
         ):
             if odd := [name for name in names if name not in known]:
-                raise GraphError(f"the graph has {what} of {odd[0]!r}, which is not a column", column=odd[0])
+                raise GraphError(f"{what} contains {odd[0]!r}, which is not a column", column=odd[0])
         if taken := [group for group in self.groups if group in known]:
             raise GraphError(f"the group {taken[0]!r} has the name of a column; give it another name", column=taken[0])
         for edge in self.edges:

@@ -98,7 +98,7 @@ class Begun:
             made._check()
             return made
         except (ValueError, KeyError, TypeError, RecursionError):
-            raise Unfinished("The facts of the unfinished release are damaged.") from None
+            raise Unfinished("The record of the unfinished release is damaged, so it cannot be resumed.") from None
 
     def _check(self) -> None:
         """Raise ValueError for facts of the wrong type."""

@@ -79,7 +79,7 @@ def read_table(source: str | Path | bytes, name: str | None = None) -> TextTable
     if data[:2] == b"\x1f\x8b":
         packed, data = len(data), gunzip(data, shown)
         if other_format(data) is not None or data[:2] == b"\x1f\x8b":  # its size would be checked as if it were plain
-            raise TableError(f"{shown} is a gzip file around a packed file; unpack it first")
+            raise TableError(f"{shown} is a gzip file that contains another compressed file; unpack it first")
         table = _csv(data, shown, packed)
     else:
         table = (other_format(data) or _csv)(data, shown)

@@ -105,7 +105,7 @@ def _section(state: Session, section: str, rows: Sequence[Row]) -> None:
     if open_:
         many = f"these {len(open_)} columns" if len(open_) > 1 else "this column"
         st.button(
-            f"Confirm {many}: {title.lower()}",
+            f"Confirm {many} ({title.lower()})",
             type="primary",
             icon=":material/check:",
             key=f"review-confirm-{section}-{state.opened}",

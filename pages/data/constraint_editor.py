@@ -81,7 +81,7 @@ def _form(state: Session) -> None:
         list(KINDS),
         format_func=KINDS.__getitem__,
         key=f"{key}-kind",
-        help=f"Constraints need another method than these, which cannot keep them: {unable}. Columns whose bins "
+        help=f"These methods cannot enforce constraints: {unable}. Choose another method. Columns whose bins "
         "or categories are bought cannot be used here, because their values are not known yet. If a column "
         "has a hierarchy, an impossible combination can use only its top groups.",
     )

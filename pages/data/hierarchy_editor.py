@@ -83,8 +83,8 @@ def _made(column: Column, given: Mapping[str, str], at_most: int) -> HierarchyTo
     """
     if "categories" in column.guessed:
         raise SchemaError(
-            f"the categories of {column.name!r} were guessed from the rows: confirm them first, or open the table by "
-            "its column names only",
+            f"the categories of {column.name!r} were guessed from the rows: confirm them first, or open the "
+            "table again without reading its rows",
             column=column.name,
         )
     declared = () if isinstance(column, ToBuy) else _declared(column)

@@ -104,7 +104,10 @@ def _questions(state: Session, read: Sequence[TextTable], source: TableSource = 
     people, visits = read[0], read[-1]
     shared = [n for n in visits.columns if n and n in people.columns]
     if not shared:
-        st.error(f"The two tables have no column of the same name, so nothing links them: {names(people.columns, 8)}.")
+        st.error(
+            "The two tables have no column name in common, so nothing links them. The table of people has the columns "
+            f"{names(people.columns, 8)}."
+        )
         return
     key = f"{state.opened}-{len(read)}"  # new fields once the second table is uploaded
     one, two = st.columns(2)
@@ -216,7 +219,7 @@ def show(state: Session) -> None:
         def take_gap() -> None:
             state.trouble.pop("gap", None)
             try:
-                days = [fields.number(edge, "a bin of days") for edge in st.session_state[bins].split(",")]
+                days = [fields.number(edge, "each end of a bin of days") for edge in st.session_state[bins].split(",")]
                 _change(state, gap=tuple(map(float, days)))
             except (EspalierError, ValueError) as error:
                 state.trouble["gap"] = str(error)

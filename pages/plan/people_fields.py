@@ -32,7 +32,7 @@ def show(state: Session, spots: dict[str, Any], bound: Bound) -> None:
             **bound(state, "rows_per_person"),
         )
     if plan.person is not None and plan.neighbors == "replace-one":
-        left = "people" if project.linked is not None else "rows after the limit per person"
+        left = "people" if project.linked is not None else "rows that remain after the limit per person is applied"
         st.number_input(
             f"Declared total of {text.counted(project)}",
             1,

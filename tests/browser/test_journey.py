@@ -80,7 +80,7 @@ def test_a_clinician_reviews_her_own_table_and_draws_what_she_knows(person, tmp_
     person.visit("Data")
     line["smoker"].get_by_text("none counts as empty").wait_for()  # no answer is lost
     last = person.page.locator('[data-column="ill"] .values li').last
-    button = person.page.get_by_role("button", name="Confirm these 2 columns: obviously public")
+    button = person.page.get_by_role("button", name="Confirm these 2 columns (obviously public)")
     assert button.bounding_box()["y"] > last.bounding_box()["y"], "the button comes after the last value"
     button.click()
     line["ill"].get_by_text("confirmed").wait_for()

@@ -117,7 +117,7 @@ def test_what_a_guess_leaves_out_stops_a_release_and_is_told(app: AppTest, where
     rows = "".join(f"case {i},{'fm'[i % 2]},{('no', 'yes')[i % 3 == 0]}\n" for i in range(120))
     press(upload(app, f"case,sex,ill\n{rows}", "ward.csv"), "Guess the columns")
     answer(app)
-    press(app, "Confirm these 2 columns: obviously public")
+    press(app, "Confirm these 2 columns (obviously public)")
     left = state(app)
     assert Project.loads(left.project.dumps()).schema.unconfirmed == ("case",)
     assert "`case`" in "".join(e.value for e in go(app, "release").error)

@@ -654,12 +654,12 @@ def test_an_identifier_is_left_out_and_can_be_the_person_column(app: AppTest) ->
     assert state(app).project.schema.names == ("sex",)
     assert state(app).drafts.review.sections["patient_nbr"] == "identifies someone"
     answer(app)
-    press(app, "Confirm this column: obviously public")
+    press(app, "Confirm this column (obviously public)")
     assert state(app).project.schema.unconfirmed == ("patient_nbr",), "left-out columns were also read from the rows"
     go(app, "release")
     assert "unconfirmed guesses: `patient_nbr`" in sentences(app)
     assert not any(s.label.startswith("Paid from") for s in app.selectbox)
-    press(go(app, "data"), "Confirm this column: identifies someone")
+    press(go(app, "data"), "Confirm this column (identifies someone)")
     assert state(app).project.schema.unconfirmed == ()
     answer(app, "patient_nbr")
     assert state(app).project.plan.person == "patient_nbr"

@@ -259,7 +259,7 @@ def test_the_page_confirms_group_by_group_and_leads_on(app: AppTest) -> None:
     assert "4 columns are guessed: confirm them below." in app.success[0].value
     act(app, "person", "patient")
     assert "identifies the person; at most 2 rows" in sentences(app)
-    press(app, "Confirm these 3 columns: obviously public")
+    press(app, "Confirm these 3 columns (obviously public)")
     assert state(app).project.unconfirmed == ("age",)
     assert "3 columns are declared. 1 column is guessed" in app.success[0].value
     assert not any(b.label == "Next: Structure" for b in app.button)
@@ -271,7 +271,7 @@ def test_the_page_confirms_group_by_group_and_leads_on(app: AppTest) -> None:
 def test_confirmed_columns_survive_a_reload_and_open_guesses_do_not(app: AppTest) -> None:
     press(upload(app, TABLE, "ward.csv"), "Guess")
     answer(app)
-    press(app, "Confirm these 3 columns: obviously public")
+    press(app, "Confirm these 3 columns (obviously public)")
     act(app, "out", "age")
     act(app, "keep", "age")
     before = state(app).project

@@ -169,7 +169,7 @@ class Builder:
         """Return the graph as the file describes it."""
         remarks = []
         for what, lines in self._unused.items():
-            remarks.append(Remark(lines[0], f"{what} is not used{_times(lines)}"))
+            remarks.append(Remark(lines[0], f"{what} was ignored{_times(lines)}"))
         for edge, lines in self._again.items():
             remarks.append(Remark(lines[0], f"{edge} is repeated{_times(lines)}; it is used once"))
         return MixedGraph(

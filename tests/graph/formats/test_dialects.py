@@ -38,7 +38,7 @@ def test_the_two_real_dagitty_files_in_detail(shared_data: Path) -> None:
     assert next(n.position for n in bike.nodes if n.name == "Age") == (0.957, 1.854)
     car = read_graph((shared_data / "dags/car_model_driver.dagitty.txt").read_bytes())
     assert Edge("likes to drive aggressively", "automatic transmission") in car.edges
-    assert [(r.line, r.text) for r in car.remarks] == [(41, "the attribute 'pos' of an edge is not used (3 times)")]
+    assert [(r.line, r.text) for r in car.remarks] == [(41, "the attribute 'pos' of an edge was ignored (3 times)")]
 
 
 def edges(graph: MixedGraph) -> list[str]:
@@ -240,7 +240,7 @@ def test_json_of_networkx_of_d3_and_our_own() -> None:
         "a -- b"
     ]
     tetrad = read_graph('{"nodes": [{"name": "a"}], "edgesSet": [1]}')
-    assert [r.text for r in tetrad.remarks] == ["the key 'edgesSet' of the graph is not used"]
+    assert [r.text for r in tetrad.remarks] == ["the key 'edgesSet' of the graph was ignored"]
     assert edges(read_graph('{"edges": [["a", "b"]], "notes": {}, "positions": {"a": [1, 2]}}')) == ["a -> b"]
 
 
