@@ -70,7 +70,7 @@ def read_sas_syntax(data: bytes, source: str) -> Dictionary:
         if len(program.listed) > MOST_COLUMNS:
             raise SchemaError(f"{source} declares more than {MOST_COLUMNS:,} columns")
     if program.formats and not program.listed:
-        raise SchemaError(f"{source} defines formats but no columns; add the statements FORMAT or LABEL of the table")
+        raise SchemaError(f"{source} defines formats but no columns; add FORMAT or LABEL statements for the table")
     notes: list[str] = []
     columns = tuple(program.columns(notes))
     return Dictionary(columns, source, "SAS syntax", tuple(notes))

@@ -148,7 +148,8 @@ def clipped_sums(
     after budget is spent. ``step`` is part of the hash from which a row's z is drawn.
     """
     if parameters.shape != (heads.parameters,) or not np.all(np.abs(parameters) <= LARGEST_WEIGHT):
-        raise ValueError(f"the decoder needs {heads.parameters:,} parameters of at most {LARGEST_WEIGHT:g}")
+        most = f"{LARGEST_WEIGHT:g}"
+        raise ValueError(f"the decoder needs {heads.parameters:,} parameters, each between -{most} and {most}")
     rows = len(next(iter(codes.values())))
     bound = clip_units(clip)
     total, read = np.zeros(heads.parameters, dtype=np.int64), _on_lattices(heads, parameters)
