@@ -123,7 +123,7 @@ def test_draw_refuse_undo_annotate_leave_and_reload(person, tmp_path, samples, w
     board.says("readmitted has the role outcome now. readmitted is also the target.")
     board.click("sex")
     board.press("Protected")
-    board.says("sex is protected now")
+    board.says("sex has the role protected now")
     found = board.project(lambda p: p.roles.protected == ("sex",))
     assert found.dag.edges == (("age", "diabetes"), ("diabetes", "readmitted"))
     assert (found.roles.outcome, found.plan.target) == (("readmitted",), "readmitted")

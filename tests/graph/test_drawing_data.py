@@ -45,7 +45,7 @@ def test_bad_interactions_and_groups_are_refused(more, said):
 
 
 def test_names_in_them_must_be_columns():
-    with pytest.raises(GraphError, match="an interaction of 'job'"):
+    with pytest.raises(GraphError, match="an interaction of the graph contains 'job'"):
         Dag(interactions=((("sex", "job"), "risk"),)).check_columns(["sex", "risk"])
     with pytest.raises(GraphError, match="has the name of a column"):
         Dag(groups={"sex": ("age",)}).check_columns(["sex", "age"])

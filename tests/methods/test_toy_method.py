@@ -94,7 +94,7 @@ def test_its_options_are_read_checked_and_written():
     for bad in ({"turns": 10}, {"mood": "cross"}, {"colour": 1}):
         with pytest.raises(ProjectError, match=next(iter(bad))):
             preview(project(**bad), 400)
-    assert any("does not read width" in w for w in preview(project(width=2), 400).warnings)
+    assert any("ignores width" in w for w in preview(project(width=2), 400).warnings)
 
 
 def test_it_is_planned_released_saved_and_read_back(toy, tmp_path):

@@ -472,7 +472,7 @@ def test_an_undeclared_value_is_not_shown_unasked(app: AppTest) -> None:
     go(sample(app, "hiring"), "data")
     state(app).open(project, read_table(text.encode(), "hiring.csv"))
     go(app, "data")
-    assert "does not allow" in sentences(app)
+    assert "values that their descriptions do not allow" in sentences(app)
     assert "SECRET" not in sentences(app)
     next(t for t in app.toggle if t.label.startswith("Show me which")).set_value(True).run()
     assert "SECRET" in sentences(app)

@@ -139,7 +139,7 @@ def test_a_target_with_one_value_is_refused_at_its_field(planned: AppTest) -> No
     session.describe(Column("y", "categorical", categories=("0",)))
     planned.run()
     assert any("has only one value" in e.value for e in planned.error)
-    assert any("once the conflict above is fixed" in i.value and "has only one value" in i.value for i in planned.info)
+    assert any("fix the conflict above" in i.value and "has only one value" in i.value for i in planned.info)
 
 
 def test_overspending_offers_the_budget_that_fits(

@@ -222,10 +222,10 @@ def test_neighbouring_files_move_what_is_counted_by_its_sensitivity(neighbors, t
 @pytest.mark.parametrize(
     ("column", "said"),
     [
-        (to_buy("age", "numeric", bins=6), "'age'.*its bins cannot be bought.*Declare a range"),
+        (to_buy("age", "numeric", bins=6), "'age'.*its bins cannot be bought.*Declare the bins or a range"),
         (
             to_buy("code", "categorical", 20),
-            "'code'.*its categories cannot be bought.*Declare the categories, or a hier",
+            "'code'.*its categories cannot be bought.*Declare the categories or a hier",
         ),
     ],
 )
