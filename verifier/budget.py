@@ -323,7 +323,7 @@ def check_draw(b: Bought) -> list[str]:
     if kind in ("choice", "scores") and recipe not in SCORES.get(method, "edge-score").split():
         return [f"{method} does not choose by {recipe}"]
     if recipe in PLANNED and not PLANNED[recipe](b):
-        return [f"{recipe} is no purchase of this plan"]
+        return [f"{recipe} is not a purchase of this plan"]
     if not all(math.isfinite(x) and x > 0 for x in (rho, scale, stated)):
         return ["Δ, ρ and scale must be positive"]
     laplace = b.draw.get("noise") == "laplace"

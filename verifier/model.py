@@ -208,7 +208,7 @@ def required(folder: Folder) -> list[str]:
         """Return whether a listed separation covers this one. For linked tables, it also names columns of visits."""
         for s in folder.facts["separations"]:
             same = {*given} <= {*s["given"]} if folder.linked else {*given} == {*s["given"]}
-            same = same and (s["holds"] or method == "decoder")  # the report says where a network keeps none
+            same = same and (s["holds"] or method == "decoder")  # the report states which ones a network does not keep
             for one, other in ((s["left"], s["right"]), (s["right"], s["left"])):
                 if same and {*left} <= {*one} and {*right} <= {*other}:
                     return True

@@ -106,7 +106,7 @@ PLACES = {
 }
 """Entries of the registry file and the card, by place. Others might state another ε."""
 NUMERIC = ("tier", "epsilon", "delta", "rho", "isLiveDataset")
-"""Ends of the entries that are no text."""
+"""Ends of the names of entries that are not text."""
 SAME = """
 deployment.privacy_loss.privacy_parameters.epsilon  guarantee.epsilon
 deployment.privacy_loss.privacy_parameters.delta    guarantee.delta

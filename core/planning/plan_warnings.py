@@ -48,9 +48,8 @@ def warnings_of(
             f"{'; '.join(map(str, doubtful[:4]))}{' …' if len(doubtful) > 4 else ''}."
         )
     texts = dict.fromkeys([*_texts(project.to_json()), *map(str, project.constraints)])
-    if like := [
-        text[: m.end(m.lastindex or 0)][-40:] for text in texts if (m := PARAMETER.search(text))
-    ]:  # without the number
+    found = ((text, PARAMETER.search(text)) for text in texts)
+    if like := [text[: m.end(m.lastindex or 0)][-40:] for text, m in found if m]:  # up to the name, not its number
         out.append(
             "These texts look like privacy parameters. Reports repeat them, so `espalier verify` would reject the "
             f"release. Word them differently: {', '.join(f'“{text} …”' for text in like[:4])}."

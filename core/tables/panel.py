@@ -207,7 +207,7 @@ def panel_of(
     place = np.arange(len(kept)) - np.repeat(start, np.diff(start, append=len(kept)))
     kept, place = kept[place < linked.keep], place[place < linked.keep]
     who = person[kept]
-    first = kept[place == 0] if linked.together else _first_rows(linked, schema, both, whose.codes)
+    first = kept[place == 0] if linked.together else _first_rows(parent, whose.codes)
     found = np.unique(who)
     found = found[np.isin(found, whose.codes)]
     index = np.full(len(whose.values), -1, dtype=np.int64)
@@ -266,9 +266,8 @@ def _ordered(
     return np.asarray(np.lexsort([*reversed(list(codes.values())), *reversed(keys), person]))
 
 
-def _first_rows(linked: Linked, schema: Schema, text: TextTable, person: NDArray[Any]) -> NDArray[np.int64]:
-    """Return, for each person in order, the row with the smallest codes."""
-    codes = _encoded(linked, schema, text, linked.person_columns(schema), [])
+def _first_rows(codes: Mapping[str, NDArray[Any]], person: NDArray[Any]) -> NDArray[np.int64]:
+    """Return, for each person in order, the row with the smallest ``codes``."""
     rows = np.lexsort([*reversed(list(codes.values())), person])
     return np.asarray(rows[np.flatnonzero(np.diff(person[rows].astype(np.int64), prepend=-1))])
 

@@ -26,7 +26,7 @@ def keeps_texts_apart(con: Any) -> bool:
 
 
 def orders_as_utf8(con: Any) -> bool:
-    """Return whether text in this database is compared as by its bytes in UTF-8. An ASCII text is in every encoding."""
+    """Return whether this database orders text by its bytes in UTF-8. Every encoding orders ASCII text alike."""
     return bool(con.info.parameter_status("server_encoding") in ("UTF8", "SQL_ASCII", "LATIN1"))
 
 

@@ -48,8 +48,8 @@ def settings(*, closed: bool = True) -> str:
     """Return the statements that follow a BEGIN. The search path is the user's unless it is ``closed``."""
     wanted = {**READS, "statement_timeout": f"{time_limit()}s"}
     own = [f"SET LOCAL {name} TO DEFAULT" for name in OWN]
-    wanted_here = [f"SET LOCAL {name} = '{value}'" for name, value in wanted.items()]
-    return "; ".join([*own, *wanted_here, CLOSED if closed else OPEN])
+    more = [f"SET LOCAL {name} = '{value}'" for name, value in wanted.items()]
+    return "; ".join([*own, *more, CLOSED if closed else OPEN])
 
 
 @contextmanager

@@ -91,7 +91,8 @@ def test_more_rows_than_a_file_can_hold_are_refused(tmp_path, read):
     """One page of 100 bytes may state 2³¹ rows; a scan of them would fill the disk."""
     path, rows = tmp_path / "t.parquet", 100_000_000
     path.write_bytes(written([(rows, [Chunk(b"a", page(b"", rows), rows)])], rows))
-    with pytest.raises(TableError, match=f"{MUCH}|more than 15 cells for each of its bytes"):
+    said = MUCH if read is in_place else "more than 15 cells for each of its bytes"
+    with pytest.raises(TableError, match=said):
         read(path)
 
 

@@ -410,7 +410,7 @@ def test_a_draw_is_a_purchase_of_its_plan():
     draw = {"kind": "sums", "recipe": "moments", "rho": rho, "sensitivity": 2**0.5, "scale": rho**-0.5, "delta": 0.0}
     draw |= {"given": {}, "what": "answers to 30 questions"}
     plan = {"accounting": "zcdp"}
-    for method, wrong in (("copula", []), ("decoder", ["moments is no purchase of this plan"])):
+    for method, wrong in (("copula", []), ("decoder", ["moments is not a purchase of this plan"])):
         facts = {"method": method, "project": {}}
         assert budget.check_draw(budget.Bought(draw, SimpleNamespace(facts=facts), 1, 2, 100, plan)) == wrong
 
